@@ -1,0 +1,284 @@
+"""Open, close and write: how an hour gets its tile, and a micro-batch becomes a commit (design: commit.md).
+
+One tile is open at a time, the last. Only `topic.json` adds tiles. A commit is staged as invisible uploads, entered in
+the tile by compare-and-swap, and then settled by the same code that recovers it when its writer dies.
+"""
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from s3lake import hours
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.recovery import PACE, Pace, abort, forward, settle, sweep, tidy
+from s3lake.errors import DataLossError, FencedError, ForeignObjectError
+from s3lake.kafka.offsets import Offsets, Snapshot
+from s3lake.plan import tile as tiles
+from s3lake.plan.batch import Batch, next_batch
+from s3lake.plan.tile import Tile
+from s3lake.store import COMMIT
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at one commit: what to read, and the tile it was planned on.
+
+    Attributes:
+        commit: random id, chosen before staging, in the metadata of every object.
+        suffix: what file names get because their plain names may have been used before; else empty.
+        replaces: commits that this one takes the place of (a rewrite).
+    """
+
+    commit: str
+    tile: Tile
+    etag: str
+    batch: Batch
+    suffix: str = ""
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What the stage returned for an attempt: uploads that are not visible yet, and what was read."""
+
+    files: tuple[File, ...]
+    reads: Mapping[int, Read]
+    format: str = ""
+    columns: dict[str, Any] | None = None
+
+
+def open_hour(
+    index: TopicIndex, offsets: Offsets, hour: str, *, earliest_hour: str | None = None, pace: Pace = PACE
+) -> TopicHead | None:
+    """Give `hour` a tile: the topic's head, or None while the topic does not exist.
+
+    Args:
+        index: the index of the sink and topic.
+        offsets: asked only when the tile has to be made.
+        hour: the hour to open; an earlier tile still open is closed at once, whatever the clock says.
+        earliest_hour: the hour whose tile begins at the log start when no earlier tile exists.
+        pace: of the recovery that opening may need.
+
+    Raises:
+        DataLossError: the topic is another one than the index was cut from.
+    """
+    while True:
+        found = index.head()
+        if found is None:
+            index.create(index.head_key, TopicHead())
+            continue
+        head, etag = found
+        known = hours.in_ranges(hour, head.hours)
+        if head.new is not None and (not known or head.new.hour == hour):
+            index.create(index.tile_key(head.new.hour), head.new)  # its creator may have died in between
+        if known:
+            return head
+        made = _make(index, offsets, hour, head, earliest_hour, pace)
+        if made is None:
+            return None
+        tile, topic_id = made
+        added = tuple(hours.ranges([*hours.expand(head.hours), hour]))
+        if index.swap(index.head_key, head.changed(hours=added, new=tile, topic_id=topic_id), etag):
+            continue  # the next round creates the tile, as anyone would
+
+
+def close_hour(index: TopicIndex, offsets: Offsets, hour: str, pace: Pace = PACE) -> Tile | None:
+    """Write the tile's edges for good, after settling what is pending; None without tile."""
+    while True:
+        found = index.tile(hour)
+        if found is None or found[0].closed:
+            return found[0] if found else None
+        tile, etag = found
+        if tile.pending is not None:
+            settle(index, hour, pace)
+            continue
+        shut = tiles.closed(tile, offsets.snapshot(index.topic, hour))
+        if index.swap_tile(shut, etag):
+            return shut
+
+
+def begin(
+    index: TopicIndex,
+    offsets: Offsets,
+    head: TopicHead,
+    hour: str,
+    *,
+    limit: int,
+    now_ms: int,
+    grace_ms: int = 0,
+    pace: Pace = PACE,
+) -> Attempt | None:
+    """Step 1 and the plan: what to do next in `hour`, or None when all there is has landed.
+
+    Args:
+        index: the index of the sink and topic.
+        offsets: where Kafka's log stands.
+        head: as `open_hour` returned it.
+        hour: an hour that has a tile.
+        limit: most offsets one micro-batch reads.
+        now_ms: this actor's clock; it decides when the hour is closed, never whether anything is right.
+        grace_ms: how long after its end an hour is left open for late records.
+        pace: of the recovery that step 1 may need.
+
+    Raises:
+        DataLossError: the topic is another one than the index was cut from, or its log was truncated.
+        ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
+    """
+    while True:
+        found = tidy(index, hour, pace)
+        if found is None:
+            raise DataLossError(f"the tile of {index.topic} {hour} is gone from the index: it was deleted by hand")
+        tile, etag = found
+        if tile.foreign:
+            _refuse_foreign(index, tile)
+            index.swap_tile(tile.changed(foreign=()), etag)
+            continue
+        if tile.landed:
+            return None
+        kafka = offsets.snapshot(index.topic, hour)
+        _same_topic(index, head, kafka)
+        if not tile.closed:
+            if now_ms >= hours.end_ms(hour) + grace_ms:
+                close_hour(index, offsets, hour, pace)
+                continue
+            grown = tiles.extended(tile, kafka)
+            if grown is not tile:
+                index.swap_tile(grown, etag)
+                continue
+        batch = next_batch(tile, kafka, limit)
+        return attempt(tile, etag, batch, renamed=tile.burnt) if batch else None
+
+
+def attempt(tile: Tile, etag: str, batch: Batch, *, renamed: bool, replaces: tuple[str, ...] = ()) -> Attempt:
+    """A fresh attempt; `renamed` puts its id into every file name, so no key is ever used twice."""
+    commit = uuid.uuid4().hex
+    return Attempt(commit, tile, etag, batch, suffix=f"~{commit[:12]}" if renamed else "", replaces=replaces)
+
+
+def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:
+    """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
+
+    Raises:
+        FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
+        ForeignObjectError: a key is taken by an object that s3lake did not write; the commit was rolled back.
+    """
+    manifest = _manifest(index, attempt, staged)
+    hour = attempt.tile.hour
+    index.create(index.manifest_key(hour, attempt.commit), manifest)
+    entered = index.swap_tile(attempt.tile.changed(pending=attempt.commit), attempt.etag)
+    if entered is None:
+        _must_be_mine(index, attempt, staged, pace)
+    settled = settle(index, hour, pace)
+    if settled is None or attempt.commit not in settled[0].commits:
+        sweep(index, hour, pace)
+        if settled is not None and settled[0].foreign:
+            _refuse_foreign(index, settled[0])
+        raise FencedError(
+            f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload had vanished, or another "
+            "writer replaced it; nothing of it is visible"
+        )
+    return manifest
+
+
+def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
+    """The end of an attempt whose objects are visible already (`exactly_once: false`): one change of the tile.
+
+    Raises:
+        FencedError: another writer changed the tile since `begin`; `clean` removes this attempt's objects.
+    """
+    manifest = _manifest(index, attempt, staged)
+    index.create(index.manifest_key(attempt.tile.hour, attempt.commit), manifest)
+    if index.swap_tile(forward(attempt.tile, manifest), attempt.etag) is None:
+        raise FencedError(
+            f"another writer changed {index.topic} {attempt.tile.hour} first; the objects of commit {attempt.commit} "
+            "are visible but not in the index: `s3lake clean` removes them"
+        )
+    return manifest
+
+
+def _make(
+    index: TopicIndex, offsets: Offsets, hour: str, head: TopicHead, earliest_hour: str | None, pace: Pace
+) -> tuple[Tile, str] | None:
+    if head.since is not None and hour < head.since:
+        raise DataLossError(
+            f"{index.topic} {hour} belongs to an earlier topic of this name, which was deleted: Kafka no longer has it; "
+            f"the present topic's hours begin at {head.since}"
+        )
+    existing = [one for one in hours.expand(head.hours) if head.since is None or one >= head.since]
+    earlier = [one for one in existing if one < hour]
+    later = [one for one in existing if one > hour]
+    before = close_hour(index, offsets, earlier[-1], pace) if earlier else None
+    after = index.tile(later[0]) if later else None
+    if (earlier and before is None) or (later and after is None):
+        raise DataLossError(f"a tile of {index.topic} beside {hour} is gone from the index: it was deleted by hand")
+    kafka = offsets.snapshot(index.topic, hour)
+    _same_topic(index, head, kafka)
+    if not kafka.exists:
+        return None
+    tile = tiles.opened(
+        hour,
+        kafka,
+        before,
+        after[0] if after else None,
+        earliest=head.since is not None or hour == earliest_hour,
+        fresh=head.since is not None,
+    )
+    return tile, kafka.topic_id
+
+
+def _same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
+    if head.topic_id and kafka.topic_id != head.topic_id:
+        raise DataLossError(
+            f"topic {index.topic!r} was {'created again' if kafka.exists else 'deleted'}: the index was cut from topic "
+            f"id {head.topic_id}, Kafka has {kafka.topic_id or 'none'}; to go on with the present topic run "
+            f"`s3lake index accept --topic {index.topic}`"
+        )
+
+
+def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace) -> None:
+    """Step 4's condition failed: by this attempt's own write, or because somebody else was first."""
+    found = index.tile(attempt.tile.hour)
+    tile = found[0] if found else None
+    if tile and (tile.pending == attempt.commit or attempt.commit in tile.commits):
+        return
+    abort(index.store, staged.files, pace)
+    winner = (tile.pending or (tile.commits[-1] if tile.commits else None)) if tile else None
+    raise FencedError(
+        f"another writer changed {index.topic} {attempt.tile.hour} first (revision {tile.rev if tile else '?'}, commit "
+        f"{winner}); nothing of commit {attempt.commit} is visible"
+    )
+
+
+def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
+    for key in tile.foreign:
+        head = index.store.head(key)
+        if head is not None:
+            raise ForeignObjectError(
+                f"s3://{index.store.bucket}/{key} was not written by this sink (its {COMMIT} metadata is "
+                f"{head.metadata.get(COMMIT)!r}); nothing of {index.topic} {tile.hour} was landed over it: move the "
+                "object away, or give the sink another prefix"
+            )
+
+
+def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
+    keys = [file.key for file in staged.files]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise DataLossError(f"two files of one commit have the key {twice}: the layout lacks topic-partition or offset")
+    return Manifest(
+        id=attempt.commit,
+        topic=index.topic,
+        hour=attempt.tile.hour,
+        partitions={
+            partition: staged.reads.get(partition, Read(start, end))
+            for partition, (start, end) in attempt.batch.intervals.items()
+        },
+        files=staged.files,
+        replaces=attempt.replaces,
+        expired=attempt.batch.expired,
+        format=staged.format,
+        columns=staged.columns,
+        created_ms=int(time.time() * 1000),
+    )

@@ -1,0 +1,144 @@
+"""Settle and sweep: a writer's own last steps, and everybody's recovery (design: commit.md).
+
+Whoever finds a pending commit finishes it, forward when every upload can still be completed, else back. Both are
+decided from the store alone, so no reader of Kafka is needed, and any number may do it at once.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.plan import tile as tiles
+from s3lake.plan.tile import Tile
+from s3lake.store import COMMIT, Store
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How hard recovery tries.
+
+    Attributes:
+        parallel: requests under way at once.
+        looks: how often a vanished upload's key is looked at before the commit is rolled back.
+        pause_s: seconds between looks.
+    """
+
+    parallel: int = 16
+    looks: int = 3
+    pause_s: float = 0.2
+
+
+PACE = Pace()
+Published = Literal["landed", "foreign", "vanished", "skipped"]
+
+
+def settle(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
+    """Finish the pending commit of `hour`, if there is one: the tile without pending and its ETag, None without tile."""
+    while True:
+        found = index.tile(hour)
+        if found is None or found[0].pending is None:
+            return found
+        tile, etag = found
+        manifest = index.manifest(hour, found[0].pending)
+        outcomes = _publish(index.store, manifest, pace) if manifest else {}
+        if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
+            settled = forward(tile, manifest)
+        else:
+            settled = _back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
+        index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
+
+
+def forward(tile: Tile, manifest: Manifest) -> Tile:
+    """The tile with `manifest` committed."""
+    return tile.changed(
+        partitions=tiles.committed(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
+        commits=(*(one for one in tile.commits if one not in manifest.replaces), manifest.id),
+        garbage=(*tile.garbage, *manifest.replaces),
+        expired=(*tile.expired, *manifest.expired),
+        pending=None,
+    )
+
+
+def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
+    """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`."""
+    while True:
+        found = index.tile(hour)
+        if found is None or not found[0].garbage:
+            return found
+        tile, etag = found
+        for commit in tile.garbage:
+            manifest = index.manifest(hour, commit)
+            _each(lambda file, commit=commit: remove(index.store, file, commit), manifest.files if manifest else (), pace)  # type: ignore[misc]
+        index.swap_tile(tile.changed(garbage=()), etag)
+
+
+def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
+    """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag."""
+    while True:
+        settled = settle(index, hour, pace)
+        if settled is None or not settled[0].garbage:
+            return settled
+        swept = sweep(index, hour, pace)
+        if swept is None or swept[0].pending is None:
+            return swept
+
+
+def remove(store: Store, file: File, commit: str) -> None:
+    """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's."""
+    store.abort_upload(file.key, file.upload)
+    head = store.head(file.key)
+    if head is not None and head.metadata.get(COMMIT) == commit:
+        store.delete(file.key)
+
+
+def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
+    """Drop the uploads of an attempt that nobody can have begun to publish."""
+    _each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
+
+
+def _back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
+    # Without a manifest there is nothing to sweep, and nothing can have been completed.
+    garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
+    return tile.changed(pending=None, garbage=garbage, burnt=True, foreign=(*tile.foreign, *foreign))
+
+
+def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published]:
+    stop = threading.Event()
+
+    def one(file: File) -> tuple[str, Published]:
+        outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest.id, pace)
+        if outcome != "landed":
+            stop.set()  # the commit goes back: make nothing more of it visible
+        return file.key, outcome
+
+    return dict(_each(one, manifest.files, pace))
+
+
+def _complete(store: Store, file: File, commit: str, pace: Pace) -> Published:
+    for _ in range(pace.looks):
+        answer = store.complete_upload(file.key, file.upload, file.parts)
+        if answer == "completed":
+            return "landed"
+        head = store.head(file.key)
+        if head is not None:
+            if head.metadata.get(COMMIT) == commit:
+                return "landed"
+            return "foreign" if answer == "taken" else "vanished"
+        if pace.pause_s:
+            time.sleep(pace.pause_s)
+    return "vanished"
+
+
+def _each(work: Callable[[A], B], items: Iterable[A], pace: Pace) -> list[B]:
+    todo = list(items)
+    if pace.parallel == 1 or len(todo) < 2:
+        return [work(item) for item in todo]
+    with ThreadPoolExecutor(min(pace.parallel, len(todo)), "s3lake-commit") as pool:
+        return list(pool.map(work, todo))

@@ -1,0 +1,32 @@
+"""Rewrite: land a complete hour once more from Kafka, under new names, in place of its commits."""
+
+from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.protocol import Attempt, attempt
+from s3lake.commit.recovery import PACE, Pace, tidy
+from s3lake.errors import DataLossError
+from s3lake.kafka.offsets import Offsets
+from s3lake.plan.batch import whole
+
+
+def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE) -> Attempt:
+    """Step 1 and the plan of a rewrite. Readers of the index switch from old to new at one compare-and-swap.
+
+    Who lists the bucket sees both versions until the old one is swept.
+
+    Raises:
+        DataLossError: the hour is not landed as a whole, or Kafka no longer has all of its records.
+    """
+    found = tidy(index, hour, pace)
+    tile = found[0] if found else None
+    if found is None or tile is None or not tile.landed:
+        raise DataLossError(f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it")
+    kafka = offsets.snapshot(index.topic, hour)
+    if head.topic_id and kafka.topic_id != head.topic_id:
+        raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the landed files are all there is")
+    batch = whole(tile, kafka)
+    if tile.expired or batch.expired:
+        raise DataLossError(
+            f"{index.topic} {hour}: Kafka has expired some of these records; a rewrite would lose them, so the landed "
+            "files stay"
+        )
+    return attempt(tile, found[1], batch, renamed=True, replaces=tile.commits)

@@ -1,0 +1,71 @@
+"""The gate: every value is looked at on its own, so an error stays with its record and rows never shift.
+
+JSON is checked with msgspec value by value, UTF-8 for a whole batch at once. A line is one record, so raw newlines,
+which JSON allows only between tokens, become spaces; text formats follow the same rule.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Refusals = dict[int, str]
+"""Row of a batch -> why its record is refused."""
+
+_check_json = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def json_refusals(values: pa.BinaryArray) -> Refusals:
+    """Rows that are not exactly one JSON value in UTF-8. A null row is nobody's error here."""
+    refused = text_refusals(values)
+    rows = values.to_pylist()
+    try:
+        deque(map(_check_json, rows) if not values.null_count else map(_check_json, filter(None, rows)), maxlen=0)
+        if not values.null_count or not any(row == b"" for row in rows):
+            return refused
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # somewhere in the batch: look at each
+    for row, value in enumerate(rows):
+        if value is not None and row not in refused and (reason := _reason(_check_json, value)):
+            refused[row] = reason
+    return refused
+
+
+def text_refusals(values: pa.BinaryArray) -> Refusals:
+    """Rows that are no UTF-8."""
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return {
+            row: reason
+            for row, value in enumerate(values.to_pylist())
+            if value is not None and (reason := _reason(bytes.decode, value))
+        }
+    return {}
+
+
+def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Values with every raw newline and carriage return as a space; the same array where there is none."""
+    data = values.buffers()[2]
+    if data is None:
+        return values
+    block = data.to_pybytes()
+    for newline in (b"\n", b"\r"):
+        if newline in block:
+            values = pc.replace_substring(values, newline, b" ")
+    return values
+
+
+def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:
+    try:
+        check(value)
+    except RecursionError:
+        return "nested too deeply"
+    except UnicodeDecodeError as error:
+        return f"no UTF-8: byte {error.start} is 0x{value[error.start]:02x}"
+    except msgspec.DecodeError as error:
+        return "empty value" if not value.strip() else str(error)
+    return None

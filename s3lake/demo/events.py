@@ -1,0 +1,374 @@
+"""Realistic JSON events for the demo and the tests, the same for the same seed.
+
+A shop's orders and clicks over the last three closed hours and the open one.
+"""
+
+import json
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from s3lake.errors import KafkaUnavailableError
+
+CLOSED_HOURS = 3
+
+_HOUR_MS = 3_600_000
+_TIMEOUT_S = 120.0
+_PROGRESS_EVERY = 20_000
+
+_POOL = 4096
+_ORDERS_SHARE = 0.7
+_LATE_SHARE = 0.003
+_OUT_OF_ORDER_SHARE = 0.02
+_OUT_OF_ORDER_MS = 30_000
+_MALFORMED = (
+    b'{"type":"order_placed","order_id":"cut-of',
+    b"",
+    b'{"type":"view","note":"\xff\xfe"}',
+    b'{"type":"view","n":1}{"type":"view","n":2}',
+)
+_MALFORMED_EVERY = 50_000
+
+_ORDER_TYPES = (b"order_placed", b"order_placed", b"order_paid", b"order_shipped", b"order_returned")
+_CLICK_TYPES = (b"view", b"view", b"view", b"click", b"click", b"add_to_cart", b"purchase")
+_CURRENCIES = ("EUR", "USD", "GBP", "CHF")
+_CITIES = ("Zürich", "Łódź", "Lyon", "Osaka", "Austin", "Malmö")
+_GOODS = ("lamp-17", "chair-4", "desk-2", "rug-33", "sofa-8", "vase-51")
+_PAGES = ("/", "/search?q=lamp", "/p/lamp-17", "/p/chair-4", "/p/desk-2", "/cart", "/checkout", "/blog/über-uns")
+
+_Headers = list[tuple[str, str | bytes | None]]
+
+_ORDER_HEADERS: _Headers = [("source", b"shop"), ("schema", b"order/1")]
+_CLICK_HEADERS: _Headers = [("source", b"web")]
+
+
+@dataclass
+class ProducedTopic:
+    """What was produced to one topic.
+
+    Attributes:
+        committed: records that a read_committed consumer reads, malformed ones included.
+        malformed: those of them whose value is not exactly one JSON document in UTF-8.
+        late: those of them whose timestamp lies in an earlier hour than their neighbours'.
+        transactional: those of them that came in committed transactions.
+        aborted: records of aborted transactions, not among the committed ones.
+    """
+
+    committed: int = 0
+    malformed: int = 0
+    late: int = 0
+    transactional: int = 0
+    aborted: int = 0
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What `produce_demo` produced, by topic."""
+
+    topics: Mapping[str, ProducedTopic]
+
+    @property
+    def committed(self) -> int:
+        """Committed records of all topics."""
+        return sum(topic.committed for topic in self.topics.values())
+
+    @property
+    def malformed(self) -> int:
+        """Malformed records of all topics."""
+        return sum(topic.malformed for topic in self.topics.values())
+
+    @property
+    def aborted(self) -> int:
+        """Records of aborted transactions of all topics."""
+        return sum(topic.aborted for topic in self.topics.values())
+
+
+def produce_demo(
+    bootstrap_servers: str,
+    records: int,
+    now: datetime,
+    *,
+    seed: int = 7,
+    properties: Mapping[str, str] | None = None,
+    topics: tuple[str, str] = ("orders", "clicks"),
+    partitions: int = 4,
+    progress: Callable[[int], None] | None = None,
+) -> Produced:
+    """Creates two topics and produces events to them, about 70 to 30.
+
+    Records are spread by timestamp over the three closed hours before `now` and the open one, and produced in that
+    order; a few are out of order, late by an hour or more, or malformed. None has a null value. At the end come
+    committed and aborted transactions: those are stamped with the real present time whatever `now` says, because the
+    broker stamps transaction markers so, and a marker among back-dated records bends `offsets_for_times`.
+
+    Args:
+        bootstrap_servers: where Kafka is.
+        records: how many committed records to produce over both topics.
+        now: the present, time-zone aware.
+        seed: decides everything that looks random.
+        properties: more settings for the clients, such as security.
+        topics: the names of the topic of orders and of the topic of clicks; existing ones are appended to.
+        partitions: topic-partitions of each topic that has to be created.
+        progress: called now and then with the number of committed records produced so far.
+
+    Raises:
+        KafkaUnavailableError: Kafka refused something or did not answer.
+    """
+    clients = dict(properties or {})
+    _create_topics(bootstrap_servers, clients, topics, partitions)
+    shop = _Shop(seed, topics, partitions)
+    counts = {topic: ProducedTopic() for topic in topics}
+    transactional = min(300, records // 10)
+    plain = records - transactional
+    now_ms = int(now.timestamp() * 1000)
+    start_ms = (now_ms // _HOUR_MS - CLOSED_HOURS) * _HOUR_MS
+    rng = random.Random(seed)
+    malformed = _malformed(rng, plain)
+    sender = _Sender(bootstrap_servers, clients)
+    for number in range(plain):
+        due_ms = start_ms + (now_ms - start_ms) * number // plain
+        ms = _timestamp(rng.random(), due_ms, start_ms)
+        event = shop.event(ms)
+        count = counts[event.topic]
+        if number in malformed:
+            event = event._replace(value=malformed[number])
+            count.malformed += 1
+        count.committed += 1
+        count.late += ms // _HOUR_MS < due_ms // _HOUR_MS
+        sender.send(event)
+        if progress is not None and number % _PROGRESS_EVERY == 0:
+            progress(number)
+    sender.flush()
+    if transactional:
+        _produce_transactions(bootstrap_servers, clients, shop, counts, transactional)
+    if progress is not None:
+        progress(records)
+    return Produced(counts)
+
+
+def trickle(
+    bootstrap_servers: str,
+    stop: threading.Event,
+    per_second: float = 5,
+    *,
+    seed: int = 11,
+    properties: Mapping[str, str] | None = None,
+    topics: tuple[str, str] = ("orders", "clicks"),
+    partitions: int = 4,
+) -> int:
+    """Produces a few events a second, stamped now, until `stop` is set; returns how many.
+
+    The topics have to exist and have at least `partitions` topic-partitions.
+
+    Raises:
+        KafkaUnavailableError: Kafka refused something, or did not answer at the end.
+    """
+    sender = _Sender(bootstrap_servers, properties or {})
+    shop = _Shop(seed, topics, partitions)
+    sent = 0
+    while not stop.wait(1 / per_second):
+        sender.send(shop.event(_present_ms()))
+        sent += 1
+    sender.flush()
+    return sent
+
+
+class _Event(NamedTuple):
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes
+    headers: _Headers
+    ms: int
+
+
+class _Shop:
+    """Renders events: what differs in every record, before one of a pool of ready-made rests.
+
+    At a million records json.dumps alone would take longer than producing them.
+    """
+
+    def __init__(self, seed: int, topics: tuple[str, str], partitions: int) -> None:
+        self._random = random.Random(seed).random
+        self._orders, self._clicks = topics
+        self._partitions = partitions
+        self._seed = seed
+        self._number = 0
+        self._second = -1
+        self._second_text = b""
+        rng = random.Random(seed)
+        customers = [rng.randrange(20_000) for _ in range(_POOL)]
+        self._order_pool = [(customer, _rest(_order(rng, customer))) for customer in customers]
+        self._click_pool = [(customer, _rest(_click(rng, customer))) for customer in customers]
+
+    def event(self, ms: int) -> _Event:
+        """The next event, with its time in epoch milliseconds."""
+        kind, draw = self._random(), int(self._random() * _POOL)
+        number = self._number = self._number + 1
+        if ms // 1000 != self._second:
+            # Formatting a time is dear, and neighbours share their second nearly always.
+            self._second = ms // 1000
+            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._second)).encode()
+        if kind < _ORDERS_SHARE:
+            customer, rest = self._order_pool[draw]
+            head = b'{"type":"%b","order_id":"o%d-%08d","ts":"%b.%03dZ",%b'
+            topic, kind_name, headers = self._orders, _ORDER_TYPES[number % 5], _ORDER_HEADERS
+        else:
+            customer, rest = self._click_pool[draw]
+            head = b'{"type":"%b","click_id":"c%d-%08d","ts":"%b.%03dZ",%b'
+            topic, kind_name, headers = self._clicks, _CLICK_TYPES[number % 7], _CLICK_HEADERS
+        value = head % (kind_name, self._seed, number, self._second_text, ms % 1000, rest)
+        return _Event(topic, customer % self._partitions, b"c-%05d" % customer, value, headers, ms)
+
+
+def _order(rng: random.Random, customer: int) -> dict[str, object]:
+    lines = [(rng.choice(_GOODS), rng.randint(1, 4), rng.randint(499, 29_999)) for _ in range(rng.choice((1, 1, 1, 2)))]
+    order: dict[str, object] = {
+        "customer": f"c-{customer:05d}",
+        "city": rng.choice(_CITIES),
+        "amount": sum(quantity * cents for _, quantity, cents in lines) / 100,
+        "currency": rng.choice(_CURRENCIES),
+        "items": [{"sku": sku, "qty": quantity, "price": cents / 100} for sku, quantity, cents in lines],
+    }
+    if rng.random() < 0.2:
+        order["coupon"] = rng.choice(("SPRING", None))
+    return order
+
+
+def _click(rng: random.Random, customer: int) -> dict[str, object]:
+    return {
+        "user": f"c-{customer:05d}",
+        "session": f"{rng.getrandbits(64):016x}",
+        "url": f"https://shop.example{rng.choice(_PAGES)}",
+        "referrer": rng.choice((None, "https://search.example/", "https://news.example/")),
+        "screen": {"width": rng.choice((390, 1280, 1920)), "height": rng.choice((844, 800, 1080))},
+        "ms_on_page": rng.randint(80, 90_000),
+    }
+
+
+def _rest(fields: Mapping[str, object]) -> bytes:
+    """The fields as the end of a JSON object, without the opening brace."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()[1:]
+
+
+def _malformed(rng: random.Random, records: int) -> dict[int, bytes]:
+    """Which records are malformed, and their values: every kind as often."""
+    count = min(len(_MALFORMED) * max(1, records // _MALFORMED_EVERY), records // 10)
+    places = rng.sample(range(records), count)
+    return {place: _MALFORMED[number % len(_MALFORMED)] for number, place in enumerate(places)}
+
+
+def _timestamp(draw: float, due_ms: int, start_ms: int) -> int:
+    """Mostly the time that is due; seldom a little earlier; rarely so late that it belongs to an earlier hour."""
+    if draw < _LATE_SHARE:
+        return max(start_ms, due_ms - _HOUR_MS - int(draw / _LATE_SHARE * _HOUR_MS))
+    if draw < _LATE_SHARE + _OUT_OF_ORDER_SHARE:
+        return max(start_ms, due_ms - int((draw - _LATE_SHARE) / _OUT_OF_ORDER_SHARE * _OUT_OF_ORDER_MS))
+    return due_ms
+
+
+def _present_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _create_topics(
+    bootstrap_servers: str, properties: Mapping[str, str], topics: tuple[str, str], partitions: int
+) -> None:
+    # Kept in a variable: when the client goes, so do the answers it still waits for.
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, **properties})
+    wanted = [NewTopic(topic, num_partitions=partitions) for topic in topics]
+    for topic, created in admin.create_topics(wanted, request_timeout=_TIMEOUT_S).items():
+        try:
+            created.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise KafkaUnavailableError(f"Kafka did not create the topic {topic!r}: {error.args[0]}") from error
+
+
+def _produce_transactions(
+    bootstrap_servers: str,
+    clients: Mapping[str, str],
+    shop: _Shop,
+    counts: Mapping[str, ProducedTopic],
+    records: int,
+) -> None:
+    """Three committed transactions of `records` in all, with two aborted ones of half their size between them."""
+    sender = _Sender(bootstrap_servers, {**clients, "transactional.id": f"s3lake-demo-{uuid.uuid4()}"})
+    third = records // 3
+    try:
+        sender.producer.init_transactions(_TIMEOUT_S)
+        for size, commits in ((third, True), (third // 2, False), (third, True), (third // 2, False)):
+            _transact(sender, shop, counts, size, commits)
+        _transact(sender, shop, counts, records - 2 * third, True)
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"Kafka refused a transaction of the demo: {error.args[0]}") from error
+
+
+def _transact(sender: "_Sender", shop: _Shop, counts: Mapping[str, ProducedTopic], size: int, commits: bool) -> None:
+    sender.producer.begin_transaction()
+    for _ in range(size):
+        event = shop.event(_present_ms())
+        sender.send(event)
+        count = counts[event.topic]
+        if commits:
+            count.committed += 1
+            count.transactional += 1
+        else:
+            count.aborted += 1
+    # An abort would throw away what has not been sent yet; it is to be in the log.
+    sender.flush()
+    if commits:
+        sender.producer.commit_transaction(_TIMEOUT_S)
+    else:
+        sender.producer.abort_transaction(_TIMEOUT_S)
+
+
+class _Sender:
+    """A producer that waits when its queue is full and keeps what the brokers refused."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        self._refused: list[KafkaError] = []
+        settings: dict[str, object] = {
+            "bootstrap.servers": bootstrap_servers,
+            # Retries must neither repeat nor reorder what is counted here.
+            "enable.idempotence": True,
+            "linger.ms": 50,
+            "batch.size": 900_000,
+            "queue.buffering.max.messages": 200_000,
+            "compression.type": "lz4",
+            # Its warnings are about retries that succeed.
+            "log_level": 3,
+            # A callback for every record would cost more than the record.
+            "delivery.report.only.error": True,
+            "on_delivery": self._on_refusal,
+        }
+        self.producer = Producer({**settings, **properties})
+
+    def _on_refusal(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+    def send(self, event: _Event) -> None:
+        topic, partition, key, value, headers, ms = event
+        while True:
+            try:
+                self.producer.produce(topic, value, key, partition, timestamp=ms, headers=headers)
+                return
+            except BufferError:
+                self.producer.poll(0.02)
+
+    def flush(self) -> None:
+        waiting = self.producer.flush(_TIMEOUT_S)
+        if self._refused:
+            raise KafkaUnavailableError(f"Kafka refused {len(self._refused)} demo records, first: {self._refused[0]}")
+        if waiting:
+            raise KafkaUnavailableError(f"Kafka did not take {waiting} demo records within {_TIMEOUT_S:.0f} s.")

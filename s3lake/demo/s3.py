@@ -1,0 +1,187 @@
+"""An S3 API over HTTP on this machine: moto for the demo and most tests, versitygw where real storage matters."""
+
+import http.client
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from s3lake.demo.process import GuardedProcess, free_ports, spawn
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+
+Server = Literal["moto", "versitygw"]
+
+_ATTEMPTS = 5
+_START_TIMEOUT_S = 60.0
+_REGION = "us-east-1"
+
+
+class EmbeddedS3:
+    """An S3 server on 127.0.0.1 that ends with this process, SIGKILL included, and forgets everything."""
+
+    access_key_id = "s3lake-demo"
+    secret_access_key = "s3lake-demo-secret"
+    region = _REGION
+
+    def __init__(self, process: GuardedProcess, port: int, server: Server) -> None:
+        self._process = process
+        self.endpoint_url = f"http://127.0.0.1:{port}"
+        self.server = server
+
+    @classmethod
+    def start(cls, server: Server = "moto") -> "EmbeddedS3":
+        """Starts the server and waits until it listens.
+
+        Args:
+            server: `moto` keeps objects in memory; `versitygw` keeps them in a temporary directory and is much faster,
+                but its binary has to be there (see `versitygw_binary`).
+
+        Raises:
+            ConfigurationError: the server is not installed.
+            StoreUnavailableError: the server did not start; the message ends with its log.
+        """
+        for _ in range(_ATTEMPTS):
+            (port,) = free_ports(1)
+            home = Path(tempfile.mkdtemp(prefix=f"s3lake-{server}-"))
+            try:
+                launch = _moto(port) if server == "moto" else _versitygw(port, home)
+                process = spawn(launch.command, home / "server.log", launch.env, remove=home)
+            except BaseException:
+                shutil.rmtree(home, ignore_errors=True)
+                raise
+            try:
+                _wait_until_listening(process, launch.listens, f"{server} on 127.0.0.1:{port}")
+            except BaseException as error:
+                log = process.log()
+                process.stop()
+                if isinstance(error, StoreUnavailableError) and "address already in use" in log.lower():
+                    continue
+                raise
+            return cls(process, port, server)
+        raise StoreUnavailableError(
+            f"{server} found its port on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
+        )
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server's guard."""
+        return self._process.pid
+
+    def create_bucket(self, name: str) -> None:
+        """Creates a bucket."""
+        # A second of imports that nobody who only starts the server should pay.
+        import boto3
+        from botocore.config import Config
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint_url,
+            region_name=self.region,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            config=Config(s3={"addressing_style": "path"}),
+        )
+        try:
+            client.create_bucket(Bucket=name)
+        finally:
+            client.close()
+
+    def stop(self) -> None:
+        """Ends the server and waits until it is gone. Doing it twice is fine."""
+        self._process.stop()
+
+    def __enter__(self) -> "EmbeddedS3":
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@dataclass(frozen=True)
+class _Launch:
+    command: list[str]
+    env: dict[str, str]
+    # Has to be sure that it is this very process that listens: a stranger may have been faster to take the port.
+    listens: Callable[[GuardedProcess], bool]
+
+
+def versitygw_binary() -> Path | None:
+    """The `versitygw` program on PATH or where `go install` puts it; None when there is none."""
+    found = shutil.which("versitygw") or shutil.which("versitygw", path=str(Path.home() / "go" / "bin"))
+    return Path(found) if found else None
+
+
+def _moto(port: int) -> _Launch:
+    if importlib.util.find_spec("moto") is None:
+        raise ConfigurationError("The demo's S3 server, moto, is not installed. Install it: pip install 's3lake[demo]'")
+
+    def listens(process: GuardedProcess) -> bool:
+        return "Running on http://" in process.log()
+
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    return _Launch(command, dict(os.environ), listens)
+
+
+def _versitygw(port: int, home: Path) -> _Launch:
+    binary = versitygw_binary()
+    if binary is None:
+        raise ConfigurationError(
+            "versitygw is neither on PATH nor in ~/go/bin. "
+            "Install it: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+        )
+    data = home / "data"
+    data.mkdir()
+    health = f"/{uuid.uuid4().hex}"
+    command = [str(binary), "--quiet", "--port", f"127.0.0.1:{port}", "--region", _REGION, "--health", health, "posix"]
+    if not _keeps_attributes(data):
+        sidecar = home / "attributes"
+        sidecar.mkdir()
+        command += ["--sidecar", str(sidecar)]
+    # Every option can also come from the environment: only ours shall count.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("VGW_", "ROOT_"))}
+    env |= {"ROOT_ACCESS_KEY_ID": EmbeddedS3.access_key_id, "ROOT_SECRET_ACCESS_KEY": EmbeddedS3.secret_access_key}
+
+    def listens(process: GuardedProcess) -> bool:  # noqa: ARG001 (moto's needs it)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+        try:
+            connection.request("GET", health)
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    return _Launch([*command, str(data)], env, listens)
+
+
+def _keeps_attributes(directory: Path) -> bool:
+    """Whether files here can have extended attributes, where versitygw puts an object's metadata."""
+    if sys.platform != "linux":
+        return True
+    try:
+        os.setxattr(directory, "user.s3lake", b"1")
+    except OSError:
+        # tmpfs learnt this only with Linux 6.6.
+        return False
+    os.removexattr(directory, "user.s3lake")
+    return True
+
+
+def _wait_until_listening(process: GuardedProcess, listens: Callable[[GuardedProcess], bool], name: str) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while process.running and time.monotonic() < deadline:
+        if listens(process):
+            return
+        time.sleep(0.02)
+    what = "did not listen in time" if process.running else f"ended with exit code {process.returncode}"
+    raise StoreUnavailableError(f"{name} {what}. The end of its log:\n{process.log()}")

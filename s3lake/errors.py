@@ -1,0 +1,58 @@
+"""Everything s3lake raises on purpose.
+
+S3LakeError
+├── TerminalError             trying again cannot help
+│   ├── ConfigurationError    the sink's configuration is wrong: place, value, what is allowed
+│   ├── RecordError           a record was refused and `errors.tolerance` is none
+│   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
+│   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
+│   └── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
+└── TransientError            the same request may pass later
+    ├── FencedError           another writer changed the tile first; plan again
+    ├── KafkaUnavailableError
+    └── StoreUnavailableError
+"""
+
+
+class S3LakeError(Exception):
+    """Base of every error that s3lake raises on purpose."""
+
+
+class TerminalError(S3LakeError):
+    """Trying again cannot help; somebody has to change something first."""
+
+
+class TransientError(S3LakeError):
+    """The same request may pass later; Dagster retries these and only these."""
+
+
+class ConfigurationError(TerminalError):
+    """A configuration that cannot be right; the message names place, value and remedy."""
+
+
+class RecordError(TerminalError):
+    """A record was refused by a stage, and the sink does not tolerate errors."""
+
+
+class DataLossError(TerminalError):
+    """Kafka no longer has, or no longer is, what the index expects."""
+
+
+class ForeignObjectError(TerminalError):
+    """A key of this commit is taken by an object that s3lake did not write."""
+
+
+class StoreDeniedError(TerminalError):
+    """The store refused a request for good: permissions, bucket, or no conditional writes."""
+
+
+class FencedError(TransientError):
+    """Another writer changed the tile first; nothing of this attempt is visible."""
+
+
+class KafkaUnavailableError(TransientError):
+    """The brokers did not answer in time."""
+
+
+class StoreUnavailableError(TransientError):
+    """The store did not answer, or answered 5xx, after the configured retries."""

@@ -1,0 +1,222 @@
+"""Maven coordinates as local jar files, by the Ivy that pyspark ships.
+
+Spark can resolve packages itself, but pays for it at every start. Here a set of coordinates is resolved once into a
+directory of the user's cache; from then on it costs a directory listing and no JVM.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import quoteattr
+
+import platformdirs
+
+from s3lake.errors import ConfigurationError, TransientError
+
+KAFKA_VERSION = "4.1.1"
+JAVA_MAJORS = (17, 21)
+
+_RESOLVE_TIMEOUT_S = 900.0
+_TAIL_CHARS = 3000
+_GET_JAVA = """\
+How to get Java 17:
+  Debian, Ubuntu  sudo apt-get install openjdk-17-jre-headless
+  macOS           brew install openjdk@17 && export JAVA_HOME="$(brew --prefix openjdk@17)/libexec/openjdk.jdk/Contents/Home"
+  anywhere        pip install install-jdk && export JAVA_HOME="$(python -c "import jdk; print(jdk.install('17'))")"
+If it is installed already, point JAVA_HOME at it."""  # noqa: E501 (a line to be copied stays one line)
+
+
+class Coordinate(NamedTuple):
+    """A Maven artifact, `group:artifact:version`."""
+
+    group: str
+    artifact: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Coordinate":
+        """Reads `group:artifact:version`.
+
+        Raises:
+            ConfigurationError: the text has another shape.
+        """
+        parts = text.strip().split(":")
+        if len(parts) != 3 or not all(re.fullmatch(r"[\w.-]+", part) for part in parts):
+            raise ConfigurationError(
+                f"Maven coordinate {text!r} is not understood. "
+                "Write it as group:artifact:version, like org.apache.kafka:kafka-clients:3.9.0."
+            )
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return ":".join(self)
+
+
+def cache_dir() -> Path:
+    """The directory that s3lake caches in: `S3LAKE_CACHE`, or the user's cache directory of this system."""
+    return Path(os.environ.get("S3LAKE_CACHE") or platformdirs.user_cache_dir("s3lake")).expanduser()
+
+
+def resolve(name: str, coordinates: Sequence[Coordinate | str]) -> tuple[Path, ...]:
+    """Resolves coordinates with everything they depend on, once; later calls only list the cached files.
+
+    Set `S3LAKE_IVY_SETTINGS` to an Ivy settings file to resolve from other repositories than Maven Central.
+
+    Args:
+        name: what the jars are for; the readable part of the cached directory's name.
+        coordinates: the artifacts to resolve together.
+
+    Returns:
+        The jar files, sorted by name.
+
+    Raises:
+        ConfigurationError: a coordinate is malformed, or Java or pyspark is missing.
+        TransientError: Ivy did not find or did not get everything.
+    """
+    wanted = sorted({c if isinstance(c, Coordinate) else Coordinate.parse(c) for c in coordinates})
+    digest = hashlib.sha256("\n".join(map(str, wanted)).encode()).hexdigest()[:12]
+    target = cache_dir() / "jars" / f"{name}-{digest}"
+    # The directory appears by one rename, so its being there means that it is complete.
+    if not target.is_dir():
+        _resolve_into(target, wanted)
+    return tuple(sorted(target.glob("*.jar")))
+
+
+def spark_kafka_jars() -> tuple[Path, ...]:
+    """The jars that make this pyspark read Kafka, without those that pyspark ships anyway: a value for `spark.jars`."""
+    version = importlib.metadata.version("pyspark")
+    connector = Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", version)
+    shipped = {_base_name(jar) for jar in _pyspark_jars_dir().glob("*.jar")}
+    return tuple(jar for jar in resolve("spark-kafka", [connector]) if _base_name(jar) not in shipped)
+
+
+def kafka_broker_jars() -> tuple[Path, ...]:
+    """The class path of an Apache Kafka broker, with a logger that writes to stderr."""
+    broker = Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)
+    # The broker's own dependencies hold the logging facade only; without a binding it dies without a word.
+    logger = Coordinate("org.slf4j", "slf4j-simple", "1.7.36")
+    return resolve("kafka-broker", [broker, logger])
+
+
+def find_java() -> Path:
+    """The `java` of `JAVA_HOME`, else of `PATH`, when Spark runs on it.
+
+    Raises:
+        ConfigurationError: there is none, it does not start, or its version is not supported.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise ConfigurationError(f"JAVA_HOME is {home}, but there is no program {java}.\n{_GET_JAVA}")
+        source = "JAVA_HOME"
+    else:
+        found = shutil.which("java")
+        if found is None:
+            raise ConfigurationError(
+                f"No Java found: JAVA_HOME is not set and PATH has no java. Spark and Kafka run on it.\n{_GET_JAVA}"
+            )
+        java, source = Path(found), "PATH"
+    major = _java_major(java)
+    if major not in JAVA_MAJORS:
+        what = "does not start or does not tell its version" if major is None else f"is version {major}"
+        allowed = " or ".join(map(str, JAVA_MAJORS))
+        raise ConfigurationError(f"Java at {java} (from {source}) {what}; Spark 4.0 runs on {allowed}.\n{_GET_JAVA}")
+    return java
+
+
+@lru_cache(maxsize=8)
+def _java_major(java: Path) -> int | None:
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
+    return int(match[1]) if run.returncode == 0 and match else None
+
+
+def _pyspark_jars_dir() -> Path:
+    # Looked up, not imported: importing pyspark costs more than everything here.
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ConfigurationError("pyspark is not installed in this Python. Install it: pip install 'pyspark~=4.0.0'")
+    return Path(spec.origin).parent / "jars"
+
+
+def _base_name(jar: Path) -> str:
+    """`snappy-java` of `snappy-java-1.1.10.7.jar`."""
+    return re.split(r"-\d", jar.stem, maxsplit=1)[0]
+
+
+def _resolve_into(target: Path, coordinates: Sequence[Coordinate]) -> None:
+    java = find_java()
+    ivy = next(iter(sorted(_pyspark_jars_dir().glob("ivy-*.jar"))), None)
+    if ivy is None:
+        raise ConfigurationError(
+            f"No ivy-*.jar in {_pyspark_jars_dir()}. Reinstall pyspark: pip install 'pyspark~=4.0.0'"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+        here = Path(scratch)
+        request = here / "ivy.xml"
+        request.write_text(_ivy_request(coordinates), encoding="utf-8")
+        command = [str(java), "-jar", str(ivy), "-ivy", str(request), "-confs", "default"]
+        # Ivy's cache takes no locks by default, so every process has its own.
+        command += ["-cache", str(here / "cache")]
+        command += ["-retrieve", f"{here / 'jars'}/[artifact]-[revision](-[classifier]).[ext]"]
+        settings = os.environ.get("S3LAKE_IVY_SETTINGS")
+        if settings:
+            command += ["-settings", settings]
+        _run_ivy(command, coordinates)
+        try:
+            (here / "jars").rename(target)
+        except OSError:
+            # Another process was first; what it put there is the same.
+            if not target.is_dir():
+                raise
+
+
+def _run_ivy(command: Sequence[str], coordinates: Sequence[Coordinate]) -> None:
+    names = ", ".join(map(str, coordinates))
+    remedy = (
+        "Check the network and try again; behind a mirror, set S3LAKE_IVY_SETTINGS to an Ivy settings file that "
+        "names it; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... -Dhttps.proxyPort=...'."
+    )
+    try:
+        run = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_RESOLVE_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TransientError(f"Resolving {names} took longer than {_RESOLVE_TIMEOUT_S:.0f} s. {remedy}") from error
+    if run.returncode != 0:
+        tail = run.stdout[-_TAIL_CHARS:].strip()
+        raise TransientError(f"Resolving {names} failed. {remedy}\nThe end of what Ivy said:\n{tail}")
+
+
+def _ivy_request(coordinates: Sequence[Coordinate]) -> str:
+    dependencies = "".join(
+        f"<dependency org={quoteattr(c.group)} name={quoteattr(c.artifact)} rev={quoteattr(c.version)}"
+        ' conf="default->default"/>'
+        for c in coordinates
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="s3lake" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+    )

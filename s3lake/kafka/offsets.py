@@ -1,0 +1,52 @@
+"""What planning needs to know of a topic, taken at one moment; the only answer Kafka ever gives to `plan`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """One topic-partition's offsets.
+
+    Attributes:
+        low: log start offset, the first one that Kafka still has.
+        end: last stable offset: what a read_committed reader may read up to.
+        at: first offset whose timestamp is in the hour or later, at most `end` (`end` where there is none).
+        next: the same for the following hour.
+    """
+
+    low: int
+    end: int
+    at: int
+    next: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A topic's offsets around one hour.
+
+    Attributes:
+        topic_id: Kafka's own id of the topic: another one after it was deleted and created again.
+        partitions: per topic-partition; empty while the topic does not exist.
+    """
+
+    topic_id: str
+    partitions: Mapping[int, LogRange]
+
+    @property
+    def exists(self) -> bool:
+        """Whether Kafka has the topic at all."""
+        return bool(self.partitions)
+
+
+class Offsets(Protocol):
+    """The one question that planning asks Kafka."""
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        """The topic's offsets around `hour`.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+        """
+        ...

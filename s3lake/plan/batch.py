@@ -1,0 +1,98 @@
+"""Micro-batches: which offsets one Spark job reads, decided before it starts and never asked again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from s3lake.errors import DataLossError
+from s3lake.kafka.offsets import Snapshot
+from s3lake.plan.tile import Tile
+
+Intervals = Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The offsets of one micro-batch, all of one tile.
+
+    Attributes:
+        intervals: per topic-partition `[start, end)`: what its commit will cover.
+        reads: the same without what Kafka has expired, and without empty ranges: what Spark reads.
+        expired: [topic-partition, first, end) that Kafka no longer has.
+    """
+
+    intervals: Intervals
+    reads: Intervals
+    expired: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets the commit covers."""
+        return sum(end - start for start, end in self.intervals.values())
+
+
+def next_batch(tile: Tile, kafka: Snapshot, limit: int) -> Batch | None:
+    """The next micro-batch of `tile`: at most `limit` offsets to read, or None when there is nothing to do.
+
+    A closed tile is read to its end, an open one to the last stable offset. The limit is shared out in proportion, so
+    all topic-partitions of a long backlog advance together and every task has a like share.
+    """
+    wanted: dict[int, tuple[int, int]] = {}
+    for partition, span in sorted(tile.partitions.items()):
+        log = kafka.partitions.get(partition)
+        end = span.end if span.end is not None else (log.end if log else span.committed)
+        if end > span.committed:
+            wanted[partition] = (span.committed, end)
+    return covering(_shared_out(wanted, kafka, limit), kafka) if wanted else None
+
+
+def whole(tile: Tile, kafka: Snapshot) -> Batch:
+    """The micro-batch that reads a landed tile once more, for a rewrite."""
+    spans = {partition: (span.start, span.committed) for partition, span in sorted(tile.partitions.items())}
+    return covering({partition: span for partition, span in spans.items() if span[1] > span[0]}, kafka)
+
+
+def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
+    """The micro-batch that covers `intervals`, with what Kafka has expired taken out of what is read.
+
+    Raises:
+        DataLossError: Kafka's log does not reach an interval's end, or lacks the topic-partition.
+    """
+    reads: dict[int, tuple[int, int]] = {}
+    expired: list[tuple[int, int, int]] = []
+    for partition, (start, end) in intervals.items():
+        log = kafka.partitions.get(partition)
+        if log is None or log.end < end:
+            raise DataLossError(
+                f"topic-partition {partition}: the index expects offsets up to {end}, Kafka "
+                + (f"has them up to {log.end}" if log else "does not know it")
+                + "; the log was truncated, or the topic was created again (see `s3lake index accept`)"
+            )
+        low = min(log.low, end)
+        if low > start:
+            expired.append((partition, start, low))
+        if max(start, low) < end:
+            reads[partition] = (max(start, low), end)
+    return Batch(intervals, reads, tuple(expired))
+
+
+def _first(kafka: Snapshot, partition: int, start: int, end: int) -> int:
+    """The first offset of the interval that Kafka still has."""
+    log = kafka.partitions.get(partition)
+    return min(max(start, log.low), end) if log else start
+
+
+def _shared_out(wanted: Intervals, kafka: Snapshot, limit: int) -> Intervals:
+    firsts = {partition: _first(kafka, partition, start, end) for partition, (start, end) in wanted.items()}
+    readable = {partition: end - firsts[partition] for partition, (_, end) in wanted.items()}
+    total = sum(readable.values())
+    if total <= limit:
+        return wanted
+    taken: dict[int, tuple[int, int]] = {}
+    left = limit
+    for partition, (start, end) in wanted.items():
+        share = min(left, max(1, readable[partition] * limit // total)) if readable[partition] else 0
+        left -= share
+        stop = firsts[partition] + share
+        if stop > start:
+            taken[partition] = (start, stop)
+    return taken

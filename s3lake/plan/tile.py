@@ -1,0 +1,137 @@
+"""Tiles: for one sink, topic and hour the half-open offset interval of every topic-partition.
+
+Pure rules over offsets (design: commit.md, open and close). An edge, once written, never changes; a topic-partition
+that a tile does not name is the empty interval at 0.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from s3lake import hours
+from s3lake.errors import DataLossError
+from s3lake.kafka.offsets import Snapshot
+
+
+class Span(msgspec.Struct, frozen=True):
+    """One topic-partition's part of a tile: `[start, end)`, landed up to `committed`; `end` is None while open."""
+
+    start: int
+    committed: int
+    end: int | None = None
+
+
+NOTHING = Span(0, 0, 0)
+
+
+class Tile(msgspec.Struct, frozen=True):
+    """The document of one hour.
+
+    Attributes:
+        rev: +1 with every change, so no ETag comes twice.
+        partitions: per topic-partition.
+        commits: ids of the commits whose files are this tile's data.
+        pending: id of the commit that is being made visible; anyone may finish it.
+        garbage: ids of commits whose objects must go.
+        burnt: keys of this tile may have been used by a commit that was rolled back; names need a suffix.
+        expired: [topic-partition, first, end) that Kafka had expired before they were landed.
+        foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
+    """
+
+    hour: str
+    partitions: dict[int, Span]
+    version: int = 1
+    rev: int = 0
+    commits: tuple[str, ...] = ()
+    pending: str | None = None
+    garbage: tuple[str, ...] = ()
+    burnt: bool = False
+    expired: tuple[tuple[int, int, int], ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def closed(self) -> bool:
+        """Whether every edge is written."""
+        return bool(self.partitions) and all(span.end is not None for span in self.partitions.values())
+
+    @property
+    def landed(self) -> bool:
+        """Whether the tile is closed and everything up to its end is committed."""
+        return self.closed and all(span.committed == span.end for span in self.partitions.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody needs to come back to this tile."""
+        return self.landed and self.pending is None and not self.garbage
+
+    def changed(self, **changes: Any) -> "Tile":
+        """The next revision."""
+        return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
+
+
+def opened(hour: str, kafka: Snapshot, before: Tile | None, after: Tile | None, *, earliest: bool, fresh: bool) -> Tile:
+    """The tile of `hour` as first written.
+
+    Args:
+        hour: the hour to open.
+        kafka: offsets around `hour`.
+        before: the tile of the greatest earlier hour, closed; None where there is none.
+        after: the tile of the smallest later hour; None where there is none.
+        earliest: without `before`, begin at the log start instead of at the hour's first record.
+        fresh: the first tile after a topic was created again; its keys may repeat the former topic's.
+    """
+    partitions: dict[int, Span] = {}
+    known = set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
+    for partition in sorted(known):
+        log = kafka.partitions.get(partition)
+        low, at, following = (log.low, log.at, log.next) if log else (0, 0, 0)
+        if before is None:
+            start = low if earliest else at
+        else:
+            floor = _end(before.partitions.get(partition, NOTHING))
+            start = floor if hours.shift(before.hour, 1) == hour else max(floor, at)
+        end = None
+        if after is not None:
+            ceiling = after.partitions.get(partition, NOTHING).start
+            start = min(start, ceiling)
+            adjacent = hours.shift(hour, 1) == after.hour
+            end = ceiling if adjacent else min(max(following, start), ceiling)
+        partitions[partition] = Span(start, start, end)
+    return Tile(hour, partitions, burnt=fresh or bool(before and before.burnt))
+
+
+def closed(tile: Tile, kafka: Snapshot) -> Tile:
+    """The tile with its edges written: at the next hour's first record, never below what is committed."""
+    known = extended(tile, kafka).partitions
+    return tile.changed(
+        partitions={
+            partition: msgspec.structs.replace(
+                span,
+                end=max(span.committed, kafka.partitions[partition].next if partition in kafka.partitions else 0),
+            )
+            for partition, span in known.items()
+        }
+    )
+
+
+def extended(tile: Tile, kafka: Snapshot) -> Tile:
+    """The open tile with topic-partitions that it does not know yet, from offset 0; the same object if none is new."""
+    new = sorted(set(kafka.partitions) - set(tile.partitions))
+    if not new:
+        return tile
+    return tile.changed(partitions={**tile.partitions, **{partition: Span(0, 0) for partition in new}})
+
+
+def committed(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
+    """The tile's topic-partitions with `committed` advanced to `ends`; it never goes back."""
+    return {
+        partition: msgspec.structs.replace(span, committed=max(span.committed, ends.get(partition, 0)))
+        for partition, span in tile.partitions.items()
+    }
+
+
+def _end(span: Span) -> int:
+    if span.end is None:
+        raise DataLossError("a tile with a successor is open: the index was changed by hand or by another program")
+    return span.end

@@ -1,0 +1,81 @@
+"""The one door to S3: a contract, and what its answers mean. `s3.py` speaks HTTP, `memory.py` serves tests and models.
+
+Every conditional request says honestly that its condition failed, every other failure is an exception of `errors.py`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+COMMIT = "s3lake-commit"
+"""Metadata name (`x-amz-meta-s3lake-commit`) that says which commit an object belongs to: its only identity."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """An object's bytes and its ETag."""
+
+    body: bytes
+    etag: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """What is known of an object without reading it. `size` is in bytes."""
+
+    etag: str
+    size: int
+    metadata: Mapping[str, str]
+
+
+Completion = Literal["completed", "taken", "conflict", "gone"]
+"""Answer of a conditional CompleteMultipartUpload.
+
+completed: the object is visible. taken: the key has an object already (412). conflict: a concurrent request, the
+upload may be lost (409). gone: the store knows no such upload (404).
+"""
+
+
+class Store(Protocol):
+    """One bucket. Keys are whole keys, without the bucket's name.
+
+    Every method raises StoreUnavailableError when the store does not answer and StoreDeniedError when it refuses.
+    """
+
+    bucket: str
+
+    def get(self, key: str) -> Document | None:
+        """The object, or None."""
+        ...
+
+    def head(self, key: str) -> Head | None:
+        """The object's metadata, or None."""
+        ...
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        """Write an object if the condition holds: its new ETag, or None when the condition failed (412 or 409)."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete the object; no error when there is none."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Keys that begin with `prefix`, in order."""
+        ...
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        """Begin a multipart upload, invisible until completed: its id."""
+        ...
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        """Upload one part (numbers from 1; all but the last at least 5 MiB): its ETag."""
+        ...
+
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        """Make the upload visible unless the key has an object (If-None-Match: *)."""
+        ...
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        """Drop the upload; no error when there is none."""
+        ...

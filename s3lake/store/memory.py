@@ -1,0 +1,91 @@
+"""A bucket in memory under the same contract: for tests, and for running the commit protocol request by request."""
+
+import hashlib
+import itertools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from s3lake.store import Completion, Document, Head
+
+
+@dataclass
+class _Upload:
+    key: str
+    metadata: Mapping[str, str]
+    parts: dict[int, bytes] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """A bucket that forgets everything with the process."""
+
+    def __init__(self, bucket: str = "memory") -> None:
+        self.bucket = bucket
+        self.objects: dict[str, tuple[bytes, Head]] = {}
+        self.uploads: dict[str, _Upload] = {}
+        self._ids = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Document | None:
+        """See `Store.get`."""
+        found = self.objects.get(key)
+        return Document(found[0], found[1].etag) if found else None
+
+    def head(self, key: str) -> Head | None:
+        """See `Store.head`."""
+        found = self.objects.get(key)
+        return found[1] if found else None
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        """See `Store.put`."""
+        with self._lock:
+            found = self.objects.get(key)
+            if (if_absent and found) or (if_match is not None and (not found or found[1].etag != if_match)):
+                return None
+            return self._write(key, body, {})
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        self.objects.pop(key, None)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See `Store.list`."""
+        return iter(sorted(key for key in list(self.objects) if key.startswith(prefix)))
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        """See `Store.create_upload`."""
+        upload = f"upload-{next(self._ids)}"
+        self.uploads[upload] = _Upload(key, dict(metadata))
+        return upload
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        """See `Store.upload_part`."""
+        self.uploads[upload].parts[number] = bytes(body)
+        return _etag(body)
+
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        """See `Store.complete_upload`."""
+        with self._lock:
+            found = self.uploads.get(upload)
+            if found is None:
+                return "gone"
+            if found.key in self.objects:
+                return "taken"
+            if [_etag(found.parts[number]) for number in sorted(found.parts)] != list(parts):
+                raise ValueError(f"{key}: the parts named are not the parts uploaded")
+            del self.uploads[upload]
+            self._write(key, b"".join(found.parts[number] for number in sorted(found.parts)), found.metadata)
+            return "completed"
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        """See `Store.abort_upload`."""
+        self.uploads.pop(upload, None)
+
+    def _write(self, key: str, body: bytes, metadata: Mapping[str, str]) -> str:
+        etag = _etag(body)
+        self.objects[key] = (bytes(body), Head(etag, len(body), metadata))
+        return etag
+
+
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'

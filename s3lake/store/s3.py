@@ -1,0 +1,473 @@
+"""S3 over HTTP, through boto3: conditional writes, multipart uploads, and retries that are counted and have an end."""
+
+import contextlib
+import logging
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from s3lake.errors import StoreDeniedError, StoreUnavailableError
+from s3lake.store import Completion, Document, Head
+
+if TYPE_CHECKING:
+    from s3lake import sink
+
+A = TypeVar("A")
+_log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE_S = 20.0
+_NO_SUCH_UPLOAD = "NoSuchUpload"
+# An error can come inside a 200 (Complete) or without a body (HEAD): its code says more than its status, if it has one.
+_STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
+_AGAIN = {
+    *("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"),
+    *("OperationAborted", "ConditionalRequestConflict", "IncompleteBody"),
+}
+_REMEDIES = {
+    "NoSuchBucket": "create the bucket, or correct its name or s3.endpoint_url",
+    "NotImplemented": "use a store that has this operation; without conditional writes, set exactly_once: false",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    **dict.fromkeys(
+        ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"),
+        "correct s3.credentials (or, with `default`, the environment, profile or role that boto3 finds)",
+    ),
+    **dict.fromkeys(
+        ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301", "307"),
+        "set s3.region and s3.endpoint_url to those of the bucket",
+    ),
+}
+_PERMISSIONS = {
+    # A store answers 403 instead of 404 for a missing object to whoever may not list the bucket.
+    "GetObject": "s3:GetObject and s3:ListBucket",
+    "HeadObject": "s3:GetObject and s3:ListBucket",
+    "DeleteObject": "s3:DeleteObject",
+    "ListObjectsV2": "s3:ListBucket",
+    "AbortMultipartUpload": "s3:AbortMultipartUpload",
+}
+
+
+@dataclass(frozen=True)
+class S3Connection:
+    """How to reach an S3 API: plain values only, because Spark pickles them into its Python workers.
+
+    Attributes:
+        endpoint_url: None for AWS.
+        region: None for boto3's own choice.
+        path_style: bucket in the path instead of in the host name.
+        max_pool_connections: connections one process keeps open.
+        access_key_id: None, with the secret, for boto3's own chain: environment, profile, instance role.
+        secret_access_key: never printed.
+        session_token: never printed.
+        profile: of the AWS configuration files.
+        unsigned: send no credentials at all.
+        use_ssl: https where `endpoint_url` does not say.
+        verify: check the server's certificate; None leaves it to boto3, which does.
+        max_attempts: of one request, the first included.
+        backoff_ms: the longest first pause between attempts; it doubles, and each pause is a random part of it.
+        connect_timeout_s: of one attempt.
+        read_timeout_s: of one attempt, between two bytes.
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    path_style: bool = True
+    max_pool_connections: int = 50
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    profile: str | None = None
+    unsigned: bool = False
+    use_ssl: bool = True
+    verify: bool | None = None
+    max_attempts: int = 5
+    backoff_ms: int = 50
+    connect_timeout_s: float = 5.0
+    read_timeout_s: float = 60.0
+
+    @classmethod
+    def of(cls, s3: "sink.S3") -> "S3Connection":
+        """The connection that the configuration's `s3` part describes."""
+        keys = None if s3.credentials == "default" else s3.credentials
+        token = keys.session_token if keys else None
+        return cls(
+            endpoint_url=s3.endpoint_url,
+            region=s3.region,
+            path_style=s3.path_style,
+            max_pool_connections=s3.max_pool_connections,
+            access_key_id=keys.access_key_id if keys else None,
+            secret_access_key=keys.secret_access_key.get_secret_value() if keys else None,
+            session_token=token.get_secret_value() if token else None,
+            max_attempts=s3.retries.max_attempts,
+            backoff_ms=s3.retries.backoff_ms,
+        )
+
+    @classmethod
+    def from_resource(
+        cls,
+        resource: Any,
+        *,
+        path_style: bool = True,
+        max_pool_connections: int = 50,
+        max_attempts: int | None = None,
+        backoff_ms: int = 50,
+    ) -> "S3Connection":
+        """The connection of a `dagster_aws.s3.S3Resource`.
+
+        Args:
+            resource: anything with the documented fields of that class.
+            path_style: the resource has no such field.
+            max_pool_connections: the resource has no such field.
+            max_attempts: None for the resource's own.
+            backoff_ms: the resource has no such field.
+        """
+        return cls(
+            endpoint_url=resource.endpoint_url,
+            region=resource.region_name,
+            path_style=path_style,
+            max_pool_connections=max_pool_connections,
+            access_key_id=resource.aws_access_key_id,
+            secret_access_key=resource.aws_secret_access_key,
+            session_token=resource.aws_session_token,
+            profile=resource.profile_name,
+            unsigned=resource.use_unsigned_session,
+            use_ssl=resource.use_ssl,
+            verify=resource.verify,
+            max_attempts=resource.max_attempts if max_attempts is None else max_attempts,
+            backoff_ms=backoff_ms,
+        )
+
+
+class S3Store:
+    """One bucket behind an S3 API, under the contract of `s3lake.store.Store`.
+
+    It may be used from many threads, pickled into other processes and carried across a fork.
+
+    A request that was repeated because its answer got lost may find its own success in the way: a conditional `put`
+    answers None, a Complete "taken" or "gone". Whoever asks reads back what is there (rule R4).
+
+    Attributes:
+        connection: how to reach it.
+        bucket: its name.
+        requests: attempts made so far by operation name; it starts empty in every process.
+    """
+
+    def __init__(self, connection: S3Connection, bucket: str) -> None:
+        self.connection = connection
+        self.bucket = bucket
+        self.requests: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    def __reduce__(self) -> tuple[type["S3Store"], tuple[S3Connection, str]]:
+        return S3Store, (self.connection, self.bucket)
+
+    def __repr__(self) -> str:
+        return f"S3Store({self.endpoint!r}, bucket={self.bucket!r})"
+
+    @property
+    def endpoint(self) -> str:
+        """Where the bucket is, for people and for telling stores apart; without user name and password."""
+        return _masked(self.connection.endpoint_url or f"s3.{self.connection.region or 'default'}.amazonaws.com")
+
+    def get(self, key: str) -> Document | None:
+        """See `Store.get`."""
+
+        def read(client: Any) -> Document:
+            answer = client.get_object(Bucket=self.bucket, Key=key)
+            with answer["Body"] as body:  # read here, so that a connection lost half way is tried again too
+                return Document(body.read(), answer["ETag"])
+
+        try:
+            return self._ask("GetObject", key, read, answers={404})
+        except _Answer:
+            return None
+
+    def head(self, key: str) -> Head | None:
+        """See `Store.head`."""
+        try:
+            found = self._ask(
+                "HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key), answers={404}
+            )
+        except _Answer:
+            return None
+        return Head(found["ETag"], found["ContentLength"], found["Metadata"])
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        """See `Store.put`."""
+        condition = {"IfMatch": if_match} if if_match is not None else {}
+        if if_absent:
+            condition["IfNoneMatch"] = "*"
+        # 404: AWS's answer to If-Match on a key without an object.
+        answers = {404, 409, 412} if if_match is not None else {409, 412} if if_absent else set()
+
+        def write(client: Any) -> str:
+            # boto3 refuses memoryview; bytes of bytes is no copy.
+            return str(client.put_object(Bucket=self.bucket, Key=key, Body=bytes(body), **condition)["ETag"])
+
+        try:
+            return self._ask("PutObject", key, write, answers=answers)
+        except _Answer:
+            return None
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        with contextlib.suppress(_Answer):
+            self._ask(
+                "DeleteObject", key, lambda client: client.delete_object(Bucket=self.bucket, Key=key), answers={404}
+            )
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See `Store.list`."""
+        page: dict[str, str] = {}
+        while True:
+
+            def ask(client: Any, page: Mapping[str, str] = page) -> Any:
+                return client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, **page)
+
+            answer = self._ask("ListObjectsV2", prefix, ask)
+            for found in answer.get("Contents", ()):
+                yield found["Key"]
+            if not answer.get("IsTruncated"):
+                return
+            page = {"ContinuationToken": answer["NextContinuationToken"]}
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        """See `Store.create_upload`."""
+
+        def create(client: Any) -> str:
+            upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata))
+            return str(upload["UploadId"])
+
+        return self._ask("CreateMultipartUpload", key, create)
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        """See `Store.upload_part`.
+
+        Raises:
+            StoreUnavailableError: also when the upload is gone, because a new attempt begins a new upload.
+        """
+
+        def write(client: Any) -> str:
+            part = client.upload_part(Bucket=self.bucket, Key=key, UploadId=upload, PartNumber=number, Body=bytes(body))
+            return str(part["ETag"])
+
+        try:
+            return self._ask("UploadPart", key, write, answers={_NO_SUCH_UPLOAD})
+        except _Answer:
+            raise StoreUnavailableError(
+                f"UploadPart s3://{self.bucket}/{key} at {self.endpoint}, part {number}: the store no longer knows the "
+                "upload. Set the bucket's lifecycle rule AbortIncompleteMultipartUpload to a day or more and run again."
+            ) from None
+
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        """See `Store.complete_upload`."""
+        listed = {"Parts": [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(parts, 1)]}
+
+        def complete(client: Any) -> None:
+            client.complete_multipart_upload(
+                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, IfNoneMatch="*"
+            )
+
+        try:
+            self._ask("CompleteMultipartUpload", key, complete, answers={409, 412, _NO_SUCH_UPLOAD})
+        except _Answer as answer:
+            return "taken" if answer.status == 412 else "conflict" if answer.status == 409 else "gone"
+        return "completed"
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        """See `Store.abort_upload`."""
+
+        def abort(client: Any) -> None:
+            client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload)
+
+        with contextlib.suppress(_Answer):
+            self._ask("AbortMultipartUpload", key, abort, answers={404})
+
+    def _ask(
+        self, operation: str, key: str, request: Callable[[Any], A], *, answers: Set[int | str] = frozenset()
+    ) -> A:
+        """Make a request, again and again if need be.
+
+        Args:
+            operation: its name in the S3 API.
+            key: what it is about, or the prefix of a listing.
+            request: called with a boto3 client.
+            answers: statuses and codes that are answers to the question and no errors.
+
+        Raises:
+            _Answer: one of `answers`.
+            StoreDeniedError: the store refused, or the request cannot be made.
+            StoreUnavailableError: no answer after all attempts.
+        """
+        import tenacity
+
+        connection, what = self.connection, f"{operation} s3://{self.bucket}/{key} at {self.endpoint}"
+
+        def attempt() -> A:
+            with self._counting:
+                self.requests[operation] += 1
+            try:
+                return request(_client(connection))
+            except Exception as error:
+                meaning = _meaning(error, connection, what, operation, answers)
+                if meaning is None:
+                    raise
+                raise meaning from error
+
+        def tell(state: tenacity.RetryCallState) -> None:
+            said = state.outcome.exception() if state.outcome else None
+            _log.info("%s: attempt %d of %d: %s", what, state.attempt_number, connection.max_attempts, said)
+
+        retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(connection.max_attempts),
+            wait=tenacity.wait_random_exponential(multiplier=connection.backoff_ms / 1000, max=_LONGEST_PAUSE_S),
+            retry=tenacity.retry_if_exception_type(_NoAnswer),
+            before_sleep=tell,
+            reraise=True,
+        )
+        try:
+            return retrying(attempt)
+        except _NoAnswer as error:
+            raise StoreUnavailableError(
+                f"{what} failed {connection.max_attempts} of {connection.max_attempts} times, at last with {error}. "
+                "Check that the store is up and can be reached from here; s3.retries says how often to try."
+            ) from error
+
+
+class _NoAnswer(Exception):
+    """The store did not answer, or asked to be asked again."""
+
+
+class _Answer(Exception):
+    """The store said no, and that is an answer."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def _meaning(
+    error: Exception, connection: S3Connection, what: str, operation: str, answers: Set[int | str]
+) -> Exception | None:
+    """What an exception of boto3 means here; None when it is none of boto3's."""
+    from botocore import exceptions
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
+    if isinstance(error, exceptions.ClientError):
+        return _refusal(error.response, connection, what, operation, answers)
+    said = f"{type(error).__name__}: {_without_secrets(str(error), connection).rstrip('.')}"
+    # A certificate or a protocol that does not fit today does not fit tomorrow.
+    if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", said):
+        return StoreDeniedError(
+            f"{what} cannot be asked: {said}. To go on: correct s3.endpoint_url or the certificate."
+        )
+    if isinstance(
+        error,
+        exceptions.HTTPClientError
+        | exceptions.ConnectionError
+        | exceptions.IncompleteReadError
+        | exceptions.CredentialRetrievalError
+        | exceptions.MetadataRetrievalError
+        | ResponseParserError
+        | HTTPError,
+    ):
+        return _NoAnswer(said)
+    if isinstance(error, exceptions.BotoCoreError | ValueError):
+        return StoreDeniedError(
+            f"{what} cannot be asked: {said}. "
+            "To go on: correct s3.credentials, s3.endpoint_url or s3.region, whichever this names."
+        )
+    return None
+
+
+def _refusal(
+    response: Mapping[str, Any], connection: S3Connection, what: str, operation: str, answers: Set[int | str]
+) -> Exception:
+    code = str(response.get("Error", {}).get("Code", ""))
+    message = _without_secrets(str(response.get("Error", {}).get("Message", "")), connection)
+    status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code != "NoSuchBucket" and (status in answers or code in answers):
+        return _Answer(status)
+    said = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
+    if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
+        return _NoAnswer(said)
+    remedy = "see the store's documentation for this code"
+    if status in (401, 403):
+        remedy = (
+            f"allow these credentials {_PERMISSIONS.get(operation, 's3:PutObject')} here, "
+            "and the use of the bucket's encryption key if it has one"
+        )
+    return StoreDeniedError(f"{what} was refused: {said}. To go on: {_REMEDIES.get(code, remedy)}.")
+
+
+def _without_secrets(text: str, connection: S3Connection) -> str:
+    for secret in (connection.secret_access_key, connection.session_token):
+        if secret:
+            text = text.replace(secret, "********")
+    return _masked(text)
+
+
+def _masked(text: str) -> str:
+    """Without the user names and passwords of URLs."""
+    return re.sub(r"//[^/@\s]+@", "//", text)
+
+
+_clients: dict[S3Connection, Any] = {}
+_making = threading.Lock()
+
+
+def _client(connection: S3Connection) -> Any:
+    """This process's client for `connection`; clients may be shared by threads, making them may not."""
+    found = _clients.get(connection)
+    if found is None:
+        with _making:
+            found = _clients.get(connection)
+            if found is None:
+                found = _clients[connection] = _new_client(connection)
+    return found
+
+
+def _new_client(connection: S3Connection) -> Any:
+    import boto3
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    options: dict[str, Any] = {"signature_version": UNSIGNED} if connection.unsigned else {}
+    config = Config(
+        **options,
+        connect_timeout=connection.connect_timeout_s,
+        read_timeout=connection.read_timeout_s,
+        max_pool_connections=connection.max_pool_connections,
+        retries={"total_max_attempts": 1},  # ours are counted, and know which answers are answers
+        s3={"addressing_style": "path" if connection.path_style else "auto"},
+        # boto3's default adds a checksum to every upload, over https as a trailer in an encoding of the body that older
+        # MinIO, Ceph and others refuse, and then Complete wants the checksums of all parts. Bodies are signed anyway.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    # A session of its own: boto3's default session is one per process, and not safe with threads.
+    return boto3.session.Session(profile_name=connection.profile).client(
+        "s3",
+        endpoint_url=connection.endpoint_url,
+        region_name=connection.region,
+        aws_access_key_id=connection.access_key_id,
+        aws_secret_access_key=connection.secret_access_key,
+        aws_session_token=connection.session_token,
+        use_ssl=connection.use_ssl,
+        verify=connection.verify,
+        config=config,
+    )
+
+
+def _after_fork() -> None:
+    """Neither connections nor a lock that another thread held may be shared with the parent."""
+    global _clients, _making
+    _clients, _making = {}, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_after_fork)

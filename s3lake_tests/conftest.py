@@ -1,0 +1,40 @@
+"""What every test may ask for: a real broker, an S3 server, and an environment without the developer's own settings."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3
+
+# Where jars come from and are kept is the machine's business, and resolving them anew takes a minute.
+_KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clean_environment() -> Iterator[None]:
+    """Session-wide, so that servers and sessions started by other fixtures see it too."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name in list(os.environ):
+            if (name.startswith(("AWS_", "S3LAKE_")) or name == "DAGSTER_HOME") and name not in _KEPT:
+                environment.delenv(name)
+        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        # The developer's files count as much as the variables.
+        environment.setenv("AWS_CONFIG_FILE", os.devnull)
+        environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        yield
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[EmbeddedKafka]:
+    """One broker for the whole session: name topics so that tests do not meet."""
+    with EmbeddedKafka.start() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[EmbeddedS3]:
+    """One moto server for the whole session: name buckets so that tests do not meet."""
+    with EmbeddedS3.start() as server:
+        yield server

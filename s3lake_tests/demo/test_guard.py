@@ -1,0 +1,161 @@
+"""A guarded command ends with its starter, however that ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from s3lake.demo.process import spawn
+
+GUARD = [sys.executable, "-m", "s3lake.demo.guard"]
+IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def guarded(*command: str, options: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    return subprocess.Popen([*GUARD, *options, "--", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_it_exits_with_the_code_of_the_command(code: int) -> None:
+    with guarded("sh", "-c", f"exit {code}") as guard:
+        assert guard.wait(10) == code
+
+
+def test_a_command_killed_by_a_signal_gives_the_code_of_a_shell() -> None:
+    with guarded("sh", "-c", "kill -KILL $$") as guard:
+        assert guard.wait(10) == 128 + signal.SIGKILL
+
+
+def test_end_of_stdin_ends_the_command() -> None:
+    with guarded("sh", "-c", "echo $$; exec sleep 60") as guard:
+        child = int(first_line(guard))
+        assert guard.stdin is not None
+        guard.stdin.close()
+        assert guard.wait(10) == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(child)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_command(number: signal.Signals) -> None:
+    with guarded("sh", "-c", "echo $$; exec sleep 60") as guard:
+        child = int(first_line(guard))
+        guard.send_signal(number)
+        assert guard.wait(10) == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(child)
+
+
+def test_what_is_written_to_stdin_does_not_end_it() -> None:
+    with guarded("sh", "-c", "echo ready; sleep 0.5; exit 4") as guard:
+        assert guard.stdin is not None
+        guard.stdin.write("hello")
+        guard.stdin.flush()
+        assert guard.wait(10) == 4
+
+
+def test_a_command_that_ignores_sigterm_is_killed_after_the_grace() -> None:
+    with guarded("sh", "-c", IGNORES_TERM, options=("--grace", "0.3")) as guard:
+        assert first_line(guard) == "ready"
+        guard.send_signal(signal.SIGTERM)
+        assert guard.wait(5) == 128 + signal.SIGKILL
+
+
+def test_the_children_of_the_command_end_too() -> None:
+    with guarded("sh", "-c", "sleep 60 & echo $!; wait") as guard:
+        grandchild = int(first_line(guard))
+        guard.send_signal(signal.SIGTERM)
+        guard.wait(10)
+    assert within(5, lambda: not psutil.pid_exists(grandchild))
+
+
+def test_the_directory_is_removed_after_the_command(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    directory.mkdir()
+    (directory / "file").write_text("x")
+    with guarded("sh", "-c", "exit 0", options=("--remove", str(directory))) as guard:
+        guard.wait(10)
+    assert not directory.exists()
+
+
+def test_sigkill_of_the_starter_ends_the_command(tmp_path: Path) -> None:
+    script = (
+        "import time, pathlib; from s3lake.demo.process import spawn\n"
+        f"process = spawn(['sh', '-c', 'echo $$; exec sleep 60'], pathlib.Path({str(tmp_path / 'log')!r}))\n"
+        "while not process.log(): time.sleep(0.02)\n"
+        "print(process.log(), flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
+        command = int(first_line(starter))
+        starter.kill()
+    assert within(5, lambda: not psutil.pid_exists(command))
+
+
+def test_the_terminals_interrupt_does_not_reach_the_command(tmp_path: Path) -> None:
+    with spawn(["sleep", "60"], tmp_path / "log") as process:
+        assert within(5, lambda: bool(psutil.Process(process.pid).children()))
+        (command,) = psutil.Process(process.pid).children()
+        assert os.getpgid(process.pid) != os.getpgid(0)
+        assert os.getpgid(command.pid) != os.getpgid(0)
+
+
+def test_spawn_logs_what_the_command_writes(tmp_path: Path) -> None:
+    with spawn(["sh", "-c", "echo out; echo err >&2"], tmp_path / "log") as process:
+        assert within(5, lambda: not process.running)
+        assert process.log() == "out\nerr"
+
+
+def test_the_log_can_be_read_after_its_directory_is_gone(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    directory.mkdir()
+    with spawn(["sh", "-c", "echo why; exit 2"], directory / "log", remove=directory) as process:
+        assert within(5, lambda: not process.running)
+        assert not directory.exists()
+        assert (process.returncode, process.log()) == (2, "why")
+
+
+def test_stop_waits_until_the_command_is_gone(tmp_path: Path) -> None:
+    process = spawn(["sh", "-c", "echo $$; exec sleep 60"], tmp_path / "log")
+    assert within(5, lambda: bool(process.log()))
+    command = int(process.log())
+    process.stop()
+    assert not psutil.pid_exists(command)
+
+
+def test_stopping_twice_is_fine(tmp_path: Path) -> None:
+    process = spawn(["true"], tmp_path / "log")
+    process.stop()
+    process.stop()
+    assert not process.running
+
+
+def test_the_environment_given_is_the_commands_whole_environment(tmp_path: Path) -> None:
+    with spawn(["/usr/bin/env"], tmp_path / "log", {"ONLY": "this"}) as process:
+        assert within(5, lambda: not process.running)
+        assert "ONLY=this" in process.log()
+        assert "HOME=" not in process.log()
+
+
+def test_the_guard_imports_nothing_heavy() -> None:
+    script = "import sys, s3lake.demo.guard; print(*sorted(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    heavy = {"dagster", "pyspark", "confluent_kafka", "boto3", "pyarrow", "pydantic", "asyncio"}
+    assert not heavy & set(run.stdout.split())

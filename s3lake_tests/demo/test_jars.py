@@ -1,0 +1,198 @@
+"""Maven coordinates become local jars: once by Java, from then on from the cache."""
+
+import importlib.util
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from s3lake import jars
+from s3lake.errors import ConfigurationError, TransientError
+
+# Stands in for Java: tells its version, and as Ivy retrieves one jar; every call leaves its arguments in a file.
+FAKE_JAVA = r"""#!/bin/sh
+echo "$*" >> "$FAKE_JAVA_CALLS"
+if [ "$1" = -version ]; then echo 'openjdk version "17.0.15" 2025-04-15' >&2; exit 0; fi
+while [ $# -gt 0 ]; do
+  if [ "$1" = -retrieve ]; then directory=$(dirname "$2"); fi
+  shift
+done
+sleep 0.3
+mkdir -p "$directory" && echo jar > "$directory/kafka-clients-3.9.0.jar"
+"""
+
+
+def java_home(directory: Path, script: str) -> Path:
+    java = directory / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(script)
+    java.chmod(0o755)
+    return directory
+
+
+def java_that_says(version: str, directory: Path) -> Path:
+    return java_home(directory, f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "jars"
+
+
+@pytest.fixture
+def java_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which the fake Java notes its calls."""
+    calls = tmp_path / "calls"
+    monkeypatch.setenv("FAKE_JAVA_CALLS", str(calls))
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "java", FAKE_JAVA)))
+    return calls
+
+
+def test_a_coordinate_is_group_artifact_version() -> None:
+    assert jars.Coordinate.parse("org.slf4j:slf4j-api:2.0.16") == ("org.slf4j", "slf4j-api", "2.0.16")
+
+
+@pytest.mark.parametrize("text", ["kafka-clients", "org.apache.kafka:kafka-clients", "a:b:c:d", "a::c", "a:b:c d"])
+def test_a_malformed_coordinate_is_refused_with_its_right_shape(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"Write it as group:artifact:version") as refused:
+        jars.Coordinate.parse(text)
+    assert repr(text) in str(refused.value)
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
+    assert jars.cache_dir() == tmp_path
+
+
+@pytest.mark.usefixtures("java_calls")
+def test_jars_are_resolved_into_the_cache(cache: Path) -> None:
+    (jar,) = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+    assert jar.name == "kafka-clients-3.9.0.jar"
+    assert jar.is_file()
+    assert jar.parent.parent == cache
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_second_call_starts_no_java(java_calls: Path) -> None:
+    first = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+    java_calls.unlink()
+    assert jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"]) == first
+    assert not java_calls.exists()
+
+
+@pytest.mark.usefixtures("cache", "java_calls")
+def test_cached_jars_need_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"]) == first
+
+
+@pytest.mark.usefixtures("cache", "java_calls")
+def test_other_coordinates_are_resolved_apart() -> None:
+    (one,) = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+    (two,) = jars.resolve("clients", ["org.apache.kafka:kafka-clients:4.1.1"])
+    assert one.parent != two.parent
+
+
+@pytest.mark.usefixtures("cache", "java_calls")
+def test_the_order_of_coordinates_does_not_matter() -> None:
+    coordinates = ["org.slf4j:slf4j-api:2.0.16", "org.apache.kafka:kafka-clients:3.9.0"]
+    assert jars.resolve("clients", coordinates) == jars.resolve("clients", coordinates[::-1])
+
+
+@pytest.mark.usefixtures("java_calls")
+def test_two_at_once_both_succeed_and_leave_one_directory(cache: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(jars.resolve, ["clients"] * 2, [["org.apache.kafka:kafka-clients:3.9.0"]] * 2)
+    assert one == two
+    assert [entry.name for entry in cache.iterdir()] == [one[0].parent.name]
+
+
+@pytest.mark.usefixtures("cache")
+def test_ivy_settings_of_the_environment_are_used(
+    java_calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "ivysettings.xml"
+    monkeypatch.setenv("S3LAKE_IVY_SETTINGS", str(settings))
+    jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+    assert f"-settings {settings}" in java_calls.read_text()
+
+
+def test_a_failed_resolution_shows_the_end_of_what_ivy_said_and_may_be_retried(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "#!/bin/sh\nif [ $1 = -version ]; then echo 'version \"17\"' >&2; exit 0; fi\necho 'UNRESOLVED: x#y'; exit 1\n"
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "java", script)))
+    with pytest.raises(TransientError, match=r"x:y:1 failed\. Check the network(.|\n)*UNRESOLVED: x#y$"):
+        jars.resolve("broken", ["x:y:1"])
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21.0.2", 21)])
+def test_java_17_and_21_serve(
+    version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert major in jars.JAVA_MAJORS
+    monkeypatch.setenv("JAVA_HOME", str(java_that_says(version, tmp_path)))
+    assert jars.find_java() == tmp_path / "bin" / "java"
+
+
+def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{java_that_says('17.0.1', tmp_path) / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    assert jars.find_java() == tmp_path / "bin" / "java"
+
+
+@pytest.mark.parametrize(("version", "major"), [("25.0.1", "25"), ("11.0.2", "11"), ("1.8.0_402", "8")])
+def test_another_version_is_refused(
+    version: str, major: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_that_says(version, tmp_path)))
+    expected = rf"Java at {tmp_path}/bin/java \(from JAVA_HOME\) is version {major}; Spark 4\.0 runs on 17 or 21\."
+    with pytest.raises(ConfigurationError, match=expected):
+        jars.find_java()
+
+
+def test_a_java_that_does_not_start_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, "#!/bin/sh\nexit 1\n")))
+    with pytest.raises(ConfigurationError, match="does not start or does not tell its version"):
+        jars.find_java()
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=rf"JAVA_HOME is {tmp_path}, but there is no program"):
+        jars.find_java()
+
+
+@pytest.mark.parametrize("way", ["apt-get install openjdk-17", "brew install openjdk@17", "pip install install-jdk"])
+def test_a_missing_java_says_how_to_get_it(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="No Java found: JAVA_HOME is not set and PATH has no java") as missing:
+        jars.find_java()
+    assert way in str(missing.value)
+
+
+@pytest.mark.kafka
+def test_the_connector_comes_without_what_pyspark_ships() -> None:
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    shipped = {jar.name for jar in (Path(spec.origin).parent / "jars").iterdir()}
+    names = {jar.name for jar in jars.spark_kafka_jars()}
+    assert any(name.startswith("spark-sql-kafka-0-10_2.13-") for name in names)
+    assert any(name.startswith("kafka-clients-") for name in names)
+    assert not any(name.startswith(("hadoop-client", "slf4j-api", "scala-library")) for name in names)
+    assert not names & shipped
+
+
+@pytest.mark.kafka
+def test_the_broker_comes_whole() -> None:
+    names = {jar.name for jar in jars.kafka_broker_jars()}
+    assert {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar", "slf4j-simple-1.7.36.jar"} <= names
+
+

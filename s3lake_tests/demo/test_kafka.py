@@ -1,0 +1,150 @@
+"""The embedded Kafka is a real broker that leaves nothing behind."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from s3lake.demo import kafka as embedded
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.process import free_ports
+from s3lake.errors import KafkaUnavailableError
+from s3lake_tests.demo.records import create_topic, read
+from s3lake_tests.demo.test_guard import first_line, within
+
+pytestmark = pytest.mark.kafka
+
+
+def port_of(kafka: EmbeddedKafka) -> int:
+    return int(kafka.bootstrap_servers.rpartition(":")[2])
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_it_answers_as_one_node_of_loopback(kafka: EmbeddedKafka) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    (broker,) = admin.list_topics(timeout=10).brokers.values()
+    assert f"{broker.host}:{broker.port}" == kafka.bootstrap_servers
+    assert broker.host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(("name", "ms"), [("year-2001", 978_307_200_000), ("year-2100", 4_102_444_800_000)])
+def test_timestamps_far_away_are_taken(kafka: EmbeddedKafka, name: str, ms: int) -> None:
+    create_topic(kafka, name)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce(name, b"x", timestamp=ms)
+    assert producer.flush(10) == 0
+    (record,) = read(kafka, name)
+    assert record.timestamp()[1] == ms
+
+
+def test_topics_do_not_come_by_themselves(kafka: EmbeddedKafka) -> None:
+    errors: list[KafkaError | None] = []
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "topic.metadata.propagation.max.ms": 500})
+    producer.produce("never-created", b"x", on_delivery=lambda error, _message: errors.append(error))
+    producer.flush(10)
+    assert [error.code() for error in errors if error] == [KafkaError._UNKNOWN_TOPIC]
+
+
+def test_a_temporary_broker_leaves_no_process_port_or_file() -> None:
+    with EmbeddedKafka.start() as kafka:
+        guard = psutil.Process(kafka.pid)
+        (broker,) = guard.children()
+        assert (kafka.directory / "data" / "meta.properties").exists()
+    assert not kafka.directory.exists()
+    assert not listens(port_of(kafka))
+    assert not guard.is_running()
+    assert not broker.is_running()
+
+
+def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -> None:
+    with EmbeddedKafka.start(tmp_path / "kafka") as kafka:
+        create_topic(kafka, "kept")
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        producer.produce("kept", b"still here")
+        producer.flush(10)
+    with EmbeddedKafka.start(tmp_path / "kafka") as kafka:
+        assert [record.value() for record in read(kafka, "kept")] == [b"still here"]
+
+
+@pytest.mark.parametrize("which", ["broker", "controller"])
+def test_a_port_taken_meanwhile_is_replaced(which: str, taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, *spare = free_ports(3)
+    first = [taken_port, other] if which == "broker" else [other, taken_port]
+    choices = iter([first, spare])
+    monkeypatch.setattr(embedded, "free_ports", lambda _count: next(choices))
+    with EmbeddedKafka.start() as kafka:
+        assert port_of(kafka) == spare[0]
+
+
+def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "meta.properties").write_text("version=1\ncluster.id=of-another-node\nnode.id=99\n")
+    with pytest.raises(KafkaUnavailableError, match=r"ended with exit code 1\. The end of its log:(.|\n)*node\.id"):
+        EmbeddedKafka.start(tmp_path)
+
+
+def test_a_directory_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file where the directory belongs")
+    with pytest.raises(KafkaUnavailableError, match=rf"could not prepare the directory {tmp_path}/data\. It said:\n."):
+        EmbeddedKafka.start(tmp_path)
+
+
+def test_the_broker_ends_when_its_starter_is_killed() -> None:
+    script = (
+        "import time; from s3lake.demo.kafka import EmbeddedKafka\n"
+        "kafka = EmbeddedKafka.start()\n"
+        "print(kafka.bootstrap_servers, kafka.directory, flush=True); time.sleep(120)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
+        address, directory = first_line(starter).split()
+        port = int(address.rpartition(":")[2])
+        assert listens(port)
+        starter.send_signal(signal.SIGKILL)
+    assert within(10, lambda: not listens(port))
+    assert within(10, lambda: not Path(directory).exists())
+
+
+def test_stopping_twice_is_fine() -> None:
+    kafka = EmbeddedKafka.start()
+    kafka.stop()
+    kafka.stop()
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    with pytest.raises(KafkaException):
+        admin.list_topics(timeout=0.5)
+
+
+def test_a_compacted_topic_is_compacted_within_seconds(kafka: EmbeddedKafka) -> None:
+    compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_topics([NewTopic("compacted", 1, config=compacted)])["compacted"].result()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+    def only_the_last_is_left() -> bool:
+        # The open segment is never compacted: each further record rolls it.
+        producer.produce("compacted", b"new", b"key")
+        producer.flush(10)
+        offsets = [record.offset() for record in read(kafka, "compacted")]
+        return offsets[0] > 0
+
+    assert within(20, only_the_last_is_left)
