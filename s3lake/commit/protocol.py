@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, forward, settle, sweep, tidy
@@ -71,7 +73,7 @@ def open_hour(
             continue
         head, etag = found
         known = hours.in_ranges(hour, head.hours)
-        if head.new is not None and (not known or head.new.hour == hour):
+        if head.new is not None and (not known or head.new.hour == hour) and index.tile(head.new.hour) is None:
             index.create(index.tile_key(head.new.hour), head.new)  # its creator may have died in between
         if known:
             return head
@@ -84,8 +86,14 @@ def open_hour(
             continue  # the next round creates the tile, as anyone would
 
 
-def close_hour(index: TopicIndex, offsets: Offsets, hour: str, pace: Pace = PACE) -> Tile | None:
-    """Write the tile's edges for good, after settling what is pending; None without tile."""
+def close_hour(
+    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE
+) -> Tile | None:
+    """Write the tile's edges for good, after settling what is pending; None without tile.
+
+    Raises:
+        DataLossError: the topic is another one than the index was cut from; its offsets are no edges of this tile.
+    """
     while True:
         found = index.tile(hour)
         if found is None or found[0].closed:
@@ -94,7 +102,9 @@ def close_hour(index: TopicIndex, offsets: Offsets, hour: str, pace: Pace = PACE
         if tile.pending is not None:
             settle(index, hour, pace)
             continue
-        shut = tiles.closed(tile, offsets.snapshot(index.topic, hour))
+        kafka = offsets.snapshot(index.topic, hour)
+        _same_topic(index, head, kafka)
+        shut = tiles.closed(tile, kafka)
         if index.swap_tile(shut, etag):
             return shut
 
@@ -127,21 +137,14 @@ def begin(
         ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
     """
     while True:
-        found = tidy(index, hour, pace)
-        if found is None:
-            raise DataLossError(f"the tile of {index.topic} {hour} is gone from the index: it was deleted by hand")
-        tile, etag = found
-        if tile.foreign:
-            _refuse_foreign(index, tile)
-            index.swap_tile(tile.changed(foreign=()), etag)
-            continue
+        tile, etag = ready(index, hour, pace)
         if tile.landed:
             return None
         kafka = offsets.snapshot(index.topic, hour)
         _same_topic(index, head, kafka)
         if not tile.closed:
             if now_ms >= hours.end_ms(hour) + grace_ms:
-                close_hour(index, offsets, hour, pace)
+                close_hour(index, offsets, head, hour, pace)
                 continue
             grown = tiles.extended(tile, kafka)
             if grown is not tile:
@@ -149,6 +152,24 @@ def begin(
                 continue
         batch = next_batch(tile, kafka, limit)
         return attempt(tile, etag, batch, renamed=tile.burnt) if batch else None
+
+
+def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
+    """Step 1: the tile with nothing pending, no garbage and no key that is somebody else's, and its ETag.
+
+    Raises:
+        DataLossError: the tile is gone.
+        ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
+    """
+    while True:
+        found = tidy(index, hour, pace)
+        if found is None:
+            raise DataLossError(f"the tile of {index.topic} {hour} is gone from the index: it was deleted by hand")
+        tile, etag = found
+        if not tile.foreign:
+            return tile, etag
+        _refuse_foreign(index, tile)
+        index.swap_tile(tile.changed(foreign=()), etag)
 
 
 def attempt(tile: Tile, etag: str, batch: Batch, *, renamed: bool, replaces: tuple[str, ...] = ()) -> Attempt:
@@ -179,6 +200,8 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
             f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload had vanished, or another "
             "writer replaced it; nothing of it is visible"
         )
+    if attempt.replaces:
+        sweep(index, hour, pace)  # readers of the index have switched
     return manifest
 
 
@@ -190,7 +213,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manif
     """
     manifest = _manifest(index, attempt, staged)
     index.create(index.manifest_key(attempt.tile.hour, attempt.commit), manifest)
-    if index.swap_tile(forward(attempt.tile, manifest), attempt.etag) is None:
+    if index.swap_tile(forward(attempt.tile, manifest), attempt.etag) is None and not _is_mine(index, attempt):
         raise FencedError(
             f"another writer changed {index.topic} {attempt.tile.hour} first; the objects of commit {attempt.commit} "
             "are visible but not in the index: `s3lake clean` removes them"
@@ -209,7 +232,7 @@ def _make(
     existing = [one for one in hours.expand(head.hours) if head.since is None or one >= head.since]
     earlier = [one for one in existing if one < hour]
     later = [one for one in existing if one > hour]
-    before = close_hour(index, offsets, earlier[-1], pace) if earlier else None
+    before = close_hour(index, offsets, head, earlier[-1], pace) if earlier else None
     after = index.tile(later[0]) if later else None
     if (earlier and before is None) or (later and after is None):
         raise DataLossError(f"a tile of {index.topic} beside {hour} is gone from the index: it was deleted by hand")
@@ -239,16 +262,22 @@ def _same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
 
 def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace) -> None:
     """Step 4's condition failed: by this attempt's own write, or because somebody else was first."""
-    found = index.tile(attempt.tile.hour)
-    tile = found[0] if found else None
-    if tile and (tile.pending == attempt.commit or attempt.commit in tile.commits):
+    if _is_mine(index, attempt):
         return
     abort(index.store, staged.files, pace)
+    found = index.tile(attempt.tile.hour)
+    tile = found[0] if found else None
     winner = (tile.pending or (tile.commits[-1] if tile.commits else None)) if tile else None
     raise FencedError(
         f"another writer changed {index.topic} {attempt.tile.hour} first (revision {tile.rev if tile else '?'}, commit "
         f"{winner}); nothing of commit {attempt.commit} is visible"
     )
+
+
+def _is_mine(index: TopicIndex, attempt: Attempt) -> bool:
+    """Whether the tile says that this attempt's condition failed by its own, repeated request."""
+    found = index.tile(attempt.tile.hour)
+    return found is not None and (found[0].pending == attempt.commit or attempt.commit in found[0].commits)
 
 
 def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
@@ -272,7 +301,7 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         topic=index.topic,
         hour=attempt.tile.hour,
         partitions={
-            partition: staged.reads.get(partition, Read(start, end))
+            partition: msgspec.structs.replace(staged.reads.get(partition, Read(0, 0)), start=start, end=end)
             for partition, (start, end) in attempt.batch.intervals.items()
         },
         files=staged.files,

@@ -1,8 +1,8 @@
 """Rewrite: land a complete hour once more from Kafka, under new names, in place of its commits."""
 
 from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.commit.protocol import Attempt, attempt
-from s3lake.commit.recovery import PACE, Pace, tidy
+from s3lake.commit.protocol import Attempt, attempt, ready
+from s3lake.commit.recovery import PACE, Pace
 from s3lake.errors import DataLossError
 from s3lake.kafka.offsets import Offsets
 from s3lake.plan.batch import whole
@@ -15,10 +15,12 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
 
     Raises:
         DataLossError: the hour is not landed as a whole, or Kafka no longer has all of its records.
+        ForeignObjectError: a key of an earlier attempt is taken by somebody else's object.
     """
-    found = tidy(index, hour, pace)
-    tile = found[0] if found else None
-    if found is None or tile is None or not tile.landed:
+    if head.since is not None and hour < head.since:
+        raise DataLossError(f"{index.topic} {hour}: its topic was deleted since; the landed files are all there is")
+    tile, etag = ready(index, hour, pace)
+    if not tile.landed:
         raise DataLossError(f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it")
     kafka = offsets.snapshot(index.topic, hour)
     if head.topic_id and kafka.topic_id != head.topic_id:
@@ -29,4 +31,4 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
             f"{index.topic} {hour}: Kafka has expired some of these records; a rewrite would lose them, so the landed "
             "files stay"
         )
-    return attempt(tile, found[1], batch, renamed=True, replaces=tile.commits)
+    return attempt(tile, etag, batch, renamed=True, replaces=tile.commits)

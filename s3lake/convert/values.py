@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -17,8 +17,6 @@ from s3lake.convert.gate import Refusals
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
-
-Payload = pa.BinaryArray | pa.RecordBatch
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Converted:
         columns: of a table; those given united with what the batch showed.
     """
 
-    payload: Payload | None
+    payload: Any  # pa.BinaryArray or pa.RecordBatch; pyarrow has no types
     kept: pa.Int64Array | None
     refused: Refusals
     skipped: int
@@ -58,6 +56,13 @@ class Conversion:
         """Whether files have columns that grow with the data."""
         return self.format == "parquet" and self.converter == "json"
 
+    @property
+    def fixed_columns(self) -> Columns | None:
+        """Columns of a table whose rows are bare values, None for text formats."""
+        if self.format != "parquet":
+            return None
+        return {"value": "string" if self.converter == "string" else "binary"}
+
     def __call__(self, values: pa.BinaryArray, columns: Columns) -> Converted:
         """Convert one batch of values."""
         total = len(values)
@@ -71,7 +76,7 @@ class Conversion:
         kept = _rest(total, left_out | refused.keys())
         rows = values if kept is None else values.take(kept)
         if self.format != "parquet":
-            payload: Payload = gate.one_line(self._lines(rows))
+            payload = gate.one_line(self._lines(rows))
         elif self.converter == "json":
             batch, columns, conflicts = table.read_objects(gate.one_line(_filled(rows, b"{}")), columns)
             if conflicts:
@@ -80,7 +85,6 @@ class Conversion:
                 kept = _rest(total, left_out | refused.keys())
             payload = batch
         else:
-            columns = {"value": "string" if self.converter == "string" else "binary"}
             payload = pa.record_batch([rows.cast(pa.string()) if self.converter == "string" else rows], names=["value"])
         empty = kept is not None and not len(kept)
         skipped = len(left_out) if self.nulls == "skip" else 0

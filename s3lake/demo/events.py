@@ -336,7 +336,14 @@ class _Sender:
     """A producer that waits when its queue is full and keeps what the brokers refused."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-        self._refused: list[KafkaError] = []
+        refused: list[KafkaError] = []
+
+        # Not a method: the producer would keep this object, and with it itself and its connections, alive.
+        def on_refusal(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                refused.append(error)
+
+        self._refused = refused
         settings: dict[str, object] = {
             "bootstrap.servers": bootstrap_servers,
             # Retries must neither repeat nor reorder what is counted here.
@@ -349,13 +356,9 @@ class _Sender:
             "log_level": 3,
             # A callback for every record would cost more than the record.
             "delivery.report.only.error": True,
-            "on_delivery": self._on_refusal,
+            "on_delivery": on_refusal,
         }
         self.producer = Producer({**settings, **properties})
-
-    def _on_refusal(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            self._refused.append(error)
 
     def send(self, event: _Event) -> None:
         topic, partition, key, value, headers, ms = event

@@ -46,8 +46,6 @@ _SETTINGS = {
     "log.initial.task.delay.ms": "1000",
     "log.cleaner.backoff.ms": "1000",
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
-    # Nobody is there to hand leadership to.
-    "controlled.shutdown.enable": "false",
 }
 # Half of a cold start is the JVM's own work; on few cores the serial collector is the one that stays out of the way.
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")

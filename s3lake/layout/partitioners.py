@@ -94,7 +94,7 @@ def text_of(value: Any, what: str) -> str:
         case float():
             return _double(value)
         case _:
-            kind = {dict: "an object", list: "a list"}.get(type(value), "null")
+            kind = "null" if value is None else "an object" if isinstance(value, dict) else "a list"
             raise Unplaceable(f"{what} is {kind}, not a primitive")
 
 

@@ -262,13 +262,14 @@ class S3Store:
                 "upload. Set the bucket's lifecycle rule AbortIncompleteMultipartUpload to a day or more and run again."
             ) from None
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         """See `Store.complete_upload`."""
         listed = {"Parts": [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(parts, 1)]}
+        condition = {} if replace else {"IfNoneMatch": "*"}
 
         def complete(client: Any) -> None:
             client.complete_multipart_upload(
-                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, IfNoneMatch="*"
+                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, **condition
             )
 
         try:
@@ -315,7 +316,7 @@ class S3Store:
                 meaning = _meaning(error, connection, what, operation, answers)
                 if meaning is None:
                     raise
-                raise meaning from error
+                raise meaning from None  # its text is in the meaning, without secrets
 
         def tell(state: tenacity.RetryCallState) -> None:
             said = state.outcome.exception() if state.outcome else None
@@ -334,7 +335,7 @@ class S3Store:
             raise StoreUnavailableError(
                 f"{what} failed {connection.max_attempts} of {connection.max_attempts} times, at last with {error}. "
                 "Check that the store is up and can be reached from here; s3.retries says how often to try."
-            ) from error
+            ) from None
 
 
 class _NoAnswer(Exception):

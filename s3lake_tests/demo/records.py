@@ -22,6 +22,7 @@ def read(kafka: EmbeddedKafka, topic: str) -> list[Message]:
             "auto.offset.reset": "error",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
     try:

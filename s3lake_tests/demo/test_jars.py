@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -124,7 +123,9 @@ def test_ivy_settings_of_the_environment_are_used(
 def test_a_failed_resolution_shows_the_end_of_what_ivy_said_and_may_be_retried(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = "#!/bin/sh\nif [ $1 = -version ]; then echo 'version \"17\"' >&2; exit 0; fi\necho 'UNRESOLVED: x#y'; exit 1\n"
+    script = (
+        "#!/bin/sh\nif [ $1 = -version ]; then echo 'version \"17\"' >&2; exit 0; fi\necho 'UNRESOLVED: x#y'; exit 1\n"
+    )
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "java", script)))
     with pytest.raises(TransientError, match=r"x:y:1 failed\. Check the network(.|\n)*UNRESOLVED: x#y$"):
         jars.resolve("broken", ["x:y:1"])
@@ -132,9 +133,7 @@ def test_a_failed_resolution_shows_the_end_of_what_ivy_said_and_may_be_retried(
 
 
 @pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21.0.2", 21)])
-def test_java_17_and_21_serve(
-    version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_17_and_21_serve(version: str, major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert major in jars.JAVA_MAJORS
     monkeypatch.setenv("JAVA_HOME", str(java_that_says(version, tmp_path)))
     assert jars.find_java() == tmp_path / "bin" / "java"
@@ -147,9 +146,7 @@ def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("version", "major"), [("25.0.1", "25"), ("11.0.2", "11"), ("1.8.0_402", "8")])
-def test_another_version_is_refused(
-    version: str, major: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_is_refused(version: str, major: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_that_says(version, tmp_path)))
     expected = rf"Java at {tmp_path}/bin/java \(from JAVA_HOME\) is version {major}; Spark 4\.0 runs on 17 or 21\."
     with pytest.raises(ConfigurationError, match=expected):
@@ -194,5 +191,3 @@ def test_the_connector_comes_without_what_pyspark_ships() -> None:
 def test_the_broker_comes_whole() -> None:
     names = {jar.name for jar in jars.kafka_broker_jars()}
     assert {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar", "slf4j-simple-1.7.36.jar"} <= names
-
-

@@ -62,7 +62,7 @@ def test_topics_do_not_come_by_themselves(kafka: EmbeddedKafka) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "topic.metadata.propagation.max.ms": 500})
     producer.produce("never-created", b"x", on_delivery=lambda error, _message: errors.append(error))
     producer.flush(10)
-    assert [error.code() for error in errors if error] == [KafkaError._UNKNOWN_TOPIC]
+    assert [error.code() for error in errors if error] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
 
 
 def test_a_temporary_broker_leaves_no_process_port_or_file() -> None:
@@ -100,7 +100,9 @@ def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "meta.properties").write_text("version=1\ncluster.id=of-another-node\nnode.id=99\n")
-    with pytest.raises(KafkaUnavailableError, match=r"ended with exit code 1\. The end of its log:(.|\n)*node\.id"):
+    with pytest.raises(
+        KafkaUnavailableError, match=r"ended with exit code 1\. The end of its log:(.|\n)*Stored node id 99"
+    ):
         EmbeddedKafka.start(tmp_path)
 
 

@@ -1,0 +1,285 @@
+"""Questions to the brokers, through librdkafka: offsets, never messages, and always an answer or an error in time.
+
+The log end is the last stable offset: what a read_committed reader gets to see. Commit markers carry the broker's clock,
+so a back-dated transaction moves `offsets_for_times` to where its marker is (design: architecture.md section 6).
+"""
+
+import functools
+import logging
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from s3lake import hours
+from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.kafka.properties import client_properties
+from s3lake.sink import is_secret
+
+A = TypeVar("A")
+_log = logging.getLogger(__name__)
+
+_INTERNAL = re.compile(r"__.+")
+_PAUSE_S = 0.1
+_SETTINGS = {
+    "client.id": "s3lake",
+    # The client outlives the brokers' absences, and shall notice within a call that they are back (default: 10 s).
+    "reconnect.backoff.max.ms": "1000",
+}
+_REFUSALS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.UNSUPPORTED_VERSION,
+}
+_GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC}
+
+
+class KafkaOffsets:
+    """`Offsets` of a real cluster.
+
+    Objects are cheap: those with the same settings share one client in a process.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        properties: as in the configuration, see `s3lake.kafka.properties`.
+        timeout_s: within which every method answers or raises.
+
+    Raises:
+        ConfigurationError: librdkafka does not accept a property.
+    """
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, timeout_s: float = 5.0):
+        self.bootstrap_servers = bootstrap_servers
+        self.timeout_s = timeout_s
+        self._settings = tuple(sorted({**_SETTINGS, **client_properties(properties or {})}.items()))
+
+    def __repr__(self) -> str:
+        return f"KafkaOffsets({self.bootstrap_servers!r}, timeout_s={self.timeout_s})"
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        """See `Offsets.snapshot`.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            ConfigurationError: the brokers refuse to answer at all.
+        """
+        start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
+        asking = self._asking(f"the offsets of topic {topic!r}")
+        while True:
+            topic_id, partitions = asking.describe(topic)
+            try:
+                edges = asking.ends(topic, partitions)
+                at, next = asking.offsets(topic, partitions, start, end)
+            except _TopicGone:
+                asking.pause()
+                continue
+            # Offsets know nothing of ids: those of a topic that was made anew meanwhile must not go under the old id.
+            if asking.describe(topic)[0] == topic_id:
+                break
+            asking.pause()
+        found = {}
+        for partition, (low, last) in edges.items():
+            first = _clamped(at[partition], last)
+            found[partition] = LogRange(low, last, first, max(first, _clamped(next[partition], last)))
+        return Snapshot(topic_id, found)
+
+    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """Log start and last stable offset of each topic-partition; empty when there is no such topic.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            ConfigurationError: the brokers refuse to answer at all.
+        """
+        asking = self._asking(f"the offsets of topic {topic!r}")
+        while True:
+            try:
+                return asking.ends(topic, asking.describe(topic)[1])
+            except _TopicGone:
+                asking.pause()
+
+    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """Per topic-partition the first offset with that timestamp or a later one, else the last stable offset.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            ConfigurationError: the brokers refuse to answer at all.
+        """
+        asking = self._asking(f"the offsets of topic {topic!r}")
+        while True:
+            _, partitions = asking.describe(topic)
+            try:
+                ends = asking.ends(topic, partitions)
+                (since,) = asking.offsets(topic, partitions, OffsetSpec.for_timestamp(epoch_ms))
+            except _TopicGone:
+                asking.pause()
+                continue
+            return {partition: _clamped(since[partition], end) for partition, (_, end) in ends.items()}
+
+    def topics(self) -> list[str]:
+        """Names of all topics but Kafka's own, in order.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            ConfigurationError: the brokers refuse to answer at all.
+        """
+        return self._asking("the names of topics").names()
+
+    def matching(self, regex: str) -> list[str]:
+        """Names of the topics that the whole of `regex` fits, in order.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            ConfigurationError: the brokers refuse to answer at all.
+        """
+        fits = re.compile(regex)
+        return [topic for topic in self.topics() if fits.fullmatch(topic)]
+
+    def _asking(self, what: str) -> "_Asking":
+        client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)
+        return _Asking(client, log, self.bootstrap_servers, what, self.timeout_s)
+
+
+class _TopicGone(Exception):
+    """The topic, or a partition that it had a moment ago, is not there (any more)."""
+
+
+class _Asking:
+    """One question of a caller: as many requests as it takes, until one deadline."""
+
+    def __init__(self, client: AdminClient, log: "_Log", servers: str, what: str, timeout_s: float) -> None:
+        self._client, self._log, self._servers, self._what = client, log, servers, what
+        self._timeout_s = timeout_s
+        self._deadline = time.monotonic() + timeout_s
+
+    def describe(self, topic: str) -> tuple[str, list[int]]:
+        """Id and partitions of the topic; nothing of both when there is none."""
+        asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._left())
+        try:
+            found = self._result(asked[topic])
+        except _TopicGone:
+            return "", []
+        return str(found.topic_id), sorted(partition.id for partition in found.partitions)
+
+    def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Log start and last stable offset."""
+        low, end = self.offsets(topic, partitions, OffsetSpec.earliest(), OffsetSpec.latest())
+        # Asked at once, answered one after the other: the log start may have gone on past the end of a moment ago.
+        return {partition: (low[partition], max(low[partition], end[partition])) for partition in end}
+
+    def offsets(self, topic: str, partitions: Iterable[int], *specs: OffsetSpec) -> list[dict[int, int]]:
+        """What is at each of `specs`, for all partitions in one request per broker; -1 where there is nothing."""
+        keys = [TopicPartition(topic, partition) for partition in partitions]
+        if not keys:
+            return [{} for _ in specs]
+        asked = [
+            self._client.list_offsets(
+                dict.fromkeys(keys, spec),
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=self._left(),
+            )
+            for spec in specs
+        ]
+        return [{key.partition: self._result(future).offset for key, future in answers.items()} for answers in asked]
+
+    def names(self) -> list[str]:
+        """Of the topics that users made."""
+        try:
+            known = self._client.list_topics(timeout=self._left()).topics
+        except KafkaException as error:
+            raise self._meaning(error.args[0]) from None
+        return sorted(name for name in known if not _INTERNAL.fullmatch(name))
+
+    def pause(self) -> None:
+        """Before asking again."""
+        if time.monotonic() + _PAUSE_S >= self._deadline:
+            raise self._unavailable("the topic was deleted or made anew in the meantime")
+        time.sleep(_PAUSE_S)
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise self._unavailable("no answer")
+        return left
+
+    def _result(self, future: "Future[Any]") -> Any:
+        try:
+            # librdkafka keeps the deadline itself; the rest is for its thread to tell.
+            return future.result(max(0.0, self._deadline - time.monotonic()) + 0.25)
+        except KafkaException as error:
+            raise self._meaning(error.args[0]) from None
+        except FutureTimeoutError:
+            raise self._unavailable("no answer") from None
+
+    def _meaning(self, error: KafkaError) -> Exception:
+        if error.code() in _GONE:
+            return _TopicGone()
+        if error.code() in _REFUSALS:
+            return ConfigurationError(
+                f"Kafka at {self._servers} refuses to tell {self._what}: {error.name()}: {error.str()}. To go on: "
+                "allow this user to Describe the topic, or correct the topic's name or kafka.properties."
+            )
+        return self._unavailable(f"{error.name()}: {error.str()}")
+
+    def _unavailable(self, why: str) -> KafkaUnavailableError:
+        self._client.poll(0)  # the reason for a connection's end, a wrong password say, is only told there
+        because = f"{why}; {self._log.last}" if self._log.last else why
+        return KafkaUnavailableError(
+            f"Kafka at {self._servers} did not tell {self._what} within {self._timeout_s:g} s: {because}. Check that "
+            "the brokers are up and can be reached from here, and that kafka.properties fit their listener."
+        )
+
+
+class _Log:
+    """Takes what librdkafka says: it would write to stderr, several lines a second while the brokers are away."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def log(self, _: int, message: str, *args: object) -> None:
+        """What a `logging.Logger` is called with."""
+        _log.debug(message, *args)
+
+    def error(self, error: KafkaError) -> None:
+        """What an `error_cb` is called with."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # says nothing that the one before it did not
+            self.last = error.str()
+
+
+@functools.lru_cache(maxsize=16)
+def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tuple[AdminClient, _Log]:  # noqa: ARG001
+    """One client per process and settings: Dagster makes resources anew for every tick of a sensor.
+
+    Args:
+        pid: of this process, because a client does not survive a fork.
+        servers: the bootstrap servers.
+        settings: librdkafka's properties.
+    """
+    log = _Log()
+    try:
+        client = AdminClient({**dict(settings), "bootstrap.servers": servers, "error_cb": log.error}, logger=log)
+    except KafkaException as error:
+        raise _wrong(error.args[0].str(), dict(settings)) from None
+    return client, log
+
+
+def _wrong(said: str, settings: Mapping[str, str]) -> ConfigurationError:
+    for name, value in settings.items():
+        if is_secret(name) and value:
+            said = said.replace(value, "********")
+    return ConfigurationError(
+        f"kafka.properties: librdkafka, which plans, refuses them: {said}. To go on: correct the value; a name that only "
+        "Spark's Java client knows is written spark.<name>, and one that only librdkafka knows client.<name>."
+    )
+
+
+def _clamped(offset: int, end: int) -> int:
+    """Where a timestamp is: at the end when nothing has it, and never past what readers get to see."""
+    return end if offset < 0 else min(offset, end)

@@ -1,0 +1,285 @@
+"""Landing: hours of a topic into a sink, micro-batch by micro-batch, in one Spark session (the driver's side).
+
+Hours are done in order. While one hour's commit is made visible the next hour is being read, so a crash costs one
+micro-batch, and the wait for S3 costs little.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from s3lake import errors, hours
+from s3lake.commit import protocol
+from s3lake.commit.index import Columns as RecordedColumns
+from s3lake.commit.index import Manifest, TopicHead, TopicIndex
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import abort, sweep
+from s3lake.commit.rewrite import begin_rewrite
+from s3lake.convert.columns import Columns
+from s3lake.errors import DataLossError, FencedError, RecordError, S3LakeError, TransientError
+from s3lake.kafka import reader
+from s3lake.kafka.offsets import Offsets
+from s3lake.pipeline import OUTCOME, Done, Failed, Grown, Outcome, Refused, Stores, Work, merged, outcome_of, united
+from s3lake.plan.batch import Intervals
+from s3lake.plan.tile import Tile
+from s3lake.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake.sink import Sink
+
+_log = logging.getLogger(__name__)
+_TRIES = 5
+_SAMPLE = 10_000
+
+
+@dataclass(frozen=True)
+class LandedHour:
+    """What the index says of an hour after a run; `manifests` are its commits'."""
+
+    tile: Tile
+    manifests: tuple[Manifest, ...]
+    new: int
+
+
+@dataclass
+class Landing:
+    """One sink, one topic, and the parts that landing needs.
+
+    Attributes:
+        spark: gives the session; called only when there is something to read.
+        stores: opens the bucket, here and in the workers.
+        kafka_options: `kafka.*` options of Spark's source.
+        clock: epoch milliseconds.
+        requests: S3 requests by kind, the workers' included, counted up while landing.
+    """
+
+    sink: Sink
+    topic: str
+    spark: Callable[[], SparkSession]
+    stores: Stores
+    offsets: Offsets
+    kafka_options: dict[str, str]
+    clock: Callable[[], int] = lambda: int(time.time() * 1000)
+    requests: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.store: Store = self.stores(self.sink.bucket)
+        self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic)
+
+    def land(self, wanted: Sequence[str]) -> list[LandedHour]:
+        """Land everything that Kafka has for the hours `wanted`, in order; hours that are complete cost two requests.
+
+        Raises:
+            RecordError: a record was refused and the sink tolerates none; its micro-batch is not visible.
+            DataLossError: Kafka no longer is what the index expects.
+            TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
+        """
+        heads = {hour: self._open(hour) for hour in wanted}
+        new: Counter[str] = Counter()
+        with ThreadPoolExecutor(1, "s3lake-commit") as background:
+            flying: tuple[str, Future[Manifest]] | None = None
+            again: list[str] = []
+            for hour in wanted:
+                head = heads[hour]
+                while head is not None and (attempt := self._begin(head, hour)):
+                    staged = self._stage(attempt)
+                    if flying and not self._arrived(flying, new):
+                        again.append(flying[0])
+                    flying = (hour, background.submit(self._commit, attempt, staged))
+                    if _covers(attempt):
+                        break  # nothing is left to plan: read the next hour while this one becomes visible
+                    if not self._arrived(flying, new):
+                        again.append(hour)
+                    flying = None
+            if flying and not self._arrived(flying, new):
+                again.append(flying[0])
+        for hour in again:
+            self._insist(heads[hour], hour, new)
+        return [self.report(hour, new[hour]) for hour in wanted]
+
+    def rewrite(self, hour: str) -> LandedHour:
+        """Land a complete hour once more, in place of what was landed.
+
+        Raises:
+            DataLossError: the hour is not complete, or Kafka no longer has all of it.
+        """
+        head = self._open(hour)
+        if head is None:
+            raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
+        attempt = begin_rewrite(self.index, self.offsets, head, hour)
+        self._commit(attempt, self._stage(attempt))
+        sweep(self.index, hour)
+        return self.report(hour, 1)
+
+    def report(self, hour: str, new: int = 0) -> LandedHour:
+        """What the index says of `hour`; an empty tile where it has none."""
+        found = self.index.tile(hour)
+        tile = found[0] if found else Tile(hour, {})
+        manifests = [self.index.manifest(hour, commit) for commit in tile.commits]
+        if None in manifests:
+            raise DataLossError(f"a manifest of {self.topic} {hour} is gone from the index: it was deleted by hand")
+        return LandedHour(tile, tuple(manifest for manifest in manifests if manifest), new)
+
+    def _open(self, hour: str) -> TopicHead | None:
+        earliest = self.sink.start if self.sink.from_ == "earliest" else None
+        return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
+
+    def _begin(self, head: TopicHead, hour: str) -> Attempt | None:
+        return protocol.begin(
+            self.index,
+            self.offsets,
+            head,
+            hour,
+            limit=self.sink.batch_records,
+            now_ms=self.clock(),
+            grace_ms=int(self.sink.close_grace * 1000),
+        )
+
+    def _arrived(self, flying: tuple[str, Future[Manifest]], new: Counter[str]) -> bool:
+        """Wait for a commit; False when another writer was faster and the hour has to be planned again."""
+        try:
+            flying[1].result()
+        except FencedError as error:
+            _log.warning("%s; planning again", error)
+            return False
+        new[flying[0]] += 1
+        return True
+
+    def _insist(self, head: TopicHead | None, hour: str, new: Counter[str]) -> None:
+        for tries in range(1, _TRIES + 1):
+            try:
+                while head is not None and (attempt := self._begin(head, hour)):
+                    self._commit(attempt, self._stage(attempt))
+                    new[hour] += 1
+                return
+            except FencedError:
+                if tries == _TRIES:
+                    raise
+
+    def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
+        before = Counter(getattr(self.store, "requests", {}))
+        if self.sink.exactly_once:
+            manifest = protocol.commit(self.index, attempt, staged)
+        else:
+            manifest = protocol.commit_at_once(self.index, attempt, staged)
+        self.requests += Counter(getattr(self.store, "requests", {})) - before
+        records = sum(read.landed for read in manifest.partitions.values())
+        _log.info("landed %s %s: %d records, %d files", self.topic, manifest.hour, records, len(manifest.files))
+        return manifest
+
+    def _stage(self, attempt: Attempt) -> Staged:
+        """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
+        recorded = self.index.columns()
+        work = Work.of(
+            self.sink,
+            self.topic,
+            self.stores,
+            commit=attempt.commit,
+            renamed=attempt.suffix,
+            hour_start_ms=hours.start_ms(attempt.tile.hour),
+            columns=recorded[0].columns if recorded else {},
+        )
+        if work.conversion.has_columns and recorded is None:
+            work = work.looking()  # a first look spares reading everything twice
+            heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in attempt.batch.reads.items()}
+            work = self._grow(work, [one for one in self._run(work, heads) if isinstance(one, Grown)])
+        while True:
+            outcomes = self._run(work, attempt.batch.reads)
+            grown = [one for one in outcomes if isinstance(one, Grown)]
+            done = [one for one in outcomes if isinstance(one, Done)]
+            if not grown:
+                break
+            abort(self.store, [file for one in done for file in one.files])
+            work = self._grow(work, grown)
+        for one in done:
+            self.requests.update(one.requests)
+        return Staged(
+            files=tuple(sorted((file for one in done for file in one.files), key=lambda file: file.key)),
+            reads=merged(one.reads for one in done),
+            format=self.sink.format.type,
+            columns=work.file_columns,
+        )
+
+    def _run(self, work: Work, reads: Intervals) -> list[Outcome]:
+        if not reads:
+            return []
+        frame = reader.read(
+            self.spark(),
+            self.topic,
+            reads,
+            work.kafka_columns,
+            self.kafka_options,
+            records_per_task=_split(reads, self.sink.flush.count),
+        )
+        try:
+            rows = frame.mapInArrow(lambda batches: work(batches), OUTCOME).collect()
+        except Exception as error:  # of Spark's several trees of exceptions, by their text
+            raise _meaning(error, self.topic) from error
+        outcomes = [outcome_of(bytes(row.outcome)) for row in rows]
+        bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
+        if bad:
+            abort(self.store, [file for one in outcomes if isinstance(one, Done) for file in one.files])
+            raise self._error(min(bad, key=lambda one: (isinstance(one, Failed), str(one))))
+        return outcomes
+
+    def _error(self, outcome: Refused | Failed) -> S3LakeError:
+        if isinstance(outcome, Failed):
+            kind: type[S3LakeError] = getattr(errors, outcome.error)
+            return kind(outcome.message)
+        return RecordError(
+            f"sink {self.sink.name}: record refused in topic {self.topic!r}, partition {outcome.partition}, offset "
+            f"{outcome.offset}, stage {outcome.stage}: {outcome.reason}; nothing of this micro-batch is visible. Set "
+            "errors.tolerance: all to land such records as dead letters"
+        )
+
+    def _grow(self, work: Work, grown: list[Grown]) -> Work:
+        """Record the columns that tasks saw, by compare-and-swap; the work with what is recorded then."""
+        while True:
+            recorded = self.index.columns()
+            have: Columns = recorded[0].columns if recorded else {}
+            columns = united(have, grown)
+            if recorded is None:
+                written = self.index.create(self.index.columns_key, RecordedColumns(columns))
+            elif columns == have:
+                written = True
+            else:
+                document = RecordedColumns(columns, rev=recorded[0].rev + 1)
+                written = self.index.swap(self.index.columns_key, document, recorded[1]) is not None
+            if written:
+                return work.with_columns(columns)
+
+
+def _covers(attempt: Attempt) -> bool:
+    """Whether the attempt takes its tile to the end that was planned, so that nothing of it is left to plan."""
+    for partition, span in attempt.tile.partitions.items():
+        _, end = attempt.batch.intervals.get(partition, (span.committed, span.committed))
+        if span.end is None or end != span.end:
+            return False
+    return True
+
+
+def _split(reads: Intervals, file_records: int) -> int | None:
+    """Records per task where topic-partitions are fewer than cores; each split ends in one short file."""
+    cores = os.cpu_count() or 1
+    total = sum(end - start for start, end in reads.values())
+    if len(reads) >= cores or total < cores * file_records:
+        return None
+    return -(-total // cores)
+
+
+def _meaning(error: Exception, topic: str) -> Exception:
+    text = str(error)
+    if "OffsetOutOfRange" in text or "KafkaIllegalStateException" in text:
+        return TransientError(f"Kafka expired records of topic {topic!r} while they were being read; planning again")
+    if "TimeoutException" in text and "kafka" in text.lower():
+        return errors.KafkaUnavailableError(f"the brokers did not answer Spark while it read topic {topic!r}")
+    return error

@@ -1,0 +1,55 @@
+"""The Spark session: settings that landing needs, and where the session comes from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from s3lake import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake import sink
+
+
+def settings(spark: sink.Spark) -> dict[str, str]:
+    """Every setting of the session; those in `spark.conf` come last and win."""
+    ours = {
+        "spark.master": spark.master,
+        "spark.app.name": "s3lake",
+        "spark.driver.memory": spark.driver_memory,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        # 256 MB, the default, is more direct memory than a small heap has when messages are large.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    }
+    if spark.master.startswith("local"):
+        ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if "spark.jars.packages" not in spark.conf and "spark.jars" not in spark.conf:
+        ours["spark.jars"] = ",".join(map(str, jars.spark_kafka_jars()))
+    return ours | spark.conf
+
+
+def session(spark: sink.Spark) -> SparkSession:
+    """The session of this process, made on first use.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if spark.master.startswith("sc://"):
+        return SparkSession.builder.remote(spark.master).getOrCreate()
+    os.environ["JAVA_HOME"] = str(jars.find_java().parent.parent)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever `python3` is on PATH
+    builder = SparkSession.builder
+    for name, value in settings(spark).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -1,0 +1,98 @@
+"""A streaming multipart upload: bytes in, parts out, never more than one part in memory."""
+
+import tempfile
+from collections.abc import Mapping
+from typing import IO
+
+from s3lake.store import Store
+
+PART_BYTES = 8 * 2**20
+"""Size of a part; S3 takes 10,000 of them, so an object can grow to 80 GiB."""
+
+
+class Spill:
+    """Local disk for bytes that do not fit the memory budget; one file for all uploads of a task."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+
+    def add(self, data: bytes) -> tuple[int, int]:
+        """Keep `data`: where it is, as (position, length)."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="s3lake-spill-")  # noqa: SIM115 - closed by `close`
+        position = self._file.seek(0, 2)
+        self._file.write(data)
+        return position, len(data)
+
+    def take(self, extent: tuple[int, int]) -> bytes:
+        """Bytes kept before."""
+        assert self._file is not None  # extents come from `add`
+        self._file.seek(extent[0])
+        return self._file.read(extent[1])
+
+    def close(self) -> None:
+        """Give the disk back."""
+        if self._file is not None:
+            self._file.close()
+
+
+class Upload:
+    """One object on its way; begun in the store with its first full part, or at the end."""
+
+    def __init__(self, store: Store, key: str, metadata: Mapping[str, str], spill: Spill) -> None:
+        self.key = key
+        self.size = 0
+        self.held = 0
+        self._store, self._metadata, self._spill = store, metadata, spill
+        self._memory: list[bytes] = []
+        self._spilled: list[tuple[int, int]] = []
+        self._waiting = 0
+        self._parts: list[str] = []
+        self._id = ""
+
+    def write(self, data: bytes) -> None:
+        """Take bytes; full parts are uploaded at once."""
+        self._memory.append(data)
+        self.size += len(data)
+        self.held += len(data)
+        self._waiting += len(data)
+        if self._waiting >= PART_BYTES:
+            self._send(last=False)
+
+    def spill(self) -> None:
+        """Move what is held in memory to local disk."""
+        if self._memory:
+            self._spilled.append(self._spill.add(b"".join(self._memory)))
+            self._memory.clear()
+            self.held = 0
+
+    def finish(self) -> tuple[str, tuple[str, ...]]:
+        """Upload the rest: the upload's id and its parts' ETags. Nothing is visible yet."""
+        self._send(last=True)
+        return self._id, tuple(self._parts)
+
+    def abort(self) -> None:
+        """Drop what was uploaded."""
+        if self._id:
+            self._store.abort_upload(self.key, self._id)
+
+    def _send(self, *, last: bool) -> None:
+        block = b"".join([*map(self._spill.take, self._spilled), *self._memory])
+        self._spilled.clear()
+        self._memory.clear()
+        sent = 0
+        while len(block) - sent >= PART_BYTES:
+            self._part(block[sent : sent + PART_BYTES])
+            sent += PART_BYTES
+        if last and (sent < len(block) or not self._parts):
+            self._part(block[sent:])
+            sent = len(block)
+        rest = block[sent:]
+        if rest:
+            self._memory.append(rest)
+        self.held = self._waiting = len(rest)
+
+    def _part(self, body: bytes) -> None:
+        if not self._id:
+            self._id = self._store.create_upload(self.key, self._metadata)
+        self._parts.append(self._store.upload_part(self.key, self._id, len(self._parts) + 1, body))

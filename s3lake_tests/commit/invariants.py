@@ -1,0 +1,365 @@
+"""The protocol's invariants (design: commit.md, section 3), one function each.
+
+Those of `AT_EVERY_STEP` are checked after every request that changed the bucket, those of `AT_THE_END` once every actor
+has finished or died, every hour was asked for once, and clean has run. I14, clock independence, holds when the others
+hold under skewed clocks; what can be checked of it by itself is that no edge of a tile comes from a clock.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from s3lake import hours
+from s3lake.commit import clean as clean_module
+from s3lake.commit import protocol, recovery
+from s3lake.commit.index import Manifest, TopicHead
+from s3lake.errors import DataLossError, ForeignObjectError, S3LakeError, TransientError
+from s3lake.plan.tile import NOTHING, Span, Tile
+from s3lake.store import COMMIT
+
+if TYPE_CHECKING:
+    from s3lake_tests.commit.world import View, World
+
+
+class Violation(AssertionError):
+    """An invariant does not hold; the message ends with the requests that led there."""
+
+    def __init__(self, world: "World | None", invariant: str, message: str) -> None:
+        trace = f"\n{world.trace()}" if world else ""
+        super().__init__(f"{invariant}: {message}{trace}")
+        self.invariant = invariant
+
+
+# ------------------------------------------------------------------------------------------------------ at every step
+
+
+def i1_no_loss(world: "World", view: "View") -> None:
+    """Each file of each listed commit exists at its key, with the content that was staged and that commit's id."""
+    landing = {key for key, _, _ in world.bucket.landing}
+    for tile in view.tiles.values():
+        for commit in tile.commits:
+            if commit not in view.manifests:
+                raise Violation(world, "I1", f"the manifest of listed commit {commit} is gone")
+            for file in view.manifests[commit].files:
+                found = view.data.get(file.key)
+                if found is None and file.key not in landing:
+                    raise Violation(world, "I1", f"{file.key} of listed commit {commit} is gone")
+                if found and found[1].metadata.get(COMMIT) != commit:
+                    raise Violation(world, "I1", f"{file.key} of listed commit {commit} is {found[1].metadata}'s")
+                if found and found[0] != world.bucket.staged[file.upload]:
+                    raise Violation(world, "I1", f"{file.key} of listed commit {commit} has other content")
+
+
+def i2_immutable(world: "World", view: "View") -> None:
+    """An object of a listed commit is never overwritten; it disappears only after its id has moved to `garbage`."""
+    listed = {commit for tile in view.tiles.values() for commit in tile.commits}
+    for effect in world.bucket.effects:
+        before = getattr(effect, "before", None)
+        if before and before[1].metadata.get(COMMIT) in listed:
+            raise Violation(world, "I2", f"{effect.key} of a listed commit was overwritten or deleted")
+
+
+def i3_one_index_entry(world: "World", view: "View") -> None:
+    """The intervals of a tile's listed commits are disjoint, and their union is [start, committed)."""
+    for tile in view.tiles.values():
+        manifests = view.listed(tile)
+        said = {one for manifest in manifests for one in manifest.expired}
+        covered: dict[int, list[tuple[int, int]]] = {}
+        for manifest in manifests:
+            for partition, read in manifest.partitions.items():
+                covered.setdefault(partition, []).append((read.start, read.end))
+        for partition, start, end in tile.expired:
+            if (partition, start, end) not in said:  # given up when the topic was created again
+                covered.setdefault(partition, []).append((start, end))
+        for partition, span in tile.partitions.items():
+            at = span.start
+            for start, end in sorted(covered.pop(partition, [])):
+                if start != at:
+                    raise Violation(world, "I3", f"{tile.hour} partition {partition}: [{start}, {end}) follows {at}")
+                at = end
+            if at != span.committed:
+                raise Violation(world, "I3", f"{tile.hour} partition {partition}: committed {span.committed}, not {at}")
+        if covered:
+            raise Violation(world, "I3", f"{tile.hour}: commits of unknown partitions {covered}")
+
+
+def i4_tiles(world: "World", view: "View") -> None:
+    """start <= committed <= end; tiles do not overlap, and adjacent ones leave no gap (absent is the empty [0, 0))."""
+    for tile in view.tiles.values():
+        for partition, span in tile.partitions.items():
+            if not span.start <= span.committed <= (span.committed if span.end is None else span.end):
+                raise Violation(world, "I4", f"{tile.hour} partition {partition}: {span}")
+    for earlier, later in _neighbours(world, view):
+        adjacent = hours.shift(earlier.hour, 1) == later.hour
+        for partition in set(earlier.partitions) | set(later.partitions):
+            end = earlier.partitions.get(partition, NOTHING).end
+            start = later.partitions.get(partition, NOTHING).start
+            if end is not None and (end > start or (adjacent and end != start)):
+                problem = "overlap" if end > start else "gap"
+                raise Violation(
+                    world,
+                    "I4",
+                    f"{problem} of partition {partition}: {earlier.hour} ends at {end}, {later.hour} begins at {start}",
+                )
+
+
+def i5_one_open_tile(world: "World", view: "View") -> None:
+    """A tile with a successor is closed; an edge once written never changes; committed and rev never decrease."""
+    for earlier, later in _neighbours(world, view):
+        if not earlier.closed:
+            raise Violation(world, "I5", f"{earlier.hour} is open and has a successor, {later.hour}")
+    for before, after in _tile_changes(world):
+        if after.rev <= before.rev:
+            raise Violation(world, "I5", f"{after.hour}: rev {before.rev} -> {after.rev}")
+        for partition, was in before.partitions.items():
+            now = after.partitions.get(partition, Span(-1, -1, -1))
+            if now.start != was.start or (was.end is not None and now.end != was.end) or now.committed < was.committed:
+                raise Violation(world, "I5", f"{after.hour} partition {partition}: {was} -> {now}")
+
+
+def i6_fencing(world: "World", view: "View") -> None:
+    """Nobody changed the tile between a writer's step 1 and its step 4; pending is in neither commits nor garbage."""
+    for tile in view.tiles.values():
+        if tile.pending is not None and tile.pending in (*tile.commits, *tile.garbage):
+            raise Violation(world, "I6", f"{tile.hour}: pending {tile.pending} is in commits or garbage")
+        if set(tile.commits) & set(tile.garbage):
+            raise Violation(world, "I6", f"{tile.hour}: {set(tile.commits) & set(tile.garbage)} is listed and garbage")
+    for before, after in _tile_changes(world):
+        if after.pending is not None and after.pending != before.pending:
+            since = world.began[after.pending]
+            between = [one for one in world.tile_changes.get(world.index.tile_key(after.hour), ()) if one > since]
+            if between:
+                raise Violation(world, "I6", f"{after.hour}: the fenced writer of {after.pending} passed its CAS")
+
+
+def i7_key_discipline(world: "World", view: "View") -> None:
+    """Two commits with a completed object never share a key, in any tile of the topic."""
+    for key, commits in world.completed.items():
+        if len(commits) > 1:
+            raise Violation(world, "I7", f"{key} was used by {sorted(commits)}")
+
+
+def i8_delete_discipline(world: "World", view: "View") -> None:
+    """Each DELETE names a key whose object's commit is or was garbage; no upload of a pending commit is aborted."""
+    pending = {tile.pending for tile in view.tiles.values()} - {None}
+    for effect in world.bucket.effects:
+        kind = type(effect).__name__
+        if kind == "Deleted" and effect.key.startswith("data/") and effect.before:
+            commit = effect.before[1].metadata.get(COMMIT)
+            if commit not in world.garbage:
+                raise Violation(world, "I8", f"{effect.key} of {commit} was deleted; {commit} never was garbage")
+        if kind == "Aborted" and effect.metadata.get(COMMIT) in pending:
+            raise Violation(world, "I8", f"the upload of {effect.key} was aborted while its commit was pending")
+
+
+def foreign_objects_stay(world: "World", view: "View") -> None:
+    """An object that s3lake did not write is never touched, and nothing is begun in a tile that met one."""
+    for key, document in world.foreign.items():
+        if world.bucket.objects.get(key) != document:
+            raise Violation(world, "foreign", f"{key} was not ours, and is changed")
+    for tile in view.tiles.values():
+        if tile.pending is not None and tile.foreign:
+            raise Violation(world, "foreign", f"{tile.hour}: {tile.pending} began although {tile.foreign} is taken")
+
+
+def i14_clock_independence(world: "World", view: "View") -> None:
+    """Every edge of a tile is an offset that Kafka answered, or a commit's end; none comes from a clock."""
+    ends: dict[int, set[int]] = {}
+    for manifest in view.manifests.values():
+        for partition, read in manifest.partitions.items():
+            ends.setdefault(partition, set()).add(read.end)
+    for tile in view.tiles.values():
+        for partition, span in tile.partitions.items():
+            known = {0, None} | world.kafka.answered.get(partition, set()) | ends.get(partition, set())
+            if not {span.start, span.end} <= known and span.end != span.committed:
+                raise Violation(world, "I14", f"{tile.hour} partition {partition}: {span}, Kafka never said so")
+
+
+# ------------------------------------------------------------------------------------------------------------ at the end
+
+
+def i9_exactly_once(world: "World", view: "View") -> None:
+    """Each offset of each tile is in exactly one visible object, which the index lists, or had expired and is noted."""
+    seen: dict[tuple[str, int, int], str] = {}
+    for key, record in _visible(world, view):
+        if record in seen:
+            raise Violation(world, "I9", f"{record} is in {seen[record]} and in {key}")
+        seen[record] = key
+    for tile in view.tiles.values():
+        topic = world.topic_of(tile.hour)
+        listed = {file.key for manifest in view.listed(tile) for file in manifest.files}
+        expired = {(partition, offset) for partition, *ends in tile.expired for offset in range(*ends)}
+        for partition, span in tile.partitions.items():
+            for offset in range(span.start, span.committed):
+                key = seen.pop((topic, partition, offset), None)
+                if key is None and (partition, offset) not in expired:
+                    raise Violation(world, "I9", f"{tile.hour}: offset {offset} of partition {partition} is nowhere")
+                if key is not None and (partition, offset) in expired:
+                    raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, and said to be expired")
+                if key is not None and key not in listed:
+                    raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, which is not listed")
+                if key is None and not _had_expired(world, topic, partition, offset):
+                    raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is said to be expired; it was not")
+    if seen:
+        raise Violation(world, "I9", f"records outside every tile: {seen}")
+
+
+def i10_no_orphans(world: "World", view: "View") -> None:
+    """Visible objects are those of listed commits; nothing is pending, garbage, or an upload of a known manifest."""
+    listed = {file.key for tile in view.tiles.values() for manifest in view.listed(tile) for file in manifest.files}
+    orphans = set(view.data) - listed - set(world.foreign)
+    if orphans:
+        raise Violation(world, "I10", f"visible, but not in the index: {sorted(orphans)}")
+    for tile in view.tiles.values():
+        if tile.pending is not None or tile.garbage:
+            raise Violation(world, "I10", f"{tile.hour}: pending {tile.pending}, garbage {tile.garbage}")
+    for manifest in view.manifests.values():
+        left = [file.upload for file in manifest.files if file.upload in world.bucket.uploads]
+        if left:
+            raise Violation(world, "I10", f"uploads of {manifest.id} are left: {left}")
+
+
+def i11_no_stall(world: "World", view: "View") -> None:
+    """Every closed tile is landed to its end, and the last one to Kafka's log end."""
+    for tile in view.tiles.values():
+        if tile.closed and not tile.landed:
+            raise Violation(world, "I11", f"{tile.hour} is closed and not landed: {tile.partitions}")
+    last = view.tiles[max(view.tiles)] if view.tiles else None
+    for partition, log in enumerate(world.kafka.logs):
+        span = last.partitions.get(partition, NOTHING) if last else NOTHING
+        if span.committed != log.end:
+            raise Violation(world, "I11", f"partition {partition} ends at {log.end}, the last tile has {span}")
+
+
+def i12_idempotence(world: "World", view: "View") -> None:
+    """Settle, sweep, open, close and clean change no byte a second time; a complete hour costs no PUT."""
+    before = dict(world.bucket.objects), dict(world.bucket.uploads)
+    later = world.acting.now_ms + 30 * clean_module.DAY_MS if world.acting else 0
+    for hour, tile in view.tiles.items():
+        recovery.settle(world.index, hour, recovery.Pace(parallel=1))
+        recovery.sweep(world.index, hour, recovery.Pace(parallel=1))
+        protocol.open_hour(world.index, world.kafka, hour)
+        if tile.closed and view.head:
+            protocol.close_hour(world.index, world.kafka, view.head, hour)
+    clean_module.clean(world.index, now_ms=later)
+    if before != (world.bucket.objects, world.bucket.uploads):
+        raise Violation(world, "I12", "recovering, opening, closing or cleaning again changed something")
+    # imported here: the world needs the invariants first
+    from s3lake_tests.commit.world import FIRST_HOUR, materialise
+
+    for hour, tile in view.tiles.items():
+        if tile.complete:
+            written = len(world.log)
+            world.do("again", materialise((hours.start_ms(hour) - hours.start_ms(FIRST_HOUR)) // hours.HOUR_MS))
+            again = [line for line in world.log[written:] if " put " in line or "upload" in line]
+            if again:
+                raise Violation(world, "I12", f"{hour} was complete, and was written to once more: {again}")
+
+
+def i13_later_partition(world: "World", view: "View") -> None:
+    """Where adjacent tiles exist before a topic-partition is created, it is covered from its first offset."""
+    for topic, partition, last in world.later_partitions:
+        chain = [tile for hour, tile in view.tiles.items() if hour >= last and world.topic_of(hour) == topic]
+        whole = chain and chain[0].hour == last and len(chain) == len(hours.expand([(last, chain[-1].hour)]))
+        spans = [tile.partitions[partition] for tile in chain if partition in tile.partitions]
+        if whole and topic == world.kafka.topic_id and world.kafka.logs[partition].end and not spans:
+            raise Violation(world, "I13", f"partition {partition} is not covered at all")
+        if whole and spans and spans[0].start != 0:
+            raise Violation(world, "I13", f"partition {partition} was added after {last} and begins at {spans[0].start}")
+
+
+# --------------------------------------------------------------------------------------------- in the middle of something
+
+
+def i15_atomic_for_readers(tile: Tile, records: list[tuple[str, int, int]]) -> None:
+    """Tile, then manifests, then objects: a state between two commits, every offset up to `committed` exactly once."""
+    expired = {(partition, offset) for partition, *ends in tile.expired for offset in range(*ends)}
+    wanted = [
+        (partition, offset)
+        for partition, span in sorted(tile.partitions.items())
+        for offset in range(span.start, span.committed)
+        if (partition, offset) not in expired
+    ]
+    found = sorted((partition, offset) for _, partition, offset in records)
+    if found != wanted:
+        raise Violation(None, "I15", f"a reader of {tile.hour} at revision {tile.rev} finds {found}, not {wanted}")
+
+
+def i15_only_garbage_is_missing(world: "World", commit: str, key: str) -> None:
+    """A reader misses an object only when its commit has become garbage meanwhile (or its store shows it late)."""
+    if commit not in world.garbage and key not in {one for one, _, _ in world.bucket.landing}:
+        raise Violation(world, "I15", f"a reader misses {key} of {commit}, which never was garbage")
+
+
+def error_is_expected(world: "World", error: S3LakeError) -> None:
+    """An actor ends with an error only where the world gives cause for it."""
+    foreign = isinstance(error, ForeignObjectError) and world.had_foreign
+    recreated = isinstance(error, DataLossError) and bool(world.kafka.gone)
+    if not (isinstance(error, TransientError) or foreign or recreated):
+        raise Violation(world, "errors", f"no cause for {error!r}")
+
+
+Invariant = Callable[["World", "View"], None]
+AT_EVERY_STEP: tuple[Invariant, ...] = (
+    i8_delete_discipline,
+    i2_immutable,
+    i1_no_loss,
+    i3_one_index_entry,
+    i4_tiles,
+    i5_one_open_tile,
+    i6_fencing,
+    i7_key_discipline,
+    foreign_objects_stay,
+    i14_clock_independence,
+)
+AT_THE_END: tuple[Invariant, ...] = (
+    i10_no_orphans,
+    i9_exactly_once,
+    i11_no_stall,
+    i13_later_partition,
+    i12_idempotence,
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------- helpers
+
+
+def is_tile(key: str) -> bool:
+    """Whether `key` is a tile's: `<prefix>/<sink>/<topic>/<hour>.json`."""
+    return kind_of(key) is Tile
+
+
+def kind_of(key: str) -> Any:
+    """Which document of the index stands at `key`."""
+    if not key.startswith("index/") or not key.endswith(".json"):
+        return None
+    if key.count("/") == 4:
+        return Manifest
+    return TopicHead if key.endswith("/topic.json") else Tile
+
+
+def _neighbours(world: "World", view: "View") -> Iterator[tuple[Tile, Tile]]:
+    """Tiles that follow each other and were cut from the same topic."""
+    for earlier, later in pairwise(view.tiles.values()):
+        if world.topic_of(earlier.hour) == world.topic_of(later.hour):
+            yield earlier, later
+
+
+def _tile_changes(world: "World") -> Iterator[tuple[Tile, Tile]]:
+    for effect in world.bucket.effects:
+        if is_tile(effect.key) and getattr(effect, "before", None) and hasattr(effect, "after"):
+            yield msgspec.json.decode(effect.before[0], type=Tile), msgspec.json.decode(effect.after[0], type=Tile)
+
+
+def _visible(world: "World", view: "View") -> Iterator[tuple[str, tuple[str, int, int]]]:
+    for key, (body, _) in view.data.items():
+        if key not in world.foreign:
+            for topic, partition, offset in json.loads(body):
+                yield key, (topic, partition, offset)
+
+
+def _had_expired(world: "World", topic: str, partition: int, offset: int) -> bool:
+    return topic in world.kafka.gone or offset < world.kafka.expired.get((topic, partition), 0)

@@ -1,0 +1,282 @@
+"""Hypothesis invents what happens; the invariants must hold after every request and at the end.
+
+A failure shows the shortest script of events that leads to it and the requests that were made. `S3LAKE_EXAMPLES=100`
+tries a hundred times as many scripts, `--hypothesis-seed` others; `S3LAKE_COUNT=1` prints what was tried.
+"""
+
+import os
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from s3lake_tests.commit import world as w
+from s3lake_tests.commit.world import Circumstances, World
+
+EXAMPLES = int(os.environ.get("S3LAKE_EXAMPLES", "1"))
+COUNT = "S3LAKE_COUNT" in os.environ  # read now: the tests do not see S3LAKE_ variables
+tried: Counter[str] = Counter()
+
+
+@dataclass(frozen=True)
+class Produce:
+    """Records are written, stamped some minutes from now."""
+
+    partition: int
+    count: int
+    minutes: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            partition = self.partition % len(world.kafka.logs)
+            world.kafka.produce(partition, *[max(0, world.minute + self.minutes)] * self.count)
+            world.happens(f"{self.count} records to partition {partition}, stamped {self.minutes} minutes from now")
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """A transaction begins (readers of committed data stop there), or ends."""
+
+    partition: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            log = world.kafka.logs[self.partition % len(world.kafka.logs)]
+            log.unstable = len(log.stamps) if log.unstable is None else None
+            world.happens(f"partition {self.partition % len(world.kafka.logs)} is unstable from {log.unstable}")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Time goes by."""
+
+    minutes: int
+
+    def happen(self, world: World) -> None:
+        world.minute += self.minutes
+        world.happens(f"it is minute {world.minute}")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Kafka deletes records from the beginning of a log."""
+
+    partition: int
+    records: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            partition = self.partition % len(world.kafka.logs)
+            world.kafka.retain(partition, world.kafka.logs[partition].low + self.records)
+            world.happens(f"partition {partition} now begins at {world.kafka.logs[partition].low}")
+
+
+@dataclass(frozen=True)
+class AddPartition:
+    """The topic gets one more topic-partition."""
+
+    def happen(self, world: World) -> None:
+        if 0 < len(world.kafka.logs) < 4:
+            world.add_partition()
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """The bucket drops an upload."""
+
+    upload: int
+
+    def happen(self, world: World) -> None:
+        if world.bucket.uploads:
+            world.lose_upload(sorted(world.bucket.uploads)[self.upload % len(world.bucket.uploads)])
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """A request in flight is carried out, and a late object becomes visible."""
+
+    request: int
+
+    def happen(self, world: World) -> None:
+        if world.in_flight:
+            world.land_request(self.request % len(world.in_flight))
+        else:
+            world.land_object()
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Another program writes an object where an upload is on its way to, or takes its objects away."""
+
+    upload: int
+    away: bool
+
+    def happen(self, world: World) -> None:
+        if self.away:
+            world.remove_foreign()
+        elif world.bucket.uploads:
+            uploads = sorted(world.bucket.uploads)
+            world.place_foreign(world.bucket.uploads[uploads[self.upload % len(uploads)]].key)
+
+
+@dataclass(frozen=True)
+class Recreate:
+    """The topic is deleted, and perhaps created again."""
+
+    partitions: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.topic_id:
+            world.kafka.delete_topic()
+        if self.partitions:
+            world.kafka.create_topic(self.partitions)
+        world.happens(f"the topic is deleted, and has {self.partitions} partitions now")
+
+
+@dataclass(frozen=True)
+class Start:
+    """An actor begins; `hours_ago` says which hour it is about."""
+
+    kind: str
+    hours_ago: int
+    chunk: int
+    limit: int
+    skew: int
+
+    def happen(self, world: World) -> None:
+        if len(world.actors) >= 6:
+            return
+        about = max(0, int(world.minute // 60) - self.hours_ago)
+        late = world.bucket.circumstances.late
+        works = {
+            "materialise": lambda: w.materialise(about),
+            "backfill": lambda: w.materialise(*range(max(0, about - 2), about + 1)),
+            "patient": lambda: w.materialise(about, grace=20),
+            "recover": lambda: w.recovering(about),
+            "close": lambda: w.closing(about),
+            "rewrite": lambda: w.rewriting(about),
+            "clean": lambda: w.cleaning(),
+            "clean old": lambda: w.cleaning(keep_days=14 if late else 0),  # age is what protects from late objects
+            "accept": lambda: w.accepting(),
+            "read": lambda: w.reading(about),
+        }
+        world.start(self.kind, works[self.kind](), chunk=self.chunk, limit=self.limit, skew=self.skew)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An actor makes some requests, the last one with a fault."""
+
+    actor: int
+    requests: int
+    fault: w.Fault
+    twist: w.Twist
+
+    def happen(self, world: World) -> None:
+        if not world.actors:
+            return
+        actor = world.actors[self.actor % len(world.actors)]
+        for left in range(self.requests, 0, -1):
+            if actor.alive:
+                world.step(actor, self.fault if left == 1 else "ok", self.twist)
+
+
+PARTITION = st.integers(0, 3)
+produce = st.builds(Produce, PARTITION, st.sampled_from([1, 1, 2, 4]), st.sampled_from([0, 0, 0, 0, -24, -84, 18, 150]))
+start = st.builds(
+    Start,
+    st.sampled_from(
+        ["materialise"] * 5
+        + ["backfill"] * 2
+        + ["recover", "rewrite", "rewrite", "clean", "clean old", "read", "close", "patient"]
+    ),
+    st.sampled_from([0, 0, 0, 1, 2, 4]),
+    st.sampled_from([2, 1, 3]),
+    st.sampled_from([99, 2, 4]),
+    st.sampled_from([0, 0, 0, -72, 72]),
+)
+run = st.builds(Run, st.integers(0, 5), st.integers(1, 25), st.just("ok"), st.sampled_from(["none", "none", "late"]))
+faulty = st.builds(
+    Run,
+    st.integers(0, 5),
+    st.integers(1, 12),
+    st.sampled_from(w.FAULTS[1:]),
+    st.sampled_from(["none", "none", "conflict", "late"]),
+)
+outside = st.one_of(
+    produce,
+    produce,
+    st.builds(Wait, st.sampled_from([6, 18, 36, 60, 126])),
+    st.builds(Retention, PARTITION, st.integers(1, 6)),
+    st.builds(AddPartition),
+    st.builds(Lifecycle, st.integers(0, 9)),
+    st.builds(Arrive, st.integers(0, 3)),
+    st.builds(Transaction, PARTITION),
+    st.builds(Foreign, st.integers(0, 9), st.booleans()),
+)
+everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, outside, outside)
+topics_come_and_go = st.one_of(
+    everyday,
+    everyday,
+    everyday,
+    everyday,
+    st.builds(Recreate, st.integers(0, 2)),
+    st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0)),
+)
+circumstances = st.builds(
+    Circumstances,
+    overwrites=st.sampled_from([False, False, True]),
+    repeats=st.booleans(),
+    opaque=st.booleans(),
+    late=st.sampled_from([False, False, True]),
+    conflicts=st.sampled_from([False, False, True]),
+)
+
+
+def play(script: list, circumstances: Circumstances, rest: int) -> None:
+    """Let a script happen, then let everything come to rest."""
+    with World(circumstances, minute=30) as world:
+        world.kafka.produce(0, 1, 2)
+        try:
+            for event in script:
+                # a store that overwrites, or shows objects late, cannot protect what others write
+                if isinstance(event, Foreign) and (circumstances.overwrites or circumstances.late):
+                    continue
+                event.happen(world)
+            world.come_to_rest(random.Random(rest))
+        finally:
+            tried.update(examples=1, requests=world.requests, events=len(script), actors=next(world._names) - 1)
+            tried.update(world.outcomes)
+
+
+def slowly(examples: int) -> settings:
+    return settings(
+        max_examples=examples * EXAMPLES,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    )
+
+
+@slowly(120)
+@given(st.lists(everyday, min_size=5, max_size=90), circumstances, st.integers(0, 999))
+def test_every_invariant_holds_whatever_happens(script: list, circumstances: Circumstances, rest: int) -> None:
+    play(script, circumstances, rest)
+
+
+@slowly(60)
+@given(st.lists(topics_come_and_go, min_size=5, max_size=90), circumstances, st.integers(0, 999))
+def test_every_invariant_holds_when_the_topic_is_created_again(
+    script: list, circumstances: Circumstances, rest: int
+) -> None:
+    play(script, circumstances, rest)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_was_tried():
+    yield
+    if COUNT:
+        print("\n", dict(tried))

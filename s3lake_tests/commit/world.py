@@ -1,0 +1,878 @@
+"""A world in which many actors run the product's own protocol code at once, request by request.
+
+Every actor is a greenlet. Before each single request to the store or to Kafka it hands over to the world, which
+decides whose request is carried out next, and with which fault. An actor that crashed never makes another request.
+
+What may go wrong with the store beyond crashes and lost answers is a `Circumstances`. Invariants (`invariants.py`) are
+checked after every request that changed the bucket, and once more when everything has come to rest.
+"""
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal, get_args
+from unittest import mock
+
+import msgspec
+from greenlet import greenlet
+
+from s3lake import hours
+from s3lake.commit import clean as clean_module
+from s3lake.commit import protocol, recovery, recreated, rewrite
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import Pace
+from s3lake.errors import (
+    ConfigurationError,
+    DataLossError,
+    FencedError,
+    KafkaUnavailableError,
+    S3LakeError,
+    StoreUnavailableError,
+)
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.plan.tile import Tile
+from s3lake.store import COMMIT, Completion, Document, Head
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.commit import invariants
+from s3lake_tests.commit.invariants import Violation
+
+TOPIC = "orders"
+PREFIX = "index/sink"
+FIRST_HOUR = "2026-11-20T00"
+MINUTE = 60_000
+PACE = Pace(parallel=1, looks=2, pause_s=0)
+FOREVER = 10**15
+
+Fault = Literal[
+    "ok",
+    "crash before",  # the request is never sent
+    "crash after",  # carried out, but nobody hears the answer
+    "crash, in flight",  # the actor is gone; the request is carried out some time later
+    "answer lost",  # carried out, and the SDK sends it once more
+    "timeout, done",  # StoreUnavailableError, though it was carried out
+    "timeout, not done",
+    "timeout, in flight",  # StoreUnavailableError, and it is carried out some time later
+]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+Twist = Literal["none", "conflict", "late"]
+"""What the store makes of a Complete: `conflict` answers 409 and forgets the upload; `late` shows the object later."""
+
+CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "abort_upload"}
+
+
+def hour(number: int) -> str:
+    """The world's hours are numbered from 0."""
+    return hours.shift(FIRST_HOUR, number)
+
+
+def ms(minute: float) -> int:
+    """Minutes since hour 0 as epoch milliseconds."""
+    return hours.start_ms(FIRST_HOUR) + int(minute * MINUTE)
+
+
+class Died(BaseException):
+    """Thrown into a crashed actor, again at every further request; no `except Exception` of the product catches it."""
+
+
+class ExpiredError(Exception):
+    """The stage's read failed, as Spark's does: the offsets are gone, or are another topic's."""
+
+
+# --------------------------------------------------------------------------------------------------------------- Kafka
+
+
+@dataclass
+class Log:
+    """One topic-partition: the timestamps of its records (the offset is the position), and where it begins."""
+
+    stamps: list[int] = field(default_factory=list)
+    low: int = 0
+    unstable: int | None = None  # first offset of an open transaction
+
+    @property
+    def end(self) -> int:
+        """The last stable offset."""
+        return len(self.stamps) if self.unstable is None else self.unstable
+
+    def first_since(self, stamp: int) -> int:
+        """offsets_for_times, at most the last stable offset."""
+        found = (offset for offset in range(self.low, self.end) if self.stamps[offset] >= stamp)
+        return next(found, self.end)
+
+
+class FakeKafka:
+    """One topic. What it ever answered, and what it ever had expired, is kept for the invariants."""
+
+    def __init__(self, partitions: int) -> None:
+        self._ids = itertools.count(1)
+        self.answered: dict[int, set[int]] = {}
+        self.expired: dict[tuple[str, int], int] = {}
+        self.gone: set[str] = set()
+        self.topic_id = f"topic-{next(self._ids)}"
+        self.logs = [Log() for _ in range(partitions)]
+
+    def produce(self, partition: int, *minutes: float) -> None:
+        """Append one record per timestamp."""
+        self.logs[partition].stamps += [ms(minute) for minute in minutes]
+
+    def retain(self, partition: int, low: int) -> None:
+        """Retention moves the log start, never beyond the last stable offset."""
+        log = self.logs[partition]
+        log.low = max(log.low, min(low, log.end))
+        self.expired[self.topic_id, partition] = log.low
+
+    def delete_topic(self) -> None:
+        """The topic is no more."""
+        self.gone.add(self.topic_id)
+        self.topic_id, self.logs = "", []
+
+    def create_topic(self, partitions: int = 1) -> None:
+        """A topic of the same name, with another id."""
+        if self.topic_id:
+            self.delete_topic()
+        self.topic_id, self.logs = f"topic-{next(self._ids)}", [Log() for _ in range(partitions)]
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        """See `Offsets.snapshot`."""
+        assert topic == TOPIC
+        ranges = {
+            partition: LogRange(
+                log.low, log.end, log.first_since(hours.start_ms(hour)), log.first_since(hours.end_ms(hour))
+            )
+            for partition, log in enumerate(self.logs)
+        }
+        for partition, log_range in ranges.items():
+            known = self.answered.setdefault(partition, {0})
+            known |= {log_range.low, log_range.end, log_range.at, log_range.next}
+        return Snapshot(self.topic_id, ranges)
+
+    def read(self, topic_id: str, partition: int, start: int, end: int) -> list[tuple[str, int, int]]:
+        """Records of `[start, end)` as (topic id, topic-partition, offset)."""
+        log = self.logs[partition] if partition < len(self.logs) else Log()
+        if topic_id != self.topic_id or start < log.low or end > log.end:
+            raise ExpiredError(f"{partition}: [{start}, {end}) is not in [{log.low}, {log.end})")
+        return [(topic_id, partition, offset) for offset in range(start, end)]
+
+
+# --------------------------------------------------------------------------------------------------------------- store
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """How this store differs from the best of stores.
+
+    Attributes:
+        overwrites: a Complete does not honour If-None-Match.
+        repeats: completing an upload twice answers 200 instead of 404.
+        opaque: the ETag of an object is not the MD5 of its bytes.
+        late: an object may become visible some time after its Complete was answered.
+        conflicts: a Complete may answer 409, and the upload is lost.
+    """
+
+    overwrites: bool = False
+    repeats: bool = False
+    opaque: bool = False
+    late: bool = False
+    conflicts: bool = False
+
+
+@dataclass(frozen=True)
+class Written:
+    """An object was written."""
+
+    key: str
+    before: tuple[bytes, Head] | None
+    after: tuple[bytes, Head]
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """A DELETE was sent; `before` is the object that it took away, if there was one."""
+
+    key: str
+    before: tuple[bytes, Head] | None
+
+
+@dataclass(frozen=True)
+class Aborted:
+    """An upload was dropped by an actor; its commit is in `metadata`."""
+
+    key: str
+    metadata: Mapping[str, str]
+
+
+class Bucket(MemoryStore):
+    """The product's memory store, under circumstances; it says what happened to it."""
+
+    def __init__(self, circumstances: Circumstances) -> None:
+        super().__init__()
+        self.circumstances = circumstances
+        self.twist: Twist = "none"
+        self.effects: list[Written | Deleted | Aborted] = []
+        self.landing: list[tuple[str, bytes, Mapping[str, str]]] = []
+        self.finished: set[str] = set()
+        self.staged: dict[str, bytes] = {}
+        self._etags = itertools.count(1)
+
+    def delete(self, key: str) -> None:
+        self.effects.append(Deleted(key, self.objects.get(key)))
+        super().delete(key)
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        self.staged[upload] = body
+        return super().upload_part(key, upload, number, body)
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        if upload in self.uploads:
+            self.effects.append(Aborted(key, self.uploads[upload].metadata))
+        super().abort_upload(key, upload)
+
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        if upload in self.finished and self.circumstances.repeats:
+            return "taken" if key in self.objects and not self.circumstances.overwrites else "completed"
+        if upload not in self.uploads:
+            return "gone"
+        if self.circumstances.conflicts and self.twist == "conflict":
+            del self.uploads[upload]
+            return "conflict"
+        if self.circumstances.late and self.twist == "late" and key not in self.objects:
+            found = self.uploads.pop(upload)
+            self.landing.append((key, b"".join(found.parts.values()), found.metadata))
+            self.finished.add(upload)
+            return "completed"
+        replaced = self.objects.pop(key, None) if self.circumstances.overwrites else None
+        answer = super().complete_upload(key, upload, parts)
+        if answer == "completed":
+            self.finished.add(upload)
+        if replaced is not None:
+            written = self.effects.pop()
+            assert isinstance(written, Written)
+            self.effects.append(Written(key, replaced, written.after))
+        return answer
+
+    def land(self) -> None:
+        """The oldest Complete that was answered before its time becomes visible."""
+        if self.landing:
+            key, body, metadata = self.landing.pop(0)
+            self._write(key, body, metadata)
+
+    def _write(self, key: str, body: bytes, metadata: Mapping[str, str]) -> str:
+        before = self.objects.get(key)
+        etag = super()._write(key, body, metadata)
+        if self.circumstances.opaque:
+            etag = f'"opaque-{next(self._etags)}"'
+            self.objects[key] = (body, Head(etag, len(body), metadata))
+        self.effects.append(Written(key, before, self.objects[key]))
+        return etag
+
+
+# -------------------------------------------------------------------------------------------------------------- actors
+
+
+@dataclass
+class Request:
+    """One request of one actor, and what came of it."""
+
+    actor: "Actor"
+    target: Literal["store", "kafka"]
+    method: str
+    arguments: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return str(self.arguments[0])
+
+    @property
+    def puts_tile(self) -> Tile | None:
+        """The tile that this request wants to write."""
+        if self.method == "put" and invariants.is_tile(self.key):
+            return msgspec.json.decode(self.arguments[1], type=Tile)
+        return None
+
+    @property
+    def enters_pending(self) -> bool:
+        """Whether this is step 4 of a commit."""
+        tile = self.puts_tile
+        return tile is not None and tile.pending is not None
+
+    def __str__(self) -> str:
+        shown = " ".join(_short(one) for one in (*self.arguments, *(f"{k}={v}" for k, v in self.options.items() if v)))
+        return f"{self.actor.name:<14} {self.method} {shown}"
+
+
+class Actor:
+    """One process: its own clock, its own door to the store and to Kafka, and work to do."""
+
+    def __init__(
+        self, world: "World", name: str, work: "Work", *, skew: float = 0, chunk: int = 2, limit: int = 99
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.skew = skew
+        self.chunk = chunk
+        self.limit = limit
+        self.dead = False
+        self.error: S3LakeError | None = None
+        self.wants: Request | None = None
+        self.store = _Door(self)
+        self.offsets = self.store
+        self.index = TopicIndex(self.store, PREFIX, TOPIC)
+        self.got: dict[str, int] = {}
+        self._work = work
+        self._greenlet = greenlet(self._live)
+        self.resume(None)
+
+    @property
+    def now_ms(self) -> int:
+        """This actor's clock."""
+        return ms(self.world.minute + self.skew)
+
+    @property
+    def alive(self) -> bool:
+        return self.wants is not None
+
+    def resume(self, answer: Any, error: Exception | None = None) -> None:
+        """Give the answer to the last request, and run up to the next one."""
+        self.world.acting = self
+        self.wants = self._greenlet.throw(error) if error else self._greenlet.switch(answer)
+
+    def crash(self) -> None:
+        """Drop the actor; whatever its code does about it, no request leaves it any more."""
+        self.dead = True
+        self._greenlet.throw(Died())
+        assert self._greenlet.dead
+        self.wants = None
+
+    def request(self, target: Literal["store", "kafka"], method: str, *arguments: Any, **options: Any) -> Any:
+        """Hand over to the world until it answers this request."""
+        if self.dead:
+            raise Died
+        return self._greenlet.parent.switch(Request(self, target, method, arguments, options))
+
+    def _live(self, _: None) -> None:
+        try:
+            self._work(self)
+        except Died:
+            pass
+        except S3LakeError as error:
+            self.error = error
+            self.world.outcomes[type(error).__name__] += 1
+            self.world.log.append(f"{self.name:<14} ENDS with {type(error).__name__}: {str(error)[:160]}")
+            invariants.error_is_expected(self.world, error)
+
+
+Work = Callable[[Actor], None]
+
+
+class _Door:
+    """The store and the Kafka that an actor sees."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.bucket = "memory"
+        self._ask = actor.request
+
+    def get(self, key: str) -> Document | None:
+        return self._ask("store", "get", key)
+
+    def head(self, key: str) -> Head | None:
+        return self._ask("store", "head", key)
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        return self._ask("store", "put", key, body, if_match=if_match, if_absent=if_absent)
+
+    def delete(self, key: str) -> None:
+        self._ask("store", "delete", key)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        return self._ask("store", "list", prefix)
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        return self._ask("store", "create_upload", key, metadata)
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        return self._ask("store", "upload_part", key, upload, number, body)
+
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        return self._ask("store", "complete_upload", key, upload, parts)
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        self._ask("store", "abort_upload", key, upload)
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        return self._ask("kafka", "snapshot", topic, hour)
+
+    def read(self, topic_id: str, partition: int, start: int, end: int) -> Sequence[tuple[str, int, int]]:
+        return self._ask("kafka", "read", topic_id, partition, start, end)
+
+
+# ------------------------------------------------------------------------------------------------------ what actors do
+
+
+def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
+    """A toy of what Spark does: uploads of `me.chunk` records each, whose bodies are the offsets they hold."""
+    files: list[File] = []
+    reads: dict[int, Read] = {}
+    for partition, (start, end) in attempt.batch.intervals.items():
+        first, last = attempt.batch.reads.get(partition, (end, end))
+        records = me.store.read(topic_id, partition, first, last) if last > first else []
+        reads[partition] = Read(start, end, read=len(records), landed=len(records))
+        for at in range(0, len(records), me.chunk):
+            chunk = records[at : at + me.chunk]
+            key = f"data/{TOPIC}/{partition}+{chunk[0][2]}{attempt.suffix}"
+            body = json.dumps(chunk).encode()
+            upload = me.store.create_upload(key, {COMMIT: attempt.commit})
+            etag = me.store.upload_part(key, upload, 1, body)
+            files.append(File(key, upload, (etag,), partition, chunk[0][2], chunk[-1][2], len(chunk), len(body)))
+    return Staged(tuple(files), reads)
+
+
+def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
+    """Open these hours, and land each in up to `rounds` micro-batches."""
+
+    def work(me: Actor) -> None:
+        for number in numbers:
+            head = protocol.open_hour(me.index, me.offsets, hour(number), pace=PACE)
+        for number in numbers if head else ():
+            for _ in range(rounds):
+                attempt = protocol.begin(
+                    me.index,
+                    me.offsets,
+                    head,
+                    hour(number),
+                    limit=me.limit,
+                    now_ms=me.now_ms,
+                    grace_ms=int(grace * MINUTE),
+                    pace=PACE,
+                )
+                if attempt is None:
+                    break
+                _land(me, attempt, head)
+
+    return work
+
+
+def rewriting(number: int) -> Work:
+    """Land a complete hour once more."""
+
+    def work(me: Actor) -> None:
+        found = me.index.head()
+        if found is None:
+            return
+        try:
+            attempt = rewrite.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
+        except DataLossError as error:
+            me.world.log.append(f"{me.name:<14} is refused: {error}")
+        else:
+            _land(me, attempt, found[0])
+
+    return work
+
+
+def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
+    me.world.began[attempt.commit] = me.got[me.index.tile_key(attempt.tile.hour)]
+    try:
+        staged = stage(me, attempt, head.topic_id)
+        protocol.commit(me.index, attempt, staged, PACE)
+    except (ExpiredError, FencedError) as error:
+        me.world.outcomes[type(error).__name__] += 1  # plan again
+    else:
+        me.world.outcomes["rewritten" if attempt.replaces else "renamed" if attempt.suffix else "committed"] += 1
+
+
+def recovering(number: int) -> Work:
+    """Finish what others left in an hour."""
+    return lambda me: void(recovery.tidy(me.index, hour(number), PACE))
+
+
+def closing(number: int) -> Work:
+    """Close an hour, whatever the clock says."""
+
+    def work(me: Actor) -> None:
+        found = me.index.head()
+        if found is not None:
+            protocol.close_hour(me.index, me.offsets, found[0], hour(number), PACE)
+
+    return work
+
+
+def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -> Work:
+    """Fence and sweep what dead writers left."""
+
+    def work(me: Actor) -> None:
+        clean_module.clean(
+            me.index,
+            now_ms=me.now_ms + later_days * clean_module.DAY_MS,
+            spare_ms=spare_days * clean_module.DAY_MS,
+            keep_ms=keep_days * clean_module.DAY_MS,
+            pace=PACE,
+        )
+
+    return work
+
+
+def accepting() -> Work:
+    """Go on with a topic that was created again."""
+
+    def work(me: Actor) -> None:
+        try:
+            recreated.accept(me.index, me.offsets, PACE)
+        except ConfigurationError as error:
+            me.world.log.append(f"{me.name:<14} has nothing to accept: {error}")
+
+    return work
+
+
+def reading(number: int) -> Work:
+    """A reader of the index: tile, manifests, objects."""
+
+    def work(me: Actor) -> None:
+        found = me.index.tile(hour(number))
+        if found is None:
+            return
+        tile, records = found[0], []
+        for commit in tile.commits:
+            manifest = me.index.manifest(tile.hour, commit)
+            for file in manifest.files if manifest else ():
+                document = me.store.get(file.key)
+                if document is None:
+                    return invariants.i15_only_garbage_is_missing(me.world, commit, file.key)
+                records += [tuple(one) for one in json.loads(document.body)]
+            if manifest is None:
+                return invariants.i15_only_garbage_is_missing(me.world, commit, "its manifest")
+        return invariants.i15_atomic_for_readers(tile, records)
+
+    return work
+
+
+def void(_: object) -> None:
+    """Drop a result."""
+
+
+# --------------------------------------------------------------------------------------------------------------- world
+
+
+@dataclass
+class View:
+    """What stands in the bucket at one moment."""
+
+    head: TopicHead | None
+    tiles: dict[str, Tile]
+    manifests: dict[str, Manifest]
+    data: dict[str, tuple[bytes, Head]]
+
+    def listed(self, tile: Tile) -> list[Manifest]:
+        """Manifests of a tile's commits."""
+        return [self.manifests[commit] for commit in tile.commits]
+
+
+class World:
+    """Kafka, the bucket, a true clock, and the actors; also everything that ever happened."""
+
+    def __init__(self, circumstances: Circumstances = Circumstances(), *, partitions: int = 2, minute: float = 5) -> None:
+        self.kafka = FakeKafka(partitions)
+        self.bucket = Bucket(circumstances)
+        self.minute = minute
+        self.actors: list[Actor] = []
+        self.acting: Actor | None = None
+        self.log: list[str] = []
+        self.requests = 0
+        self.in_flight: list[Request] = []
+        self.foreign: dict[str, tuple[bytes, Head]] = {}
+        self.had_foreign = False
+        self.outcomes: Counter[str] = Counter()  # what actors came to, to see that a search reaches everything
+        # history, for the invariants
+        self.moment = 0
+        self.began: dict[str, int] = {}  # commit -> moment of the GET that its writer planned on
+        self.tile_changes: dict[str, list[int]] = {}
+        self.garbage: set[str] = set()  # ids that are or have been some tile's garbage
+        self.completed: dict[str, set[str]] = {}  # key -> commits that ever had an object there
+        self.topics: dict[str, str] = {}  # first hour ("" for the first topic) -> topic id
+        self.later_partitions: list[tuple[str, int, str]] = []  # topic id, topic-partition, last tile at that time
+        self._decoded: dict[str, tuple[bytes, Any]] = {}
+        self._ids = itertools.count(1)
+        self._names = itertools.count(1)
+        self._patches = [
+            mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=self._uuid4)),
+            mock.patch.object(protocol, "time", SimpleNamespace(time=self._time)),
+        ]
+
+    def __enter__(self) -> "World":
+        for patch in self._patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for actor in self.actors:
+            if actor.alive:
+                actor.crash()
+        for patch in self._patches:
+            patch.stop()
+
+    def _uuid4(self) -> SimpleNamespace:
+        return SimpleNamespace(hex=f"c{next(self._ids)}")
+
+    def _time(self) -> float:
+        assert self.acting is not None
+        return self.acting.now_ms / 1000
+
+    # ---- actors
+
+    @property
+    def index(self) -> TopicIndex:
+        """The index, seen by nobody in particular."""
+        return TopicIndex(self.bucket, PREFIX, TOPIC)
+
+    def start(self, name: str, work: Work, *, skew: float = 0, chunk: int = 2, limit: int = 99) -> Actor:
+        """A new actor, up to its first request."""
+        self._settle_actors()
+        actor = Actor(self, f"{name}#{next(self._names)}", work, skew=skew, chunk=chunk, limit=limit)
+        if actor.alive:
+            self.actors.append(actor)
+        return actor
+
+    def step(self, actor: Actor, fault: Fault = "ok", twist: Twist = "none") -> None:
+        """Carry out the request that `actor` waits with."""
+        request = actor.wants
+        assert request is not None, f"{actor.name} makes no request"
+        self.bucket.twist = twist
+        if fault == "answer lost" and request.method not in CHANGES:
+            fault = "ok"
+        if fault != "ok":
+            self.log.append(f"{actor.name:<14} >>> {fault}")
+        if fault.endswith("in flight") and request.method in CHANGES:
+            self.in_flight.append(request)
+            self.log.append(f"{request} -> in flight")
+        elif fault.endswith(("before", "not done", "in flight")):
+            self.log.append(f"{request} -> not sent")
+        answer: Any = None
+        error: Exception | None = None
+        if fault in ("ok", "crash after", "answer lost", "timeout, done"):
+            answer, error = self._carry_out(request)
+        if fault == "answer lost":
+            self.bucket.twist = "none"
+            answer, error = self._carry_out(request)
+        if fault.startswith("timeout"):
+            unavailable = KafkaUnavailableError if request.target == "kafka" else StoreUnavailableError
+            error = unavailable("the answer did not come")
+        if fault.startswith("crash"):
+            actor.crash()
+        else:
+            actor.resume(answer, error)
+        self._settle_actors()
+
+    def run(self, actor: Actor, *, until: Callable[[Request], bool] = lambda _: False, at_most: int = 2000) -> bool:
+        """Let one actor go on alone until its next request is one such; whether it still lives."""
+        for _ in range(at_most):
+            if actor.wants is None or until(actor.wants):
+                return actor.alive
+            self.step(actor)
+        raise Violation(self, "I11", f"{actor.name} alone does not come to an end: {actor.wants}")
+
+    def do(self, name: str, work: Work, **traits: Any) -> Actor:
+        """A new actor that runs alone from beginning to end."""
+        actor = self.start(name, work, **traits)
+        self.run(actor)
+        return actor
+
+    def _settle_actors(self) -> None:
+        self.actors = [actor for actor in self.actors if actor.alive]
+
+    def _carry_out(self, request: Request) -> tuple[Any, Exception | None]:
+        self.requests += 1
+        self.moment += 1
+        target = self.bucket if request.target == "store" else self.kafka
+        self.bucket.effects.clear()
+        answer, error = None, None
+        try:
+            answer = getattr(target, request.method)(*request.arguments, **request.options)
+        except (ExpiredError, KeyError) as failure:  # KeyError: a part of an upload that is gone
+            error = failure if isinstance(failure, ExpiredError) else StoreUnavailableError("404 NoSuchUpload")
+        if request.method == "get":
+            request.actor.got[request.key] = self.moment
+        self.log.append(f"{request} -> {_short(answer if error is None else error)}")
+        self._changed()
+        return answer, error
+
+    # ---- what nobody asked for
+
+    def happens(self, what: str) -> None:
+        """Note an event of the outside world."""
+        self.log.append(f"{'':<14} --- {what}")
+
+    def add_partition(self) -> None:
+        """Kafka's topic gets one more topic-partition."""
+        tiles = self.view().tiles
+        self.later_partitions.append((self.kafka.topic_id, len(self.kafka.logs), max(tiles, default="")))
+        self.kafka.logs.append(Log())
+        self.happens(f"topic-partition {len(self.kafka.logs) - 1} is added")
+
+    def lose_upload(self, upload: str) -> None:
+        """The bucket's lifecycle rule drops an upload."""
+        self.happens(f"the lifecycle rule drops {upload} of {self.bucket.uploads[upload].key}")
+        del self.bucket.uploads[upload]
+
+    def place_foreign(self, key: str) -> None:
+        """Somebody else's program writes an object."""
+        if key not in self.bucket.objects:
+            self.bucket.put(key, b"not ours")
+            self.bucket.effects.clear()
+            self.foreign[key] = self.bucket.objects[key]
+            self.had_foreign = True
+            self.happens(f"somebody else writes {key}")
+
+    def remove_foreign(self) -> None:
+        """Somebody moves all foreign objects away."""
+        for key in self.foreign:
+            self.bucket.objects.pop(key)
+            self.happens(f"somebody takes {key} away")
+        self.foreign.clear()
+
+    def land_request(self, number: int = 0) -> None:
+        """A request in flight arrives."""
+        request = self.in_flight.pop(number)
+        self.happens("a request in flight arrives:")
+        self._carry_out(request)
+
+    def land_object(self) -> None:
+        """A completed upload becomes visible at last."""
+        self.bucket.effects.clear()
+        self.bucket.land()
+        self._changed()
+
+    # ---- what is, and what must be
+
+    def view(self) -> View:
+        """What stands in the bucket."""
+        view = View(None, {}, {}, {})
+        for key, (body, head) in sorted(self.bucket.objects.items()):
+            if key.startswith("data/"):
+                view.data[key] = (body, head)
+                continue
+            kind = invariants.kind_of(key)
+            if kind is None:
+                continue
+            known = self._decoded.get(key)
+            if known is None or known[0] != body:
+                known = self._decoded[key] = (body, msgspec.json.decode(body, type=kind))
+            document = known[1]
+            if isinstance(document, TopicHead):
+                view.head = document
+            elif isinstance(document, Tile):
+                view.tiles[document.hour] = document
+            else:
+                view.manifests[document.id] = document
+        return view
+
+    def _changed(self) -> None:
+        if not self.bucket.effects:
+            return
+        view = self.view()
+        for effect in self.bucket.effects:
+            self._remember(effect)
+        for invariant in invariants.AT_EVERY_STEP:
+            invariant(self, view)
+        for effect in self.bucket.effects:
+            if isinstance(effect, Written) and invariants.is_tile(effect.key):
+                self.tile_changes.setdefault(effect.key, []).append(self.moment)
+
+    def _remember(self, effect: Written | Deleted | Aborted) -> None:
+        if not isinstance(effect, Written):
+            return
+        if invariants.is_tile(effect.key):
+            tile = msgspec.json.decode(effect.after[0], type=Tile)
+            self.garbage |= set(tile.garbage)
+        elif effect.key == self.index.head_key:
+            head = msgspec.json.decode(effect.after[0], type=TopicHead)
+            if head.topic_id:
+                self.topics[head.since or ""] = head.topic_id
+        elif COMMIT in effect.after[1].metadata:
+            self.completed.setdefault(effect.key, set()).add(effect.after[1].metadata[COMMIT])
+
+    def topic_of(self, hour: str) -> str:
+        """Id of the topic whose records a tile holds."""
+        return self.topics[max(since for since in self.topics if since <= hour)]
+
+    def trace(self, last: int = 150) -> str:
+        """The last requests and events, to be read by people."""
+        return "\n".join(self.log[-last:])
+
+    # ---- the end
+
+    def come_to_rest(self, rng: random.Random) -> None:
+        """Everything that can still happen happens, every hour is asked for once, and clean runs: then all must hold.
+
+        Some actors die now; the others were only slow, and wake up between the healthy runs that follow.
+        """
+        for actor in list(self.actors):
+            if rng.random() < 0.3:
+                actor.crash()
+        self._settle_actors()
+        self.remove_foreign()
+        self.minute += 180
+        self.happens("three hours later")
+        for log in self.kafka.logs:
+            log.unstable = None
+        if not self.kafka.topic_id:
+            self.kafka.create_topic()
+        self._accept_if_need_be()
+        final = int(self.minute // 60)
+        todo = list(range(min(self._first_hour(), final), final + 1))
+        rng.shuffle(todo)
+        for number in todo:
+            self._wake(rng)
+            self._healthy(materialise(number, rounds=40))
+        for _ in range(2):
+            for actor in list(self.actors):
+                self.run(actor)
+            while self.in_flight:
+                self.land_request()
+            while self.bucket.landing:
+                self.land_object()
+            for number in range(self._first_hour(), final + 1):
+                self._healthy(materialise(number, rounds=40))
+            self._healthy(cleaning(later_days=30))
+        view = self.view()
+        for invariant in invariants.AT_THE_END:
+            invariant(self, view)
+
+    def _accept_if_need_be(self) -> None:
+        head = self.view().head
+        if head is not None and head.hours and head.topic_id != self.kafka.topic_id:
+            self._healthy(accepting())
+
+    def _healthy(self, work: Work) -> None:
+        actor = self.do("healthy", work)
+        if actor.error is not None:
+            raise Violation(self, "I11", f"a healthy actor alone ends with {actor.error!r}")
+
+    def _first_hour(self) -> int:
+        head = self.view().head
+        known = hours.expand(head.hours) if head else []
+        first = min((one for one in known if not (head and head.since) or one >= head.since), default=None)
+        first = first or (head.since if head else None) or hour(int(self.minute // 60))
+        return (hours.start_ms(first) - hours.start_ms(FIRST_HOUR)) // hours.HOUR_MS
+
+    def _wake(self, rng: random.Random) -> None:
+        for actor in list(self.actors):
+            if rng.random() < 0.3:
+                for _ in range(rng.choice([1, 2, 5, 400])):
+                    if actor.alive:
+                        self.step(actor)
+
+
+def _short(what: object) -> str:
+    if isinstance(what, Document):
+        what = what.body
+    if isinstance(what, bytes):
+        what = what.decode()
+    if isinstance(what, Head):
+        what = dict(what.metadata) or "no metadata"
+    text = str(what).removeprefix(PREFIX + "/")
+    return text if len(text) <= 200 else f"{text[:197]}..."
+

@@ -1,0 +1,216 @@
+"""The demo's events: counted exactly, in the order of time, with the flaws that real topics have."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from itertools import pairwise
+
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from s3lake.demo.events import Produced, produce_demo, trickle
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.errors import KafkaUnavailableError
+from s3lake_tests.demo.records import create_topic, read
+
+pytestmark = pytest.mark.kafka
+
+RECORDS = 20_000
+HOUR_MS = 3_600_000
+TOPICS = ("events-orders", "events-clicks")
+
+
+def is_one_json_document(value: bytes) -> bool:
+    try:
+        json.loads(value.decode("utf-8"))
+    except ValueError:
+        return False
+    return True
+
+
+def hour(ms: int) -> int:
+    return ms // HOUR_MS
+
+
+@pytest.fixture(scope="module")
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def progress() -> list[int]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def produced(kafka: EmbeddedKafka, now: datetime, progress: list[int]) -> Produced:
+    return produce_demo(kafka.bootstrap_servers, RECORDS, now, topics=TOPICS, partitions=2, progress=progress.append)
+
+
+@pytest.fixture(scope="module")
+def messages(kafka: EmbeddedKafka, produced: Produced) -> dict[str, list[Message]]:
+    return {topic: read(kafka, topic) for topic in produced.topics}
+
+
+def every(messages: dict[str, list[Message]]) -> list[Message]:
+    return [message for topic in messages.values() for message in topic]
+
+
+def test_as_many_records_are_committed_as_were_asked_for(produced: Produced) -> None:
+    assert produced.committed == RECORDS
+
+
+def test_a_read_committed_consumer_reads_what_is_counted(
+    produced: Produced, messages: dict[str, list[Message]]
+) -> None:
+    assert {topic: len(read) for topic, read in messages.items()} == {
+        topic: counts.committed for topic, counts in produced.topics.items()
+    }
+
+
+def test_about_seventy_in_a_hundred_are_orders(produced: Produced) -> None:
+    assert produced.topics["events-orders"].committed / RECORDS == pytest.approx(0.7, abs=0.02)
+
+
+def test_aborted_records_take_offsets_but_are_not_read(kafka: EmbeddedKafka, produced: Produced) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "tests"})
+    offsets = sum(consumer.get_watermark_offsets(TopicPartition(t, p))[1] for t in TOPICS for p in range(2))
+    consumer.close()
+    assert produced.aborted > 0
+    # Each of the five transactions leaves one marker in every topic-partition that it wrote to.
+    assert produced.committed + produced.aborted < offsets <= produced.committed + produced.aborted + 5 * 4
+
+
+def test_malformed_values_are_counted(produced: Produced, messages: dict[str, list[Message]]) -> None:
+    malformed = Counter(m.topic() for m in every(messages) if not is_one_json_document(m.value()))
+    assert malformed == {topic: counts.malformed for topic, counts in produced.topics.items()}
+
+
+def test_malformed_values_come_in_all_kinds(messages: dict[str, list[Message]]) -> None:
+    values = {m.value() for m in every(messages) if not is_one_json_document(m.value())}
+    assert len(values) == 4
+    assert b"" in values
+
+
+def test_no_value_is_null(messages: dict[str, list[Message]]) -> None:
+    assert all(message.value() is not None for message in every(messages))
+
+
+def test_every_event_has_a_type_and_an_iso_time(messages: dict[str, list[Message]]) -> None:
+    for message in every(messages):
+        if is_one_json_document(message.value()):
+            event = json.loads(message.value())
+            assert event["type"]
+            stamp = datetime.strptime(event["ts"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+            assert round(stamp.timestamp() * 1000) == message.timestamp()[1]
+
+
+def test_orders_have_items_as_structs(messages: dict[str, list[Message]]) -> None:
+    order = json.loads(messages["events-orders"][0].value())
+    assert set(order) - {"coupon"} == {"type", "order_id", "ts", "customer", "city", "amount", "currency", "items"}
+    assert set(order["items"][0]) == {"sku", "qty", "price"}
+
+
+def test_values_have_about_two_hundred_bytes(messages: dict[str, list[Message]]) -> None:
+    sizes = [len(message.value()) for message in every(messages)]
+    assert 180 < sum(sizes) / len(sizes) < 260
+
+
+def test_records_have_keys_and_headers(messages: dict[str, list[Message]]) -> None:
+    message = messages["events-orders"][0]
+    assert message.key().startswith(b"c-")
+    assert message.headers() == [("source", b"shop"), ("schema", b"order/1")]
+
+
+def test_timestamps_fill_three_closed_hours_and_the_open_one(messages: dict[str, list[Message]], now: datetime) -> None:
+    open_hour = hour(int(now.timestamp() * 1000))
+    # The transactions carry the real time, which may be an hour later by now.
+    hours = {hour(message.timestamp()[1]) for message in every(messages)} - {open_hour + 1}
+    assert hours == {open_hour - 3, open_hour - 2, open_hour - 1, open_hour}
+
+
+def test_a_few_per_mille_are_late_by_an_hour(produced: Produced) -> None:
+    late = sum(counts.late for counts in produced.topics.values())
+    assert 0.001 < late / RECORDS < 0.006
+
+
+def test_some_are_out_of_order_within_half_a_minute(messages: dict[str, list[Message]]) -> None:
+    back = [before - after for before, after in pairwise(timestamps(messages["events-orders"], 0)) if after < before]
+    assert sum(0 < step <= 31_000 for step in back) > 50
+
+
+def timestamps(messages: Sequence[Message], partition: int) -> list[int]:
+    return [message.timestamp()[1] for message in messages if message.partition() == partition]
+
+
+@pytest.mark.usefixtures("produced")
+def test_production_follows_time_so_that_kafka_can_be_asked_for_an_hour(kafka: EmbeddedKafka, now: datetime) -> None:
+    start = (hour(int(now.timestamp() * 1000)) - 3) * HOUR_MS
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "tests"})
+    edges = [
+        consumer.offsets_for_times([TopicPartition("events-orders", 0, start + n * HOUR_MS)], timeout=10)[0].offset
+        for n in (0, 1, 2, 3)
+    ]
+    consumer.close()
+    assert edges[0] == 0
+    assert edges == sorted(set(edges))
+
+
+def test_transactions_are_stamped_with_the_present(
+    produced: Produced, messages: dict[str, list[Message]], now: datetime
+) -> None:
+    recent = [m for m in every(messages) if m.timestamp()[1] >= int(now.timestamp() * 1000)]
+    assert len(recent) == sum(counts.transactional for counts in produced.topics.values()) == 300
+
+
+def test_progress_ends_at_the_number_asked_for(produced: Produced, progress: list[int]) -> None:
+    assert progress[0] == 0
+    assert progress[-1] == produced.committed
+
+
+def test_the_same_seed_gives_the_same_records(kafka: EmbeddedKafka, now: datetime) -> None:
+    def values(topics: tuple[str, str], seed: int) -> list[list[bytes]]:
+        # So few that there are no transactions, which carry the time of the run.
+        produce_demo(kafka.bootstrap_servers, 9, now, seed=seed, topics=topics, partitions=1)
+        return [[message.value() for message in read(kafka, topic)] for topic in topics]
+
+    once = values(("once-orders", "once-clicks"), 7)
+    assert values(("twice-orders", "twice-clicks"), 7) == once
+    assert values(("other-orders", "other-clicks"), 8) != once
+
+
+def test_topics_that_exist_are_appended_to(kafka: EmbeddedKafka, now: datetime) -> None:
+    topics = ("again-orders", "again-clicks")
+    for _ in range(2):
+        produce_demo(kafka.bootstrap_servers, 50, now, topics=topics, partitions=1)
+    assert sum(len(read(kafka, topic)) for topic in topics) == 100
+
+
+def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> None:
+    topics = ("narrow-orders", "narrow-clicks")
+    for topic in topics:
+        create_topic(kafka, topic, partitions=1)
+    with pytest.raises(KafkaUnavailableError, match="demo record"):
+        produce_demo(kafka.bootstrap_servers, 50, now, topics=topics, partitions=4)
+
+
+def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafka) -> None:
+    topics = ("trickle-orders", "trickle-clicks")
+    for topic in topics:
+        create_topic(kafka, topic)
+    stop, sent, began = threading.Event(), [], time.time()
+
+    def run() -> None:
+        sent.append(trickle(kafka.bootstrap_servers, stop, 100, topics=topics, partitions=1))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.5)
+    stop.set()
+    thread.join(20)
+    messages = [message for topic in topics for message in read(kafka, topic)]
+    assert len(messages) == sent[0] > 10
+    assert all(message.timestamp()[1] >= int(began * 1000) for message in messages)

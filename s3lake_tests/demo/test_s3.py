@@ -1,0 +1,114 @@
+"""The embedded S3 servers speak S3 with the demo's credentials and leave nothing behind."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import boto3
+import psutil
+import pytest
+from botocore.exceptions import ClientError
+
+from s3lake.demo import s3 as embedded
+from s3lake.demo.process import free_ports
+from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+
+pytestmark = pytest.mark.s3
+
+needs_versitygw = pytest.mark.skipif(versitygw_binary() is None, reason="versitygw is not built on this machine")
+SERVERS = [pytest.param(server, marks=needs_versitygw if server == "versitygw" else ()) for server in get_args(Server)]
+
+
+def client(server: EmbeddedS3) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=server.endpoint_url,
+        region_name=server.region,
+        aws_access_key_id=server.access_key_id,
+        aws_secret_access_key=server.secret_access_key,
+    )
+
+
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
+    with EmbeddedS3.start(request.param) as started:
+        yield started
+
+
+def test_an_object_comes_back_from_a_created_bucket(server: EmbeddedS3) -> None:
+    server.create_bucket("lake")
+    s3 = client(server)
+    s3.put_object(Bucket="lake", Key="raw/a.json", Body=b"{}", Metadata={"commit": "c1"})
+    answer = s3.get_object(Bucket="lake", Key="raw/a.json")
+    assert (answer["Body"].read(), answer["Metadata"]) == (b"{}", {"commit": "c1"})
+
+
+def test_a_conditional_put_has_one_winner(server: EmbeddedS3) -> None:
+    server.create_bucket("lake")
+    s3 = client(server)
+    s3.put_object(Bucket="lake", Key="tile", Body=b"1", IfNoneMatch="*")
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        s3.put_object(Bucket="lake", Key="tile", Body=b"2", IfNoneMatch="*")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_it_leaves_no_process_port_or_file(name: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with EmbeddedS3.start(name) as server:
+        guard = psutil.Process(server.pid)
+        (child,) = guard.children()
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert not guard.is_running()
+    assert not child.is_running()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(server.endpoint_url.rpartition(":")[2]))) != 0
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_port_taken_meanwhile_is_replaced(name: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    (free,) = free_ports(1)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        choices = iter([[listener.getsockname()[1]], [free]])
+        monkeypatch.setattr(embedded, "free_ports", lambda _count: next(choices))
+        with EmbeddedS3.start(name) as server:
+            assert server.endpoint_url == f"http://127.0.0.1:{free}"
+
+
+@needs_versitygw
+def test_versitygw_works_where_files_have_no_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "_keeps_attributes", lambda _directory: False)
+    with EmbeddedS3.start("versitygw") as server:
+        server.create_bucket("lake")
+        s3 = client(server)
+        s3.put_object(Bucket="lake", Key="a", Body=b"1", Metadata={"commit": "c1"})
+        assert s3.head_object(Bucket="lake", Key="a")["Metadata"] == {"commit": "c1"}
+
+
+def test_a_missing_versitygw_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"Install it: go install github\.com/versity"):
+        EmbeddedS3.start("versitygw")
+
+
+def test_versitygw_is_found_where_go_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = tmp_path / "go" / "bin" / "versitygw"
+    binary.parent.mkdir(parents=True)
+    binary.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert versitygw_binary() == binary
+
+
+def test_a_server_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = tmp_path / "versitygw"
+    binary.write_text("#!/bin/sh\necho no luck today; exit 7\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(StoreUnavailableError, match=r"ended with exit code 7\. The end of its log:\nno luck today"):
+        EmbeddedS3.start("versitygw")

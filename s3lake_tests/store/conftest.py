@@ -1,0 +1,60 @@
+"""Every implementation of the store contract, each with a place of its own for every test."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
+from s3lake.store import Store
+from s3lake.store.memory import MemoryStore
+from s3lake.store.s3 import S3Connection, S3Store
+
+BUCKET = "contract"
+
+
+def connection_to(server: EmbeddedS3) -> S3Connection:
+    return S3Connection(
+        endpoint_url=server.endpoint_url,
+        region=server.region,
+        access_key_id=server.access_key_id,
+        secret_access_key=server.secret_access_key,
+    )
+
+
+def _served(server: Server) -> Iterator[EmbeddedS3]:
+    with EmbeddedS3.start(server) as running:
+        running.create_bucket(BUCKET)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[EmbeddedS3]:
+    yield from _served("moto")
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[EmbeddedS3]:
+    if versitygw_binary() is None:
+        pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+    yield from _served("versitygw")
+
+
+_SERVERS = [pytest.param("moto", marks=pytest.mark.s3), pytest.param("versitygw", marks=pytest.mark.s3)]
+
+
+@pytest.fixture(params=["memory", *_SERVERS])
+def store(request: pytest.FixtureRequest) -> Store:
+    if request.param == "memory":
+        return MemoryStore()
+    return S3Store(connection_to(request.getfixturevalue(request.param)), BUCKET)
+
+
+@pytest.fixture(params=_SERVERS)
+def s3_store(request: pytest.FixtureRequest) -> S3Store:
+    return S3Store(connection_to(request.getfixturevalue(request.param)), BUCKET)
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"{uuid.uuid4()}/"
