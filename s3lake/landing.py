@@ -59,7 +59,6 @@ class Landing:
         stores: opens the bucket, here and in the workers.
         kafka_options: `kafka.*` options of Spark's source.
         clock: epoch milliseconds.
-        requests: S3 requests by kind, the workers' included, counted up while landing.
     """
 
     sink: Sink
@@ -69,11 +68,16 @@ class Landing:
     offsets: Offsets
     kafka_options: dict[str, str]
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
-    requests: Counter[str] = field(default_factory=Counter)
+    _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.store: Store = self.stores(self.sink.bucket)
         self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic)
+
+    @property
+    def requests(self) -> Counter[str]:
+        """S3 requests by kind so far, the workers' included."""
+        return self._staging + Counter(getattr(self.store, "requests", {}))
 
     def land(self, wanted: Sequence[str]) -> list[LandedHour]:
         """Land everything that Kafka has for the hours `wanted`, in order; hours that are complete cost two requests.
@@ -166,12 +170,10 @@ class Landing:
                     raise
 
     def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
-        before = Counter(getattr(self.store, "requests", {}))
         if self.sink.exactly_once:
             manifest = protocol.commit(self.index, attempt, staged)
         else:
             manifest = protocol.commit_at_once(self.index, attempt, staged)
-        self.requests += Counter(getattr(self.store, "requests", {})) - before
         records = sum(read.landed for read in manifest.partitions.values())
         _log.info("landed %s %s: %d records, %d files", self.topic, manifest.hour, records, len(manifest.files))
         return manifest
@@ -201,7 +203,7 @@ class Landing:
             abort(self.store, [file for one in done for file in one.files])
             work = self._grow(work, grown)
         for one in done:
-            self.requests.update(one.requests)
+            self._staging.update(one.requests)
         return Staged(
             files=tuple(sorted((file for one in done for file in one.files), key=lambda file: file.key)),
             reads=merged(one.reads for one in done),

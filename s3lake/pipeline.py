@@ -7,9 +7,9 @@ their type under Spark Connect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -34,12 +34,8 @@ OUTCOME = "outcome binary"
 """Spark schema of what `run` returns."""
 
 
-class Stores(Protocol):
-    """How a worker opens the bucket: picklable, and the same in the driver."""
-
-    def __call__(self, bucket: str) -> Store:
-        """The bucket."""
-        ...
+Stores = Callable[[str], Store]
+"""Opens a bucket; picklable, and the same in the driver and in the workers."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):

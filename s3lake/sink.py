@@ -2,47 +2,66 @@
 
 Frozen models on Dagster's `Model` and `Resolvable`, so one set of classes serves the YAML file, the Python API and the
 YAML component. Every rule of validity that needs no broker and no bucket lives here.
+
+Rules are validators of the class, never constraints of the field: Dagster derives a second model from the fields, whose
+values may still be templates.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import dagster as dg
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr, field_validator, model_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_serializer, field_validator, model_validator
 
 from s3lake import hours
 
 _SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SECRET = re.compile(r"password|secret|token|jaas|credential|\.key(\.|$)|apikey|api\.key", re.IGNORECASE)
+_SECRET = re.compile(
+    r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|\.key(\.|$)|api[._-]?key", re.IGNORECASE
+)
+# Secrets hide inside harmless names too, for example in the JVM options of spark.conf.
+_ASSIGNED = re.compile(r"(passw|passphrase|pwd|secret|token)[^\s=]*=", re.IGNORECASE)
 MASK = "********"
+
+# S3 takes keys of 1,024 bytes. A topic has at most 249; these leave room for it, numbers and the mark of a commit.
+_PREFIX_BYTES, _SUFFIX_BYTES, _NAME_CHARACTERS, _PADDED = 480, 64, 100, 64
+_LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
+
+
+class Misfit(ValueError):
+    """A rule is broken at `path`, seen from the model or the field that noticed it."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 def _size(value: Any) -> Any:
-    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]+)?\s*", value) if isinstance(value, str) else None
-    if isinstance(value, str):
-        unit = (found.group(2) or "B") if found else None
-        if found is None or unit not in _SIZES:
-            raise ValueError(f"{value!r} is no size: write bytes as a number, or with one of {', '.join(_SIZES)}")
-        return int(found.group(1)) * _SIZES[unit]
-    return value
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+    if found is None or (found[2] or "B") not in _SIZES:
+        raise ValueError(f"{value!r} is no size: write bytes as a whole number, or with one of {', '.join(_SIZES)}")
+    return int(found[1]) * _SIZES[found[2] or "B"]
 
 
 def _duration(value: Any) -> Any:
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", value)
-        if found is None:
-            raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
-        return float(found.group(1)) * _SECONDS[found.group(2)]
-    return value
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*", value)
+    if found is None:
+        raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
 def _size_text(value: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("MiB", 2**20), ("kB", 10**3)):
-        if value and value % factor == 0:
-            return f"{value // factor}{unit}"
+    for unit in ("GB", "MB", "MiB", "kB"):
+        if value % _SIZES[unit] == 0:
+            return f"{value // _SIZES[unit]}{unit}"
     return f"{value}B"
 
 
@@ -50,11 +69,13 @@ def _duration_text(value: float) -> str:
     for unit in ("h", "m", "s"):
         if value and value % _SECONDS[unit] == 0:
             return f"{int(value // _SECONDS[unit])}{unit}"
-    return f"{round(value * 1000)}ms"
+    milliseconds = round(value * 1000)
+    exact = milliseconds * _SECONDS["ms"] == value
+    return f"{milliseconds}ms" if exact else f"{Decimal(repr(value)):f}s"
 
 
 def _masked(properties: dict[str, str]) -> dict[str, str]:
-    return {name: MASK if is_secret(name) else value for name, value in properties.items()}
+    return {name: MASK if is_secret(name) or _ASSIGNED.search(value) else value for name, value in properties.items()}
 
 
 def is_secret(name: str) -> bool:
@@ -62,10 +83,42 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-# Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
-Size = Annotated[int, BeforeValidator(_size), Field(gt=0), PlainSerializer(_size_text)]
-Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), PlainSerializer(_duration_text)]
-Properties = Annotated[dict[str, str], Field(repr=False), PlainSerializer(_masked)]
+def _at_least(low: float) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if value is not None and not low <= value < float("inf"):
+            raise ValueError(f"{value} is out of range: at least {low}")
+        return value
+
+    return check
+
+
+def _matching(pattern: str, rule: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{value!r} is not allowed: {rule}")
+        return value
+
+    return check
+
+
+def _plain_path(value: str) -> str:
+    """A prefix whose objects every S3 client finds: `//`, `.` and `..` mean something else to some."""
+    steps = value.removesuffix("/").split("/")
+    if value and (not all(steps) or {".", "..", "_dead_letters"} & set(steps) or not value.isprintable()):
+        raise ValueError(
+            f"{value!r} is not allowed: no leading or double '/', no '.', '..' or '_dead_letters' between slashes, "
+            "no control characters; for example raw/kafka"
+        )
+    if len(value.encode()) > _PREFIX_BYTES:
+        raise ValueError(f"{value[:40]!r}… is too long: at most {_PREFIX_BYTES} bytes, or keys exceed S3's 1,024")
+    return value
+
+
+def _secret(context: dg.ResolutionContext, value: str) -> SecretStr:
+    return SecretStr(context.resolve_value(value, as_type=str))
+
+
+Secret = Annotated[SecretStr, dg.Resolver(_secret, model_field_type=str)]
 
 
 class Part(dg.Resolvable, dg.Model):
@@ -73,35 +126,58 @@ class Part(dg.Resolvable, dg.Model):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[str(info.field_name)]
+        if isinstance(value, bool) and field.annotation in (int, float, int | None):
+            raise ValueError(f"{str(value).lower()} is no number")
+        return value
+
 
 class Kafka(Part):
     """Where the topics are. `properties` are librdkafka's and the Java client's names, passed through to both."""
 
-    bootstrap_servers: str = Field(min_length=1)
-    properties: Properties = Field(default_factory=dict)
+    bootstrap_servers: str = Field(examples=["localhost:9092"])
+    properties: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    _hide = field_serializer("properties")(_masked)
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _some_server(cls, value: str) -> str:
+        for server in value.split(","):
+            if not re.fullmatch(r"\s*(\w+://)?([^\s:/,]+|\[[0-9A-Fa-f:.]+\]):\d+\s*", server):
+                raise ValueError(f"{value!r} is no list of servers: write HOST:PORT, several with commas")
+        return value
 
     @field_validator("properties")
     @classmethod
     def _ours(cls, value: dict[str, str]) -> dict[str, str]:
-        for name in ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit"):
-            if name in value:
-                raise ValueError(f"{name} is set by s3lake; take it out of kafka.properties")
+        for name in value:
+            plain = name.removeprefix("client.").removeprefix("spark.")
+            if plain in ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit"):
+                remedy = "use kafka.bootstrap_servers" if plain == "bootstrap.servers" else "take it out"
+                raise Misfit(f"{plain} is set by s3lake: {remedy}", name)
         return value
 
 
 class Credentials(Part):
     """Static keys. Without them boto3's own chain is used: environment, profile, instance role."""
 
-    access_key_id: str
-    secret_access_key: SecretStr
-    session_token: SecretStr | None = None
+    access_key_id: str = Field(examples=["${AWS_ACCESS_KEY_ID}"])
+    secret_access_key: Secret = Field(examples=["${AWS_SECRET_ACCESS_KEY}"])
+    session_token: Secret | None = None
 
 
 class Retries(Part):
     """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter)."""
 
-    max_attempts: int = Field(default=5, ge=1)
-    backoff_ms: int = Field(default=50, ge=0)
+    max_attempts: int = 5
+    backoff_ms: int = 50
+
+    _some = field_validator("max_attempts")(_at_least(1))
+    _forward = field_validator("backoff_ms")(_at_least(0))
 
 
 class S3(Part):
@@ -110,17 +186,33 @@ class S3(Part):
     endpoint_url: str | None = None
     region: str = "us-east-1"
     path_style: bool = True
-    max_pool_connections: int = Field(default=50, ge=1)
+    max_pool_connections: int = 50
     credentials: Literal["default"] | Credentials = "default"
     retries: Retries = Field(default_factory=Retries)
+
+    _some = field_validator("max_pool_connections")(_at_least(1))
+
+    @field_validator("endpoint_url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and "@" in value:
+            raise ValueError("a URL with user and password is printed in logs: give them in s3.credentials")
+        if value is not None and not re.fullmatch(r"https?://[^/?#\s]+/?", value):
+            raise ValueError(f"{value!r} is no endpoint: write http://HOST:PORT or https://HOST, without a path")
+        return value
 
 
 class Spark(Part):
     """The Spark session. `conf` overrides every setting that s3lake makes itself."""
 
     master: str = "local[*]"
-    driver_memory: str = Field(default="1g", pattern=r"^\d+[kmgKMG]$")
-    conf: Properties = Field(default_factory=dict)
+    driver_memory: str = "1g"
+    conf: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    _memory = field_validator("driver_memory")(
+        _matching(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")
+    )
+    _hide = field_serializer("conf")(_masked)
 
 
 class Converter(Part):
@@ -130,7 +222,11 @@ class Converter(Part):
     value: Literal["json", "string", "bytes"] = "json"
 
 
-_CODECS = {"json": ("none", "gzip", "zstd"), "text": ("none", "gzip", "zstd"), "parquet": ("none", "gzip", "snappy", "zstd")}
+_CODECS = {
+    "json": ("none", "gzip", "zstd"),
+    "text": ("none", "gzip", "zstd"),
+    "parquet": ("none", "gzip", "snappy", "zstd"),
+}
 _LEVELS = {"gzip": (1, 9), "zstd": (1, 22)}
 
 
@@ -150,16 +246,15 @@ class Format(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> "Format":
+        allowed = ", ".join(_CODECS[self.type])
         if self.codec not in _CODECS[self.type]:
-            raise ValueError(
-                f"codec {self.codec} cannot be used with format {self.type}: use one of {', '.join(_CODECS[self.type])}"
-            )
+            raise Misfit(f"codec {self.codec} cannot be used with format {self.type}: use one of {allowed}", "codec")
         if self.level is not None:
             if self.codec not in _LEVELS:
-                raise ValueError(f"level {self.level}: codec {self.codec} has no levels; take it out")
+                raise Misfit(f"{self.level}: codec {self.codec} has no levels; take it out", "level")
             low, high = _LEVELS[self.codec]
             if not low <= self.level <= high:
-                raise ValueError(f"level {self.level}: codec {self.codec} takes {low} to {high}")
+                raise Misfit(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
         return self
 
     @property
@@ -173,9 +268,40 @@ class Padding(Part):
     """Padding of the topic-partition and of the offset in keys; it never cuts a number."""
 
     type: Literal["left", "right", "none"] = "left"
-    char: str = Field(default="0", min_length=1, max_length=1)
-    partition: int = Field(default=0, ge=0)
-    offset: int = Field(default=12, ge=0)
+    char: str = "0"
+    partition: int = 0
+    offset: int = 12
+
+    @field_validator("char")
+    @classmethod
+    def _one_character(cls, value: str) -> str:
+        if len(value) != 1 or not value.isascii() or not value.isprintable() or value in "/\\~":
+            raise ValueError(f"{value!r} is not allowed: one printable ASCII character, neither '/', '\\' nor '~'")
+        return value
+
+    @field_validator("partition", "offset")
+    @classmethod
+    def _length(cls, value: int) -> int:
+        if not 0 <= value <= _PADDED:
+            raise ValueError(f"{value} is out of range: 0 to {_PADDED}")
+        return value
+
+    @model_validator(mode="after")
+    def _tells_numbers_apart(self) -> "Padding":
+        harmless = "0" if self.type == "left" else ""
+        if (
+            self.type != "none"
+            and max(self.partition, self.offset) > 1
+            and self.char.isdigit()
+            and self.char != harmless
+        ):
+            example = "1 and 10" if self.char == "0" else f"1 and {self.char}1"
+            raise Misfit(
+                f"{self.char!r} with padding.type {self.type} can make one key of two offsets ({example}): use another "
+                "character, or type left with '0'",
+                "char",
+            )
+        return self
 
 
 class Layout(Part):
@@ -197,8 +323,11 @@ class Layout(Part):
     @field_validator("suffix")
     @classmethod
     def _one_name(cls, value: str) -> str:
-        if "/" in value or "~" in value:
-            raise ValueError(f"{value!r} may hold neither '/' nor '~' (the mark of a replacing commit)")
+        if "/" in value or "~" in value or not value.isprintable() or len(value.encode()) > _SUFFIX_BYTES:
+            raise ValueError(
+                f"{value[:80]!r} is not allowed: at most {_SUFFIX_BYTES} bytes, neither '/' nor '~' (the mark of a "
+                "replacing commit), no control characters"
+            )
         return value
 
     @field_validator("partition_by")
@@ -206,17 +335,37 @@ class Layout(Part):
     def _elements(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         from s3lake.layout import partitioners
 
-        for element in value:
-            partitioners.parse(element)
+        for position, element in enumerate(value):
+            try:
+                partitioners.parse(element)
+            except ValueError as error:
+                raise Misfit(str(error), position) from None
         return value
 
 
 class Flush(Part):
-    """When a file is closed (count, size) and when a quiet topic is landed all the same (interval)."""
+    """When a file is closed (count, size) and when a quiet topic is landed all the same (interval).
 
-    count: int = Field(default=50_000, gt=0)
-    size: Size = 500_000_000
-    interval: Duration = 3600.0
+    Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
+    """
+
+    count: int = 50_000
+    size: int = 500_000_000
+    interval: float = 3600.0
+
+    _bytes = field_validator("size", mode="before")(_size)
+    _seconds = field_validator("interval", mode="before")(_duration)
+    _some = field_validator("count", "size")(_at_least(1))
+    _forward = field_validator("interval")(_at_least(0))
+    _size_shown = field_serializer("size")(_size_text)
+    _interval_shown = field_serializer("interval")(_duration_text)
+
+    @field_validator("size")
+    @classmethod
+    def _uploadable(cls, value: int) -> int:
+        if value > _LARGEST_FILE:
+            raise ValueError(f"{_size_text(value)} is out of range: a file can be at most {_size_text(_LARGEST_FILE)}")
+        return value
 
 
 class Errors(Part):
@@ -234,20 +383,22 @@ class Index(Part):
     @classmethod
     def _plain(cls, value: str) -> str:
         if not value.strip("/"):
-            raise ValueError("the index needs a prefix of its own, for example .indexes")
-        return value.strip("/")
+            raise ValueError(f"{value!r}: the index needs a prefix of its own, for example .indexes")
+        return _plain_path(value.strip("/"))
 
 
 class Sink(Part):
     """One configured route: topics to bucket, prefix, layout and format."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    name: str = Field(examples=["events"])
     topics: tuple[str, ...] = ()
     topics_regex: str | None = None
-    bucket: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")
+    bucket: str = Field(examples=["lake"])
     prefix: str = ""
-    start: str
-    from_: Literal["start", "earliest"] = Field(default="start", alias="from")
+    start: str = Field(examples=["2026-11-20T00"])
+    from_: Annotated[Literal["start", "earliest"], dg.Resolver(lambda _, value: value, model_field_name="from")] = (
+        Field(default="start", alias="from")
+    )
     converter: Converter = Field(default_factory=Converter)
     format: Format = Field(default_factory=Format)
     layout: Layout = Field(default_factory=Layout)
@@ -255,11 +406,25 @@ class Sink(Part):
     nulls: Literal["skip", "fail", "write"] = "skip"
     errors: Errors = Field(default_factory=Errors)
     exactly_once: bool = True
-    close_grace: Duration = 300.0
-    batch_records: int = Field(default=20_000_000, gt=0)
-    hours_per_run: int | None = Field(default=24, gt=0)
-    memory_budget: Size = 512_000_000
+    close_grace: float = 300.0
+    batch_records: int = 20_000_000
+    hours_per_run: int | None = 24
+    memory_budget: int = 512_000_000
     index: Index = Field(default_factory=Index)
+
+    _called = field_validator("name")(
+        _matching(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}", f"1 to {_NAME_CHARACTERS} of A-Z, a-z, 0-9, '_' and '-'")
+    )
+    _bucket_name = field_validator("bucket")(
+        _matching(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
+    )
+    _prefix = field_validator("prefix")(_plain_path)
+    _bytes = field_validator("memory_budget", mode="before")(_size)
+    _seconds = field_validator("close_grace", mode="before")(_duration)
+    _some = field_validator("batch_records", "hours_per_run")(_at_least(1))
+    _forward = field_validator("close_grace")(_at_least(0))
+    _budget_shown = field_serializer("memory_budget")(_size_text)
+    _grace_shown = field_serializer("close_grace")(_duration_text)
 
     @field_validator("start", mode="before")
     @classmethod
@@ -270,11 +435,12 @@ class Sink(Part):
     @field_validator("topics")
     @classmethod
     def _topic_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for topic in value:
+        for position, topic in enumerate(value):
             if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
-                raise ValueError(f"{topic!r} is no Kafka topic name: letters, digits, '.', '_' and '-', at most 249")
-        if len(set(value)) != len(value):
-            raise ValueError("a topic is named twice")
+                allowed = "letters, digits, '.', '_' and '-', at most 249; patterns belong into topics_regex"
+                raise Misfit(f"{topic!r} is no Kafka topic name: {allowed}", position)
+            if topic in value[:position]:
+                raise Misfit(f"{topic!r} is named twice: take one out", position)
         return value
 
     @field_validator("topics_regex")
@@ -287,21 +453,27 @@ class Sink(Part):
                 raise ValueError(f"{value!r} is no regular expression: {error}") from None
         return value
 
+    @field_validator("memory_budget")
+    @classmethod
+    def _room_for_work(cls, value: int) -> int:
+        if value < 64_000_000:
+            raise ValueError(f"{_size_text(value)} is out of range: a worker needs at least 64MB")
+        return value
+
     @model_validator(mode="after")
     def _combinations(self) -> "Sink":
         if bool(self.topics) == (self.topics_regex is not None):
-            raise ValueError("a sink reads either topics or topics_regex: give exactly one of them")
+            raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
         from s3lake.layout import partitioners
 
-        for element in map(partitioners.parse, self.layout.partition_by):
+        for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
             for source, converter in (("value", self.converter.value), ("key", self.converter.key)):
                 if element.source == source and element.path and converter != "json":
-                    raise ValueError(
-                        f"layout.partition_by {element.text!r} needs a field of the {source}, which converter.{source} "
-                        f"{converter} does not give: set converter.{source} to json or partition by something else"
+                    raise Misfit(
+                        f"{element.text!r} needs a field of the {source}, which converter.{source} {converter} does "
+                        f"not give: set converter.{source} to json or partition by something else",
+                        *("layout", "partition_by", position),
                     )
-        if self.memory_budget < 64_000_000:
-            raise ValueError(f"memory_budget {_size_text(self.memory_budget)}: a worker needs at least 64MB")
         return self
 
     @property
@@ -322,20 +494,38 @@ class Config(Part):
     kafka: Kafka
     s3: S3 = Field(default_factory=S3)
     spark: Spark = Field(default_factory=Spark)
-    sinks: tuple[Sink, ...] = Field(min_length=1)
+    sinks: tuple[Sink, ...]
+    examples: bool = False
+
+    @field_validator("sinks")
+    @classmethod
+    def _some_sink(cls, value: tuple[Sink, ...]) -> tuple[Sink, ...]:
+        if not value:
+            raise ValueError("at least one sink is needed, with name, topics, bucket and start")
+        return value
 
     @model_validator(mode="after")
     def _sinks_apart(self) -> "Config":
-        for one, other in combinations(self.sinks, 2):
+        for (_, one), (position, other) in combinations(enumerate(self.sinks), 2):
             if one.name == other.name:
-                raise ValueError(f"two sinks are called {one.name!r}: their index would be one")
+                raise Misfit(f"two sinks are called {one.name!r}: their index would be one", "sinks", position, "name")
             if one.name.replace("-", "_") == other.name.replace("-", "_"):
-                raise ValueError(f"sinks {one.name!r} and {other.name!r} get one name in Dagster: rename one")
+                message = f"sinks {one.name!r} and {other.name!r} get one name in Dagster: rename one"
+                raise Misfit(message, "sinks", position, "name")
             if may_collide(one, other):
-                raise ValueError(
+                raise Misfit(
                     f"sinks {one.name!r} and {other.name!r} can write the same object keys in bucket {one.bucket!r}: "
-                    "give one of them another prefix or layout.suffix"
+                    "give one of them another prefix or layout.suffix",
+                    *("sinks", position),
                 )
+        for position, sink in enumerate(self.sinks):
+            for other in self.sinks:
+                if sink.bucket == other.bucket and sink.root.startswith(f"{other.index.prefix}/"):
+                    raise Misfit(
+                        f"{sink.prefix!r} lies in the index of sink {other.name!r}: give another prefix, or another "
+                        "index.prefix",
+                        *("sinks", position, "prefix"),
+                    )
         return self
 
     def sink(self, name: str) -> Sink:
@@ -344,20 +534,29 @@ class Config(Part):
         Raises:
             KeyError: there is none.
         """
-        return next(sink for sink in self.sinks if sink.name == name)
+        for sink in self.sinks:
+            if sink.name == name:
+                return sink
+        raise KeyError(f"no sink is called {name!r}; there are {', '.join(sink.name for sink in self.sinks)}")
 
 
 def may_collide(one: Sink, other: Sink) -> bool:
     """Whether two sinks can give two objects the same key."""
     if one.bucket != other.bucket or not _share_topic(one, other):
         return False
-    if (one.layout.suffix, one.format.extension) != (other.layout.suffix, other.format.extension):
-        return False
     if bool(one.layout.partition_by) != bool(other.layout.partition_by):
         return False  # `OFFSET.ext` against `topic(PARTITION_OFFSET).ext`
+    if _ending(one) != _ending(other):
+        return False
     if not one.layout.partition_by:
         return one.root == other.root
     return one.root.startswith(other.root) or other.root.startswith(one.root)
+
+
+def _ending(sink: Sink) -> str:
+    # Without a parenthesis between them, digits that begin a suffix can be read as the offset's.
+    suffix = sink.layout.suffix if sink.layout.partition_by else sink.layout.suffix.lstrip("0123456789")
+    return suffix + sink.format.extension
 
 
 def _share_topic(one: Sink, other: Sink) -> bool:

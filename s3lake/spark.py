@@ -22,6 +22,7 @@ def settings(spark: sink.Spark) -> dict[str, str]:
         "spark.driver.memory": spark.driver_memory,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         # 256 MB, the default, is more direct memory than a small heap has when messages are large.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),

@@ -52,7 +52,9 @@ def clean(
             old = age >= keep_ms
             if not old and index.store.head(_swept_key(index, manifest)) is not None:
                 continue
-            done.append(Cleaned(tile.hour, commit, len(manifest.files), "delete manifest" if old else "fence and sweep"))
+            done.append(
+                Cleaned(tile.hour, commit, len(manifest.files), "delete manifest" if old else "fence and sweep")
+            )
             if not dry_run and _fence(index, tile.hour, commit):
                 sweep(index, tile.hour, pace)
                 _forget(index, manifest) if old else index.store.put(_swept_key(index, manifest), b"{}")

@@ -169,7 +169,9 @@ class TopicIndex:
             if tile:
                 yield tile[0]
 
-    def _write(self, key: str, document: msgspec.Struct, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+    def _write(
+        self, key: str, document: msgspec.Struct, *, if_match: str | None = None, if_absent: bool = False
+    ) -> str | None:
         body = msgspec.json.encode(document)
         try:
             etag = self.store.put(key, body, if_match=if_match, if_absent=if_absent)

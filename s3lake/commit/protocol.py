@@ -73,8 +73,8 @@ def open_hour(
             continue
         head, etag = found
         known = hours.in_ranges(hour, head.hours)
-        if head.new is not None and (not known or head.new.hour == hour) and index.tile(head.new.hour) is None:
-            index.create(index.tile_key(head.new.hour), head.new)  # its creator may have died in between
+        if not known or (head.new is not None and head.new.hour == hour):
+            finish_creation(index, head)
         if known:
             return head
         made = _make(index, offsets, hour, head, earliest_hour, pace)
@@ -83,12 +83,16 @@ def open_hour(
         tile, topic_id = made
         added = tuple(hours.ranges([*hours.expand(head.hours), hour]))
         if index.swap(index.head_key, head.changed(hours=added, new=tile, topic_id=topic_id), etag):
-            continue  # the next round creates the tile, as anyone would
+            continue  # the next round writes the tile, as anyone would
 
 
-def close_hour(
-    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE
-) -> Tile | None:
+def finish_creation(index: TopicIndex, head: TopicHead) -> None:
+    """Write the tile that was announced last; who announced it may have died before."""
+    if head.new is not None and index.tile(head.new.hour) is None:
+        index.create(index.tile_key(head.new.hour), head.new)
+
+
+def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE) -> Tile | None:
     """Write the tile's edges for good, after settling what is pending; None without tile.
 
     Raises:
@@ -155,7 +159,7 @@ def begin(
 
 
 def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
-    """Step 1: the tile with nothing pending, no garbage and no key that is somebody else's, and its ETag.
+    """Step 1: the tile with nothing pending, no garbage and no key that somebody else has taken, and its ETag.
 
     Raises:
         DataLossError: the tile is gone.
@@ -166,7 +170,7 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
         if found is None:
             raise DataLossError(f"the tile of {index.topic} {hour} is gone from the index: it was deleted by hand")
         tile, etag = found
-        if not tile.foreign:
+        if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
             return tile, etag
         _refuse_foreign(index, tile)
         index.swap_tile(tile.changed(foreign=()), etag)

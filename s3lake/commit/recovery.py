@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
-from s3lake.store import COMMIT, Store
+from s3lake.store import COMMIT, Head, Store
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -40,7 +41,7 @@ Published = Literal["landed", "foreign", "vanished", "skipped"]
 
 
 def settle(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
-    """Finish the pending commit of `hour`, if there is one: the tile without pending and its ETag, None without tile."""
+    """Finish the pending commit of `hour`, if any: the tile without pending and its ETag, None where there is none."""
     while True:
         found = index.tile(hour)
         if found is None or found[0].pending is None:
@@ -63,6 +64,7 @@ def forward(tile: Tile, manifest: Manifest) -> Tile:
         garbage=(*tile.garbage, *manifest.replaces),
         expired=(*tile.expired, *manifest.expired),
         pending=None,
+        foreign=(),
     )
 
 
@@ -75,7 +77,7 @@ def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] |
         tile, etag = found
         for commit in tile.garbage:
             manifest = index.manifest(hour, commit)
-            _each(lambda file, commit=commit: remove(index.store, file, commit), manifest.files if manifest else (), pace)  # type: ignore[misc]
+            _each(partial(remove, index.store, commit), manifest.files if manifest else (), pace)
         index.swap_tile(tile.changed(garbage=()), etag)
 
 
@@ -90,12 +92,17 @@ def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | 
             return swept
 
 
-def remove(store: Store, file: File, commit: str) -> None:
+def remove(store: Store, commit: str, file: File) -> None:
     """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's."""
     store.abort_upload(file.key, file.upload)
     head = store.head(file.key)
-    if head is not None and head.metadata.get(COMMIT) == commit:
+    if head is not None and belongs(head, commit):
         store.delete(file.key)
+
+
+def belongs(head: Head, commit: str) -> bool:
+    """Rule R1: an object is a commit's if its metadata says so; ETag, size and time are no identity."""
+    return head.metadata.get(COMMIT) == commit
 
 
 def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
@@ -128,7 +135,7 @@ def _complete(store: Store, file: File, commit: str, pace: Pace) -> Published:
             return "landed"
         head = store.head(file.key)
         if head is not None:
-            if head.metadata.get(COMMIT) == commit:
+            if belongs(head, commit):
                 return "landed"
             return "foreign" if answer == "taken" else "vanished"
         if pace.pause_s:

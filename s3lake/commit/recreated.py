@@ -2,6 +2,7 @@
 
 from s3lake import hours
 from s3lake.commit.index import TopicIndex
+from s3lake.commit.protocol import finish_creation
 from s3lake.commit.recovery import PACE, Pace, tidy
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.offsets import Offsets
@@ -28,8 +29,7 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
         if not kafka.exists or kafka.topic_id == head.topic_id:
             state = "is the one that the index was cut from" if kafka.exists else "does not exist in Kafka"
             raise ConfigurationError(f"topic {index.topic!r} {state}: there is nothing to accept")
-        if head.new is not None:
-            index.create(index.tile_key(head.new.hour), head.new)
+        finish_creation(index, head)
         for hour in hours.expand(head.hours):
             if head.since is None or hour >= head.since:
                 _give_up(index, hour, pace)
@@ -51,7 +51,11 @@ def _ended(tile: Tile) -> Tile:
         partitions={partition: Span(span.start, _until(span), _until(span)) for partition, span in spans.items()},
         expired=(
             *tile.expired,
-            *((partition, span.committed, span.end) for partition, span in spans.items() if _until(span) > span.committed),
+            *(
+                (partition, span.committed, span.end)
+                for partition, span in spans.items()
+                if _until(span) > span.committed
+            ),
         ),
     )
 

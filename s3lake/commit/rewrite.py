@@ -15,7 +15,6 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
 
     Raises:
         DataLossError: the hour is not landed as a whole, or Kafka no longer has all of its records.
-        ForeignObjectError: a key of an earlier attempt is taken by somebody else's object.
     """
     if head.since is not None and hour < head.since:
         raise DataLossError(f"{index.topic} {hour}: its topic was deleted since; the landed files are all there is")

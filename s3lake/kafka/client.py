@@ -1,7 +1,7 @@
 """Questions to the brokers, through librdkafka: offsets, never messages, and always an answer or an error in time.
 
-The log end is the last stable offset: what a read_committed reader gets to see. Commit markers carry the broker's clock,
-so a back-dated transaction moves `offsets_for_times` to where its marker is (design: architecture.md section 6).
+The log end is the last stable offset: what a read_committed reader gets to see. Commit markers carry the broker's
+clock, so the marker of a back-dated transaction answers for all later hours (design: architecture.md section 6).
 """
 
 import functools
@@ -9,13 +9,13 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
@@ -40,6 +40,18 @@ _REFUSALS = {
     KafkaError.UNSUPPORTED_VERSION,
 }
 _GONE = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC}
+# A leader is being elected, or has just begun.
+_AGAIN = {
+    KafkaError._NOENT,  # librdkafka's own, when no partition has a leader: the topic may just have been deleted
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
+}
 
 
 class KafkaOffsets:
@@ -53,10 +65,12 @@ class KafkaOffsets:
         timeout_s: within which every method answers or raises.
 
     Raises:
-        ConfigurationError: librdkafka does not accept a property.
+        ConfigurationError: a property cannot be translated; what librdkafka itself refuses shows at the first question.
     """
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, timeout_s: float = 5.0):
+    def __init__(
+        self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, timeout_s: float = 5.0
+    ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.timeout_s = timeout_s
         self._settings = tuple(sorted({**_SETTINGS, **client_properties(properties or {})}.items()))
@@ -72,24 +86,22 @@ class KafkaOffsets:
             ConfigurationError: the brokers refuse to answer at all.
         """
         start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
-        asking = self._asking(f"the offsets of topic {topic!r}")
-        while True:
-            topic_id, partitions = asking.describe(topic)
-            try:
-                edges = asking.ends(topic, partitions)
-                at, next = asking.offsets(topic, partitions, start, end)
-            except _TopicGone:
-                asking.pause()
-                continue
-            # Offsets know nothing of ids: those of a topic that was made anew meanwhile must not go under the old id.
-            if asking.describe(topic)[0] == topic_id:
-                break
-            asking.pause()
-        found = {}
-        for partition, (low, last) in edges.items():
-            first = _clamped(at[partition], last)
-            found[partition] = LogRange(low, last, first, max(first, _clamped(next[partition], last)))
-        return Snapshot(topic_id, found)
+
+        def question(ask: _Asking) -> Snapshot:
+            topic_id, partitions = ask.describe(topic)
+            # Before the timestamps: where nobody has one the end stands for it, and that must not have moved on since.
+            edges = ask.ends(topic, partitions)
+            at, next = ask.offsets(topic, partitions, start, end)
+            if ask.describe(topic)[0] != topic_id:
+                # Offsets come without an id: those of a new topic must not go under the id of the old one.
+                raise _Again("the topic was deleted and created again meanwhile")
+            found = {}
+            for partition, (low, last) in edges.items():
+                first = _clamped(at[partition], last)
+                found[partition] = LogRange(low, last, first, max(first, _clamped(next[partition], last)))
+            return Snapshot(topic_id, found)
+
+        return self._answer(f"the offsets of topic {topic!r}", question)
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Log start and last stable offset of each topic-partition; empty when there is no such topic.
@@ -98,12 +110,7 @@ class KafkaOffsets:
             KafkaUnavailableError: the brokers did not answer in time.
             ConfigurationError: the brokers refuse to answer at all.
         """
-        asking = self._asking(f"the offsets of topic {topic!r}")
-        while True:
-            try:
-                return asking.ends(topic, asking.describe(topic)[1])
-            except _TopicGone:
-                asking.pause()
+        return self._answer(f"the offsets of topic {topic!r}", lambda ask: ask.ends(topic, ask.describe(topic)[1]))
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         """Per topic-partition the first offset with that timestamp or a later one, else the last stable offset.
@@ -112,16 +119,14 @@ class KafkaOffsets:
             KafkaUnavailableError: the brokers did not answer in time.
             ConfigurationError: the brokers refuse to answer at all.
         """
-        asking = self._asking(f"the offsets of topic {topic!r}")
-        while True:
-            _, partitions = asking.describe(topic)
-            try:
-                ends = asking.ends(topic, partitions)
-                (since,) = asking.offsets(topic, partitions, OffsetSpec.for_timestamp(epoch_ms))
-            except _TopicGone:
-                asking.pause()
-                continue
+
+        def question(ask: _Asking) -> Mapping[int, int]:
+            _, partitions = ask.describe(topic)
+            ends = ask.ends(topic, partitions)
+            (since,) = ask.offsets(topic, partitions, OffsetSpec.for_timestamp(epoch_ms))
             return {partition: _clamped(since[partition], end) for partition, (_, end) in ends.items()}
+
+        return self._answer(f"the offsets of topic {topic!r}", question)
 
     def topics(self) -> list[str]:
         """Names of all topics but Kafka's own, in order.
@@ -130,7 +135,7 @@ class KafkaOffsets:
             KafkaUnavailableError: the brokers did not answer in time.
             ConfigurationError: the brokers refuse to answer at all.
         """
-        return self._asking("the names of topics").names()
+        return self._answer("the names of topics", _Asking.names)
 
     def matching(self, regex: str) -> list[str]:
         """Names of the topics that the whole of `regex` fits, in order.
@@ -142,17 +147,28 @@ class KafkaOffsets:
         fits = re.compile(regex)
         return [topic for topic in self.topics() if fits.fullmatch(topic)]
 
-    def _asking(self, what: str) -> "_Asking":
+    def _answer(self, what: str, question: Callable[["_Asking"], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)
-        return _Asking(client, log, self.bootstrap_servers, what, self.timeout_s)
+        client.poll(0)
+        log.last = ""  # from an earlier outage
+        asking = _Asking(client, log, self.bootstrap_servers, what, self.timeout_s)
+        while True:
+            try:
+                return question(asking)
+            except _Again as reason:
+                asking.pause(str(reason))
 
 
-class _TopicGone(Exception):
+class _Again(Exception):
+    """The topic is changing just now: the whole question has to be asked anew."""
+
+
+class _Gone(_Again):
     """The topic, or a partition that it had a moment ago, is not there (any more)."""
 
 
 class _Asking:
-    """One question of a caller: as many requests as it takes, until one deadline."""
+    """One question: as many requests as it takes, before one deadline."""
 
     def __init__(self, client: AdminClient, log: "_Log", servers: str, what: str, timeout_s: float) -> None:
         self._client, self._log, self._servers, self._what = client, log, servers, what
@@ -164,13 +180,13 @@ class _Asking:
         asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._left())
         try:
             found = self._result(asked[topic])
-        except _TopicGone:
+        except _Gone:
             return "", []
         return str(found.topic_id), sorted(partition.id for partition in found.partitions)
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Log start and last stable offset."""
-        low, end = self.offsets(topic, partitions, OffsetSpec.earliest(), OffsetSpec.latest())
+        low, end = self.offsets(topic, partitions, OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
         # Asked at once, answered one after the other: the log start may have gone on past the end of a moment ago.
         return {partition: (low[partition], max(low[partition], end[partition])) for partition in end}
 
@@ -197,10 +213,10 @@ class _Asking:
             raise self._meaning(error.args[0]) from None
         return sorted(name for name in known if not _INTERNAL.fullmatch(name))
 
-    def pause(self) -> None:
+    def pause(self, why: str) -> None:
         """Before asking again."""
         if time.monotonic() + _PAUSE_S >= self._deadline:
-            raise self._unavailable("the topic was deleted or made anew in the meantime")
+            raise self._unavailable(why)
         time.sleep(_PAUSE_S)
 
     def _left(self) -> float:
@@ -220,7 +236,9 @@ class _Asking:
 
     def _meaning(self, error: KafkaError) -> Exception:
         if error.code() in _GONE:
-            return _TopicGone()
+            return _Gone(error.str())
+        if error.code() in _AGAIN:
+            return _Again(error.str())
         if error.code() in _REFUSALS:
             return ConfigurationError(
                 f"Kafka at {self._servers} refuses to tell {self._what}: {error.name()}: {error.str()}. To go on: "
@@ -264,7 +282,8 @@ def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tu
     """
     log = _Log()
     try:
-        client = AdminClient({**dict(settings), "bootstrap.servers": servers, "error_cb": log.error}, logger=log)
+        given: dict[str, Any] = {**dict(settings), "bootstrap.servers": servers, "error_cb": log.error}
+        client = AdminClient(given, logger=log)
     except KafkaException as error:
         raise _wrong(error.args[0].str(), dict(settings)) from None
     return client, log
@@ -275,8 +294,8 @@ def _wrong(said: str, settings: Mapping[str, str]) -> ConfigurationError:
         if is_secret(name) and value:
             said = said.replace(value, "********")
     return ConfigurationError(
-        f"kafka.properties: librdkafka, which plans, refuses them: {said}. To go on: correct the value; a name that only "
-        "Spark's Java client knows is written spark.<name>, and one that only librdkafka knows client.<name>."
+        f"kafka.properties: librdkafka, which plans, refuses them: {said}. To go on: correct the value; a name that "
+        "only Spark's Java client knows is written spark.<name>, and one that only librdkafka knows client.<name>."
     )
 
 

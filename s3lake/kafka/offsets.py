@@ -41,7 +41,7 @@ class Snapshot:
 
 
 class Offsets(Protocol):
-    """The one question that planning asks Kafka."""
+    """What is asked of Kafka. Planning asks for a snapshot and nothing else; sensors and checks look at ends."""
 
     def snapshot(self, topic: str, hour: str) -> Snapshot:
         """The topic's offsets around `hour`.
@@ -49,4 +49,12 @@ class Offsets(Protocol):
         Raises:
             KafkaUnavailableError: the brokers did not answer in time.
         """
+        ...
+
+    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """Log start and last stable offset per topic-partition; empty while the topic does not exist."""
+        ...
+
+    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """First offset stamped `epoch_ms` or later per topic-partition, at most the last stable offset."""
         ...

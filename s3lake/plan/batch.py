@@ -89,7 +89,7 @@ def _shared_out(wanted: Intervals, kafka: Snapshot, limit: int) -> Intervals:
         return wanted
     taken: dict[int, tuple[int, int]] = {}
     left = limit
-    for partition, (start, end) in wanted.items():
+    for partition, (start, _) in wanted.items():
         share = min(left, max(1, readable[partition] * limit // total)) if readable[partition] else 0
         left -= share
         stop = firsts[partition] + share

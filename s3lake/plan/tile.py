@@ -11,7 +11,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import DataLossError
-from s3lake.kafka.offsets import Snapshot
+from s3lake.kafka.offsets import LogRange, Snapshot
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -23,6 +23,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 NOTHING = Span(0, 0, 0)
+EMPTY = LogRange(0, 0, 0, 0)
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -84,21 +85,24 @@ def opened(hour: str, kafka: Snapshot, before: Tile | None, after: Tile | None, 
     partitions: dict[int, Span] = {}
     known = set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
     for partition in sorted(known):
-        log = kafka.partitions.get(partition)
-        low, at, following = (log.low, log.at, log.next) if log else (0, 0, 0)
-        if before is None:
-            start = low if earliest else at
-        else:
-            floor = _end(before.partitions.get(partition, NOTHING))
-            start = floor if hours.shift(before.hour, 1) == hour else max(floor, at)
+        log = kafka.partitions.get(partition, EMPTY)
+        start = _start(hour, partition, log, before, earliest=earliest)
         end = None
         if after is not None:
             ceiling = after.partitions.get(partition, NOTHING).start
             start = min(start, ceiling)
             adjacent = hours.shift(hour, 1) == after.hour
-            end = ceiling if adjacent else min(max(following, start), ceiling)
+            end = ceiling if adjacent else min(max(log.next, start), ceiling)
         partitions[partition] = Span(start, start, end)
     return Tile(hour, partitions, burnt=fresh or bool(before and before.burnt))
+
+
+def _start(hour: str, partition: int, log: LogRange, before: Tile | None, *, earliest: bool) -> int:
+    """Where a tile begins: without a gap after the hour before, else at its own first record."""
+    if before is None:
+        return log.low if earliest else log.at
+    floor = _end(before.partitions.get(partition, NOTHING))
+    return floor if hours.shift(before.hour, 1) == hour else max(floor, log.at)
 
 
 def closed(tile: Tile, kafka: Snapshot) -> Tile:
@@ -107,8 +111,7 @@ def closed(tile: Tile, kafka: Snapshot) -> Tile:
     return tile.changed(
         partitions={
             partition: msgspec.structs.replace(
-                span,
-                end=max(span.committed, kafka.partitions[partition].next if partition in kafka.partitions else 0),
+                span, end=max(span.committed, kafka.partitions.get(partition, EMPTY).next)
             )
             for partition, span in known.items()
         }

@@ -95,9 +95,10 @@ def i4_tiles(world: "World", view: "View") -> None:
     for earlier, later in _neighbours(world, view):
         adjacent = hours.shift(earlier.hour, 1) == later.hour
         for partition in set(earlier.partitions) | set(later.partitions):
-            end = earlier.partitions.get(partition, NOTHING).end
+            before = earlier.partitions.get(partition, NOTHING)
             start = later.partitions.get(partition, NOTHING).start
-            if end is not None and (end > start or (adjacent and end != start)):
+            end = before.committed if before.end is None else before.end
+            if end > start or (adjacent and before.end is not None and end != start):
                 problem = "overlap" if end > start else "gap"
                 raise Violation(
                     world,
@@ -156,12 +157,12 @@ def i8_delete_discipline(world: "World", view: "View") -> None:
 
 
 def foreign_objects_stay(world: "World", view: "View") -> None:
-    """An object that s3lake did not write is never touched, and nothing is begun in a tile that met one."""
+    """An object that s3lake did not write is never touched; a tile that met one is written only by a rewrite."""
     for key, document in world.foreign.items():
         if world.bucket.objects.get(key) != document:
             raise Violation(world, "foreign", f"{key} was not ours, and is changed")
     for tile in view.tiles.values():
-        if tile.pending is not None and tile.foreign:
+        if tile.pending is not None and tile.foreign and not tile.landed:
             raise Violation(world, "foreign", f"{tile.hour}: {tile.pending} began although {tile.foreign} is taken")
 
 

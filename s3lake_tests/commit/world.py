@@ -232,9 +232,10 @@ class Bucket(MemoryStore):
             self.effects.append(Aborted(key, self.uploads[upload].metadata))
         super().abort_upload(key, upload)
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
+        replace = replace or self.circumstances.overwrites
         if upload in self.finished and self.circumstances.repeats:
-            return "taken" if key in self.objects and not self.circumstances.overwrites else "completed"
+            return "taken" if key in self.objects and not replace else "completed"
         if upload not in self.uploads:
             return "gone"
         if self.circumstances.conflicts and self.twist == "conflict":
@@ -245,14 +246,9 @@ class Bucket(MemoryStore):
             self.landing.append((key, b"".join(found.parts.values()), found.metadata))
             self.finished.add(upload)
             return "completed"
-        replaced = self.objects.pop(key, None) if self.circumstances.overwrites else None
-        answer = super().complete_upload(key, upload, parts)
+        answer = super().complete_upload(key, upload, parts, replace=replace)
         if answer == "completed":
             self.finished.add(upload)
-        if replaced is not None:
-            written = self.effects.pop()
-            assert isinstance(written, Written)
-            self.effects.append(Written(key, replaced, written.after))
         return answer
 
     def land(self) -> None:
@@ -302,7 +298,8 @@ class Request:
         return tile is not None and tile.pending is not None
 
     def __str__(self) -> str:
-        shown = " ".join(_short(one) for one in (*self.arguments, *(f"{k}={v}" for k, v in self.options.items() if v)))
+        options = (f"{name}={_short(value)}" for name, value in self.options.items() if value)
+        shown = " ".join((*map(_short, self.arguments), *options))
         return f"{self.actor.name:<14} {self.method} {shown}"
 
 
@@ -340,6 +337,7 @@ class Actor:
     def resume(self, answer: Any, error: Exception | None = None) -> None:
         """Give the answer to the last request, and run up to the next one."""
         self.world.acting = self
+        self.wants = None
         self.wants = self._greenlet.throw(error) if error else self._greenlet.switch(answer)
 
     def crash(self) -> None:
@@ -398,8 +396,8 @@ class _Door:
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
         return self._ask("store", "upload_part", key, upload, number, body)
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
-        return self._ask("store", "complete_upload", key, upload, parts)
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
+        return self._ask("store", "complete_upload", key, upload, parts, replace=replace)
 
     def abort_upload(self, key: str, upload: str) -> None:
         self._ask("store", "abort_upload", key, upload)
@@ -550,6 +548,16 @@ def reading(number: int) -> Work:
     return work
 
 
+def in_turn(*works: Work) -> Work:
+    """One thing after the other."""
+
+    def work(me: Actor) -> None:
+        for one in works:
+            one(me)
+
+    return work
+
+
 def void(_: object) -> None:
     """Drop a result."""
 
@@ -574,7 +582,16 @@ class View:
 class World:
     """Kafka, the bucket, a true clock, and the actors; also everything that ever happened."""
 
-    def __init__(self, circumstances: Circumstances = Circumstances(), *, partitions: int = 2, minute: float = 5) -> None:
+    def __init__(
+        self,
+        circumstances: Circumstances = Circumstances(),  # noqa: B008
+        *,
+        partitions: int = 2,
+        minute: float = 5,
+        mute: tuple[str, ...] = (),
+    ) -> None:
+        """`mute` names invariants that are not checked, to see what comes of violating them."""
+        self.mute = mute
         self.kafka = FakeKafka(partitions)
         self.bucket = Bucket(circumstances)
         self.minute = minute
@@ -592,7 +609,7 @@ class World:
         self.tile_changes: dict[str, list[int]] = {}
         self.garbage: set[str] = set()  # ids that are or have been some tile's garbage
         self.completed: dict[str, set[str]] = {}  # key -> commits that ever had an object there
-        self.topics: dict[str, str] = {}  # first hour ("" for the first topic) -> topic id
+        self.topics = {"": self.kafka.topic_id}  # first hour ("" for the first topic) -> topic id
         self.later_partitions: list[tuple[str, int, str]] = []  # topic id, topic-partition, last tile at that time
         self._decoded: dict[str, tuple[bytes, Any]] = {}
         self._ids = itertools.count(1)
@@ -775,8 +792,7 @@ class World:
         view = self.view()
         for effect in self.bucket.effects:
             self._remember(effect)
-        for invariant in invariants.AT_EVERY_STEP:
-            invariant(self, view)
+        self.check(invariants.AT_EVERY_STEP, view)
         for effect in self.bucket.effects:
             if isinstance(effect, Written) and invariants.is_tile(effect.key):
                 self.tile_changes.setdefault(effect.key, []).append(self.moment)
@@ -837,9 +853,13 @@ class World:
             for number in range(self._first_hour(), final + 1):
                 self._healthy(materialise(number, rounds=40))
             self._healthy(cleaning(later_days=30))
-        view = self.view()
-        for invariant in invariants.AT_THE_END:
-            invariant(self, view)
+        self.check(invariants.AT_THE_END, self.view())
+
+    def check(self, among: Sequence[invariants.Invariant], view: View) -> None:
+        """Raise Violation for the first of these invariants that does not hold."""
+        for invariant in among:
+            if invariant.__name__.partition("_")[0].upper() not in self.mute:
+                invariant(self, view)
 
     def _accept_if_need_be(self) -> None:
         head = self.view().head
@@ -853,7 +873,7 @@ class World:
 
     def _first_hour(self) -> int:
         head = self.view().head
-        known = hours.expand(head.hours) if head else []
+        known = hours.expand(head.hours) if head else list(self.view().tiles)
         first = min((one for one in known if not (head and head.since) or one >= head.since), default=None)
         first = first or (head.since if head else None) or hour(int(self.minute // 60))
         return (hours.start_ms(first) - hours.start_ms(FIRST_HOUR)) // hours.HOUR_MS
@@ -867,12 +887,45 @@ class World:
 
 
 def _short(what: object) -> str:
+    """An argument or an answer as it stands in a trace."""
     if isinstance(what, Document):
-        what = what.body
-    if isinstance(what, bytes):
-        what = what.decode()
+        return _short(what.body)
     if isinstance(what, Head):
-        what = dict(what.metadata) or "no metadata"
+        return str(dict(what.metadata) or "no metadata")
+    if isinstance(what, Snapshot):
+        logs = ", ".join(f"{p}:[{r.low}..{r.at}..{r.next}..{r.end}]" for p, r in what.partitions.items())
+        return f"{what.topic_id} {logs}"
+    if isinstance(what, bytes):
+        return _document(what)
+    if isinstance(what, str) and len(what) == 34 and what.startswith('"'):
+        return what[1:7]  # an ETag
+    if isinstance(what, Iterator):
+        return "keys"
     text = str(what).removeprefix(PREFIX + "/")
-    return text if len(text) <= 200 else f"{text[:197]}..."
+    return text if len(text) <= 120 else f"{text[:117]}..."
 
+
+def _document(body: bytes) -> str:
+    for kind in (Tile, Manifest, TopicHead):
+        try:
+            document = msgspec.json.decode(body, type=kind, strict=True)
+        except msgspec.MsgspecError:
+            continue
+        if isinstance(document, Tile) and document.hour:
+            spans = " ".join(
+                f"{partition}:[{span.start}..{span.committed}..{'' if span.end is None else span.end}]"
+                for partition, span in document.partitions.items()
+            )
+            more = " ".join(
+                f"{name}={getattr(document, name)}"
+                for name in ("commits", "pending", "garbage", "burnt", "expired", "foreign")
+                if getattr(document, name)
+            )
+            return f"<tile {document.hour} rev {document.rev} {spans} {more}>"
+        if isinstance(document, Manifest):
+            reads = " ".join(f"{partition}:[{read.start}..{read.end}]" for partition, read in document.partitions.items())
+            return f"<manifest {document.id} {reads} {len(document.files)} files replaces {document.replaces}>"
+        if isinstance(document, TopicHead):
+            new = document.new.hour if document.new else None
+            return f"<head rev {document.rev} {document.topic_id} {document.hours} new {new} since {document.since}>"
+    return body.decode()

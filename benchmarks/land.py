@@ -1,0 +1,60 @@
+"""What `sink.py` measures: one process that lands one hour of a topic, sink after sink, in one Spark session.
+
+After each step it says on stdout what it did, and goes on when it gets a line on stdin.
+"""
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from s3lake import sink, spark
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.landing import LandedHour, Landing
+from s3lake.store.s3 import S3Connection, S3Store
+
+
+def main(plan: Mapping[str, Any]) -> None:
+    """Starts a session, then lands `plan["hour"]` through every sink of `plan["config"]`."""
+    config = sink.Config.model_validate(plan["config"])
+    stores = functools.partial(S3Store, S3Connection.of(config.s3))
+    servers = config.kafka.bootstrap_servers
+    spark.session(config.spark)
+    told(did="start")
+    for one in config.sinks:
+        landing = Landing(
+            one,
+            plan["topic"],
+            lambda: spark.session(config.spark),
+            stores,
+            KafkaOffsets(servers),
+            {"kafka.bootstrap.servers": servers},
+        )
+        began = time.perf_counter()
+        (landed,) = landing.land([plan["hour"]])
+        told(did=one.name, seconds=time.perf_counter() - began, **report(landing, landed))
+
+
+def report(landing: Landing, landed: LandedHour) -> dict[str, Any]:
+    """What came of it, by the index."""
+    files = [file for manifest in landed.manifests for file in manifest.files]
+    requests = dict(sorted(landing.requests.items()))
+    return {
+        "rows": sum(file.records for file in files),
+        "files": len(files),
+        "bytes": sum(file.bytes for file in files),
+        "s3_requests": requests,
+        "requests_per_file": round(sum(requests.values()) / len(files), 2),
+    }
+
+
+def told(**what: Any) -> None:
+    """Says something, and waits to be told to go on."""
+    print(json.dumps(what), flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,77 @@
+"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS`.
+
+Events of about 200 bytes, as JSON, with timestamps that run through one hour. Number, time, session and amount are
+each record's own; the rest comes from a pool, whose columns have few values in real data as well.
+"""
+
+import json
+import random
+import sys
+import time
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from s3lake import hours
+
+_POOL = 20_000
+_TYPES = ("view", "click", "add_to_cart", "purchase", "refund")
+_CITIES = ("Zürich", "Łódź", "Lyon", "Osaka", "Austin", "Malmö", "Bogotá", "Nairobi")
+
+
+def main(servers: str, topic: str, hour: str, records: int, partitions: int) -> None:
+    """Makes the topic and fills it."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result()
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,
+            "linger.ms": 50,
+            "batch.size": 900_000,
+            "queue.buffering.max.messages": 500_000,
+            "compression.type": "lz4",
+        }
+    )
+    rng = random.Random(7)
+    pool = _pool(rng)
+    start, head = hours.start_ms(hour), b'{"id":%d,"ts":"%b.%03dZ","session":"%020x","amount":%d.%02d,%b'
+    second, text = -1, b""
+    for number in range(records):
+        ms = start + number * hours.HOUR_MS // records
+        if ms // 1000 != second:
+            second = ms // 1000
+            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
+        drawn = rng.getrandbits(80)
+        value = head % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
+        while True:
+            try:
+                producer.produce(topic, value, partition=number % partitions, timestamp=ms)
+                break
+            except BufferError:
+                producer.poll(0.02)
+    if left := producer.flush(300):
+        raise SystemExit(f"Kafka did not take {left} records")
+
+
+def _pool(rng: random.Random) -> list[bytes]:
+    return [
+        json.dumps(
+            {
+                "type": rng.choice(_TYPES),
+                "user": f"u-{rng.randrange(10**6):06d}",
+                "city": rng.choice(_CITIES),
+                "quantity": rng.randrange(1, 9),
+                "member": rng.random() < 0.3,
+                "campaign": rng.choice((None, "spring", "newsletter")),
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        ).encode()[1:]
+        for _ in range(_POOL)
+    ]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4], *map(int, sys.argv[4:6]))

@@ -1,0 +1,440 @@
+"""The command line. Exit codes: 0 fine, 1 differences found, 2 configuration or input, 3 failed while running."""
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from s3lake import hours
+from s3lake.dialects import native
+from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.sink import Config
+
+if TYPE_CHECKING:
+    from s3lake.landing import LandedHour, Landing
+    from s3lake.plan.tile import Tile
+    from s3lake.verify import Report
+
+DIFFERENCES, INPUT, FAILED = 1, 2, 3
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+index_app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
+app.add_typer(index_app, name="index")
+_out, _err = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+
+ConfigArgument = Annotated[
+    Path | None, typer.Argument(metavar="CONFIG", help="Native YAML.", envvar="S3LAKE_CONFIG", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
+SinkOption = Annotated[str | None, typer.Option("--sink", help="Only this sink.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Only this topic.")]
+FromOption = Annotated[str | None, typer.Option("--from", metavar="H", help="First hour, as 2026-11-20T05 (UTC).")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last hour, included.")]
+
+
+def main() -> NoReturn:
+    """The console script."""
+    try:
+        app()
+    except ConfigurationError as error:
+        _fail(error, INPUT)
+    except S3LakeError as error:
+        _fail(error, FAILED)
+    raise SystemExit(0)
+
+
+@app.command()
+def demo(
+    records: Annotated[int, typer.Option(min=1, help="Committed records to produce.")] = 200_000,
+    serve: Annotated[bool, typer.Option("--serve", help="Keep producing and serve the Dagster UI.")] = False,
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data, configuration and state here.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
+    try:
+        from s3lake.demo import run
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"the demo needs {error.name}: pip install 's3lake[demo]'") from None
+    with _progress("produce", records, quiet=as_json) as produced, run.stage(records, keep, produced) as stage:
+        _say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster")
+        run.backfill(stage)
+        landings = list(_landings(stage.config))
+        for hour in stage.hours:
+            for lander in landings:
+                _tell(as_json, _hour_row(lander.topic, lander.report(hour)), _hour_line)
+        report = _verified(stage.config, landings, None, quiet=as_json)
+        missing = report.missing + max(0, stage.produced.committed - report.produced)
+        _tell(as_json, _totals(report) | {"produced": stage.produced.committed, "missing": missing}, _totals_line)
+        _list_differences(report, as_json)
+        if serve:
+            with run.served(stage) as (process, url):
+                _tell(as_json, run.addresses(stage, url), _address_lines)
+                run.trickle_until_interrupted(stage, process)
+        if missing or not report.clean:
+            raise typer.Exit(DIFFERENCES)
+
+
+@app.command()
+def check(
+    config: ConfigArgument = None,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Also try Kafka, the bucket and conditional writes.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """The effective configuration, every default included."""
+    loaded = _load(config)
+    if as_json:
+        _print_json(loaded.model_dump(mode="json", by_alias=True))
+    else:
+        _out.print(native.dump(loaded), end="", markup=False)
+    if connect:
+        failed = False
+        for what, attempt in _connections(loaded):
+            outcome = _outcome(attempt)
+            failed = failed or outcome != "ok"
+            _tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
+        if failed:
+            raise typer.Exit(FAILED)
+
+
+@app.command()
+def verify(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read Kafka and the committed files, independently of the writer, and compare them record by record."""
+    loaded = _load(config)
+    landings = list(_landings(loaded, sink, topic))
+    report = _verified(loaded, landings, _range(first, last), quiet=as_json)
+    for one in report.checked:
+        _tell(as_json, _checked_row(one), _checked_line)
+    _list_differences(report, as_json)
+    _tell(as_json, _totals(report), _totals_line)
+    if not report.clean:
+        raise typer.Exit(DIFFERENCES)
+
+
+@index_app.command("show")
+def index_show(
+    config: ConfigArgument = None, sink: SinkOption = None, topic: TopicOption = None, as_json: JsonOption = False
+) -> None:
+    """Tiles, commits, what is pending and what is garbage."""
+    table = Table("sink", "topic", "hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired")
+    for lander in _landings(_load(config), sink, topic):
+        for tile in lander.index.tiles():
+            if as_json:
+                _print_json({"sink": lander.sink.name, "topic": lander.topic, **_tile_row(tile)})
+            else:
+                table.add_row(lander.sink.name, lander.topic, *_tile_cells(tile))
+    if not as_json:
+        _out.print(table)
+
+
+@index_app.command("accept")
+def index_accept(
+    topic: Annotated[str, typer.Option(help="The topic that was deleted and created again.")],
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a topic that was deleted and created again; what the former one had not landed is given up."""
+    from s3lake.commit.recreated import accept
+
+    for lander in _landings(_load(config), sink, topic):
+        since = accept(lander.index, lander.offsets)
+        row = {"sink": lander.sink.name, "topic": topic, "since": since}
+        _tell(
+            as_json, row, lambda row: f"{row['sink']} {row['topic']}: the present topic's hours begin at {row['since']}"
+        )
+
+
+@app.command()
+def rewrite(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Land complete hours once more from Kafka, in place of what was landed."""
+    wanted = _range(first, last)
+    if wanted is None:
+        raise ConfigurationError("rewrite needs --from H and --to H: it never rewrites everything by default")
+    for lander in _landings(_load(config), sink, topic):
+        for hour in hours.span(*wanted):
+            _tell(as_json, _hour_row(lander.topic, lander.rewrite(hour)), _hour_line)
+
+
+@app.command()
+def clean(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what dead writers left behind."""
+    from s3lake.commit.clean import clean as cleaned
+
+    for lander in _landings(_load(config), sink, topic):
+        for one in cleaned(lander.index, now_ms=int(time.time() * 1000), dry_run=dry_run):
+            row = {"sink": lander.sink.name, "topic": lander.topic, "hour": one.hour, "commit": one.commit}
+            row |= {"files": str(one.files), "action": one.action, "done": str(not dry_run)}
+            _tell(as_json, row, lambda row: "{sink} {topic} {hour}: {action} {commit}, {files} files".format(**row))
+
+
+def _load(path: Path | None) -> Config:
+    return native.load(path or native.default_path())
+
+
+def _landings(config: Config, sink: str | None = None, topic: str | None = None) -> Iterator["Landing"]:
+    """Every sink and topic that the options leave."""
+    from s3lake.orchestration.resources import S3, KafkaResource, SparkResource, landing
+    from s3lake.orchestration.topics import topics_of
+
+    known = [one.name for one in config.sinks]
+    if sink is not None and sink not in known:
+        raise ConfigurationError(f"--sink {sink}: there is no such sink; the configuration has {', '.join(known)}")
+    found = [(config.sink(name), one) for name, topics in topics_of(config).items() for one in topics]
+    routes = [(route, one) for route, one in found if sink in (None, route.name) and topic in (None, one)]
+    if not routes:
+        raise ConfigurationError(f"--topic {topic}: no sink lands it; topics are {sorted({one for _, one in found})}")
+    kafka, s3, spark = KafkaResource(config.kafka), S3(config.s3), SparkResource(config.spark)
+    for route, one in routes:
+        yield landing(route, one, kafka, s3, spark)
+
+
+def _verified(
+    config: Config, landings: Sequence["Landing"], wanted: tuple[str, str] | None, *, quiet: bool
+) -> "Report":
+    from s3lake.kafka.properties import client_properties
+    from s3lake.verify import combined
+    from s3lake.verify import verify as compare
+
+    total = sum(_offsets(lander, wanted) for lander in landings)
+    with _progress("verify", total, quiet=quiet) as progress:
+        done = 0
+        reports = []
+        for lander in landings:
+            begun = done
+
+            def seen(records: int, begun: int = begun) -> None:
+                nonlocal done
+                done = begun + records
+                progress(done)
+
+            reports.append(
+                compare(
+                    lander.sink,
+                    lander.topic,
+                    lander.index,
+                    config.kafka.bootstrap_servers,
+                    client_properties(config.kafka.properties),
+                    wanted,
+                    seen,
+                )
+            )
+        progress(total)
+    return combined(reports)
+
+
+def _offsets(lander: "Landing", wanted: tuple[str, str] | None) -> int:
+    tiles = (tile for tile in lander.index.tiles() if wanted is None or wanted[0] <= tile.hour <= wanted[1])
+    return sum(span.committed - span.start for tile in tiles for span in tile.partitions.values())
+
+
+def _connections(config: Config) -> Iterator[tuple[str, Callable[[], object]]]:
+    from s3lake.kafka.client import KafkaOffsets
+    from s3lake.store.probe import probe
+    from s3lake.store.s3 import S3Connection, S3Store
+
+    offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
+    yield f"kafka {config.kafka.bootstrap_servers}", offsets.topics
+    connection = S3Connection.of(config.s3)
+    for sink in config.sinks:
+        store = S3Store(connection, sink.bucket)
+        yield (
+            f"bucket {sink.bucket} of sink {sink.name}",
+            functools.partial(store.head, f"{sink.index.prefix}/{sink.name}"),
+        )
+        if sink.exactly_once:
+            place = f"{sink.index.prefix}/{sink.name}"
+            yield (
+                f"conditional writes in bucket {sink.bucket} of sink {sink.name}",
+                functools.partial(probe, store, place),
+            )
+
+
+def _outcome(attempt: Callable[[], object]) -> str:
+    try:
+        attempt()
+    except S3LakeError as error:
+        return str(error)
+    return "ok"
+
+
+def _range(first: str | None, last: str | None) -> tuple[str, str] | None:
+    if first is None and last is None:
+        return None
+    try:
+        for hour in (first, last):
+            if hour is not None:
+                hours.parse(hour)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    if first is None or last is None:
+        only = first or last
+        raise ConfigurationError(f"give both --from and --to; for one hour --from {only} --to {only}")
+    return first, last
+
+
+def _tile_row(tile: "Tile") -> dict[str, Any]:
+    return {
+        "hour": tile.hour,
+        "state": _state(tile),
+        "offsets": {str(one): [span.start, span.committed, span.end] for one, span in tile.partitions.items()},
+        "commits": list(tile.commits),
+        "pending": tile.pending,
+        "garbage": list(tile.garbage),
+        "expired": [list(one) for one in tile.expired],
+        "rev": tile.rev,
+    }
+
+
+def _tile_cells(tile: "Tile") -> list[str]:
+    spans = tile.partitions.values()
+    covered = sum((span.committed if span.end is None else span.end) - span.start for span in spans)
+    landed = sum(span.committed - span.start for span in spans)
+    counts = (str(len(some)) for some in (tile.commits, tile.garbage, tile.expired))
+    commits, garbage, expired = counts
+    return [tile.hour, _state(tile), str(covered), str(landed), commits, (tile.pending or "")[:12], garbage, expired]
+
+
+def _state(tile: "Tile") -> str:
+    return "complete" if tile.complete else "closed" if tile.closed else "open"
+
+
+def _hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
+    reads = [read for manifest in landed.manifests for read in manifest.partitions.values()]
+    files = [file for manifest in landed.manifests for file in manifest.files]
+    return {
+        "topic": topic,
+        "hour": landed.tile.hour,
+        "offsets": sum(span.committed - span.start for span in landed.tile.partitions.values()),
+        "rows": sum(read.landed for read in reads),
+        "files": sum(file.kind == "data" for file in files),
+        "bytes": sum(file.bytes for file in files),
+        "dead_letters": sum(read.dead for read in reads),
+    }
+
+
+def _hour_line(row: Mapping[str, Any]) -> str:
+    return (
+        "{topic} {hour}: {offsets} offsets, {rows} rows, {files} files, {bytes} bytes, {dead_letters} dead letters"
+    ).format(**row)
+
+
+def _checked_row(one: Any) -> dict[str, Any]:
+    names = ("topic", "hour", "partition", "kafka_records", "landed", "dead_letters", "missing", "duplicated", "files")
+    gone = [{"first": part.first, "end": part.end, "reason": part.reason} for part in one.not_checkable]
+    return {name: getattr(one, name) for name in names if hasattr(one, name)} | {"not_checkable": gone}
+
+
+def _checked_line(row: Mapping[str, Any]) -> str:
+    gone = "".join(
+        f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
+    )
+    return " ".join(f"{name} {row[name]}" for name in row if name != "not_checkable") + gone
+
+
+def _totals(report: "Report") -> dict[str, Any]:
+    names = ("produced", "landed", "dead_letters", "skipped", "files", "missing", "duplicated", "not_checkable")
+    return {name: getattr(report, name) for name in names}
+
+
+def _totals_line(row: Mapping[str, Any]) -> str:
+    extra = "".join(
+        f", {row[name]} {text}"
+        for name, text in (("skipped", "nulls skipped"), ("not_checkable", "offsets not checkable"))
+        if row[name]
+    )
+    return (
+        "produced {produced}, landed {landed}, dead letters {dead_letters}, files {files}".format(**row)
+        + extra
+        + "; missing {missing}, duplicated {duplicated}".format(**row)
+    )
+
+
+def _address_lines(row: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in row.items())
+
+
+def _list_differences(report: "Report", as_json: bool) -> None:
+    for one in report.differences:
+        row = {
+            "difference": one.kind,
+            "topic": one.topic,
+            "hour": one.hour,
+            "partition": one.partition,
+            "detail": one.detail,
+        }
+        _tell(as_json, row, lambda _, one=one: str(one))  # type: ignore[misc]
+
+
+def _tell(as_json: bool, row: Mapping[str, Any], line: Callable[[Any], str]) -> None:
+    if as_json:
+        _print_json(row)
+    else:
+        _out.print(line(row), markup=False)
+
+
+def _say(as_json: bool, text: str) -> None:
+    if not as_json:
+        _out.print(text, markup=False)
+
+
+def _print_json(row: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(row) + "\n")
+    sys.stdout.flush()
+
+
+def _fail(error: S3LakeError, code: int) -> NoReturn:
+    _err.print(f"{type(error).__name__}: {error}", markup=False)
+    raise SystemExit(code)
+
+
+@contextmanager
+def _progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, a line now and then elsewhere."""
+    if quiet:
+        yield lambda _: None
+    elif _err.is_terminal:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=_err, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
+    else:
+        said = 0.0
+
+        def line(done: int) -> None:
+            nonlocal said
+            if time.monotonic() - said > 5 or done >= total:
+                said = time.monotonic()
+                _err.print(f"{what}: {done} of {total}", markup=False)
+
+        yield line

@@ -1,0 +1,200 @@
+"""The native YAML configuration: every error says file, line, column, dotted path, value, what is allowed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from s3lake.dialects.document import Document, Place, position_of
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Config, Misfit, Part, is_secret
+
+VARIABLE = "S3LAKE_CONFIG"
+"""Environment variable that names the configuration file."""
+
+_HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
+_LIST = "write a list: one entry a line after '- ', or [one, two]"
+_MAPPING = "write a mapping: one `name: value` a line"
+_WANTED = {
+    "bool_parsing": "write true or false",
+    "bool_type": "write true or false",
+    "int_parsing": "write a whole number",
+    "int_type": "write a whole number",
+    "int_from_float": "write a whole number",
+    "float_parsing": "write a number",
+    "float_type": "write a number",
+    "string_type": "write text",
+    "tuple_type": _LIST,
+    "dict_type": _MAPPING,
+    "model_type": _MAPPING,
+}
+
+
+def default_path() -> Path:
+    """The file that `S3LAKE_CONFIG` names.
+
+    Raises:
+        ConfigurationError: it names none.
+    """
+    path = os.environ.get(VARIABLE)
+    if not path:
+        raise ConfigurationError(f"no configuration: set {VARIABLE} to a YAML file, or give CONFIG on the command line")
+    return Path(path)
+
+
+def load(path: Path) -> Config:
+    """The configuration in the file `path`.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or what stands in it cannot be right; one line per error.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such file; set {VARIABLE} or give CONFIG") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = position_of(error.object[: error.start].decode())
+        found = f"byte 0x{error.object[error.start]:02x} is no UTF-8"
+        raise ConfigurationError(f"{path}:{line}:{column}: {found}; save the file as UTF-8") from None
+    return loads(text, str(path))
+
+
+def loads(text: str, name: str) -> Config:
+    """The configuration in `text`; `name` is what errors call the file.
+
+    Raises:
+        ConfigurationError: what stands there cannot be right; one line per error, in the file's order.
+    """
+    document = Document.read(text, name, _hidden)
+    if not isinstance(document.data, dict):
+        document.check()
+        what = f"the file holds {document.kind(())}" if document.holds(()) else "the file is empty"
+        raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(_names(Config))}")
+    _text_where_wanted(document)
+    try:
+        config = Config.model_validate(document.data)
+    except ValidationError as errors:
+        _note(errors, document)
+    document.check()
+    return config
+
+
+def dump(config: Config) -> str:
+    """The effective configuration: every default present, quantities as people write them, secrets masked."""
+    values = _escaped(config.model_dump(mode="json", by_alias=True))
+    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _escaped(one) for name, one in value.items()}
+        case list():
+            return [_escaped(one) for one in value]
+        case str():
+            return value.replace("${", "$${")
+    return value
+
+
+def _hidden(place: Place) -> bool:
+    return place[:2] in _HIDDEN or any(is_secret(str(step)) for step in place)
+
+
+def _text_where_wanted(document: Document) -> None:
+    """Where the model wants text a scalar is its own text, so that `char: 0` needs no quotes."""
+    try:
+        Config.model_validate(document.data)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False, include_input=False):
+            place, _ = _placed(error["loc"], document)
+            if error["type"] == "string_type" and place in document.texts and document.kind(place) != "null":
+                document.put(place, document.texts[place])
+
+
+def _note(errors: ValidationError, document: Document) -> None:
+    for error in errors.errors(include_url=False, include_input=False):
+        place, branch = _placed(error["loc"], document)
+        if branch and branch.startswith("literal") == (document.kind(place) == "a mapping"):
+            continue  # of the alternatives, one that was not meant
+        cause = error.get("ctx", {}).get("error")
+        if isinstance(cause, Misfit):
+            place += cause.path
+        if not any(place[: len(known)] == known for known in document.unknown):
+            document.note(place, _message(error, place, document), at_name=error["type"] == "extra_forbidden")
+
+
+def _placed(location: Sequence[str | int], document: Document) -> tuple[Place, str]:
+    """A location of pydantic's as a place in the file, and the alternative of a union that it goes through."""
+    place: Place = ()
+    branch = ""
+    for step in location:
+        alternative = step == "Credentials" or str(step).startswith("literal[")
+        if alternative and not document.holds((*place, step)):
+            branch = str(step)
+        else:
+            place = (*place, step)
+    return place, branch
+
+
+def _message(error: Any, place: Place, document: Document) -> str:
+    match error["type"]:
+        case "value_error":
+            return document.without_secrets(str(error["ctx"]["error"]))
+        case "extra_forbidden":
+            allowed = _names(_model_at(place[:-1]))
+            return f"unknown name; {_meant(str(place[-1]), allowed)}allowed here: {', '.join(allowed)}"
+        case "missing":
+            return f"is missing; add {_example(place)}"
+        case "literal_error":
+            allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+            also = f", or {_MAPPING}" if place == ("s3", "credentials") else ""
+            meant = _meant(document.texts.get(place, ""), allowed)
+            return f"{document.shown(place)} is not allowed; {meant}use one of: {', '.join(allowed)}{also}"
+    return f"{document.shown(place)} is not allowed; {_WANTED.get(error['type'], error['msg'])}"
+
+
+def _meant(name: str, allowed: Sequence[str]) -> str:
+    near = get_close_matches(name, allowed, 1)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def _names(model: type[Part]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _field(model: type[Part], name: str | int) -> FieldInfo:
+    return next(info for known, info in model.model_fields.items() if name in (known, info.alias))
+
+
+def _model_at(place: Place) -> type[Part]:
+    """The part of the configuration that a mapping at `place` becomes."""
+    model: type[Part] = Config
+    for step in place:
+        if isinstance(step, str):
+            model = next(_parts(_field(model, step).annotation))
+    return model
+
+
+def _parts(annotation: Any) -> Iterator[type[Part]]:
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _parts(argument)
+
+
+def _example(place: Place) -> str:
+    examples = _field(_model_at(place[:-1]), place[-1]).examples
+    return f"it, for example `{place[-1]}: {examples[0]}`" if examples else "it"

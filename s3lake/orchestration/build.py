@@ -1,0 +1,74 @@
+"""From a configuration to Dagster definitions: the factory that joins everything."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import dagster as dg
+
+from s3lake.orchestration import names
+from s3lake.orchestration.assets import sink_asset, topic_asset
+from s3lake.orchestration.checks import sink_checks
+from s3lake.orchestration.example import events_by_type
+from s3lake.orchestration.io_manager import SinkIOManager
+from s3lake.orchestration.resources import S3, KafkaResource, SparkResource
+from s3lake.orchestration.schedules import hourly_schedule, sink_job
+from s3lake.orchestration.sensors import topic_sensor
+from s3lake.orchestration.topics import topics_of
+from s3lake.sink import Config, Sink, sinks_of
+
+
+def build_definitions(
+    config: Config, *, resources: Mapping[str, Any] | None = None, sensors_running: bool = False
+) -> dg.Definitions:
+    """Assets, sensors, checks, jobs, schedules and resources of a configuration. Asks neither Kafka nor S3 to load.
+
+    Args:
+        config: the configuration.
+        resources: stand-ins for `kafka`, `s3` and `spark`.
+        sensors_running: start the sensors when the code location is first loaded.
+
+    Raises:
+        ConfigurationError: two topics or sinks would get one name in Dagster.
+    """
+    by_sink = topics_of(config)
+    topics = sorted(set(chain.from_iterable(by_sink.values())))
+    routes = [(config.sink(name), topic) for name, found in by_sink.items() for topic in found]
+    names.refuse_clashes((topic, names.identifier("kafka", topic)) for topic in topics)
+    names.refuse_clashes((f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in routes)
+    jobs = {sink.name: sink_job(sink, by_sink[sink.name]) for sink in config.sinks if by_sink[sink.name]}
+    status = dg.DefaultSensorStatus.RUNNING if sensors_running else dg.DefaultSensorStatus.STOPPED
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies are beta, and what hours_per_run is made of
+        assets = [sink_asset(*route) for route in routes]
+        examples = [events_by_type(*route) for route in routes if _has_types(config, route[0])]
+    return dg.Definitions(
+        assets=[*map(topic_asset, topics), *assets, *examples],
+        asset_checks=[sink_checks(*route) for route in routes],
+        sensors=[topic_sensor(topic, _landing(topic, by_sink, config.sinks), status) for topic in topics],
+        jobs=list(jobs.values()),
+        schedules=[hourly_schedule(config.sink(name), job) for name, job in jobs.items()],
+        resources=_resources(config, resources or {}),
+        # A JVM per step costs more than the steps: one process, one session a run.
+        executor=dg.in_process_executor,
+    )
+
+
+def _resources(config: Config, given: Mapping[str, Any]) -> dict[str, Any]:
+    s3, spark = given.get("s3") or S3(config.s3), given.get("spark") or SparkResource(config.spark)
+    dumps = [sink.model_dump_json(by_alias=True) for sink in config.sinks]
+    return {
+        "kafka": given.get("kafka") or KafkaResource(config.kafka),
+        "s3": s3,
+        "spark": spark,
+        "sink": SinkIOManager(sinks=dumps, s3=s3, spark=spark),
+    }
+
+
+def _landing(topic: str, by_sink: Mapping[str, Sequence[str]], sinks: Sequence[Sink]) -> list[Sink]:
+    return [sink for sink in sinks_of(topic, sinks) if topic in by_sink[sink.name]]
+
+
+def _has_types(config: Config, sink: Sink) -> bool:
+    return config.examples and sink.format.type == "parquet" and sink.converter.value == "json"

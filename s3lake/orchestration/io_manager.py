@@ -1,0 +1,114 @@
+"""The sink IO manager: `handle_output` lands hours, `load_input` gives back exactly what was committed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import dagster as dg
+
+from s3lake.errors import S3LakeError, TransientError
+from s3lake.orchestration import metadata
+from s3lake.orchestration.names import sink_key
+from s3lake.orchestration.resources import stores
+from s3lake.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from s3lake.landing import LandedHour, Landing
+
+A = TypeVar("A")
+RETRIES = 3
+PAUSE_S = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a sink asset returns: hours still to be landed. Nothing has been read yet.
+
+    Attributes:
+        rewrite: land complete hours once more, in place of what was landed.
+    """
+
+    landing: "Landing"
+    hours: Sequence[str]
+    rewrite: bool = False
+
+
+class SinkIOManager(dg.ConfigurableIOManager):
+    """Formats, lays out and commits the hours of a sink; reads them back as Spark DataFrames.
+
+    Attributes:
+        sinks: the sinks in JSON, because Dagster's config knows no null; they hold no secrets.
+        s3: `s3lake`'s own resource, or a `dagster_aws.s3.S3Resource`.
+        spark: anything with a `spark_session`.
+    """
+
+    sinks: list[str]
+    s3: dg.ResourceDependency[Any]
+    spark: dg.ResourceDependency[Any]
+
+    def handle_output(self, context: dg.OutputContext, obj: Request) -> None:
+        """Land one hour or a range of hours; each gets its own metadata."""
+        landed = _retried(lambda: _land(obj))
+        lags = _lags(obj.landing, landed)
+        for hour in landed:
+            found = metadata.of_hour(hour, obj.landing.index, lags.get(hour.tile.hour))
+            _add(context, hour.tile.hour, found, alone=len(landed) == 1)
+            context.log.info(
+                f"{obj.landing.topic} {hour.tile.hour}: {found['rows']} rows in {found['files']} files"
+                + ("" if hour.new else "; nothing new to land")
+            )
+
+    def load_input(self, context: dg.InputContext) -> "DataFrame":
+        """The committed records of the hours that the downstream asset asks for.
+
+        Returns:
+            For Parquet the sink's columns; for the text formats one column `value`, a line each.
+        """
+        from s3lake import readback
+
+        sink, topic = self._route(context.asset_key)
+        hours = context.asset_partition_keys if context.has_asset_partitions else None
+        session = self.spark.spark_session
+        return _retried(lambda: readback.frame(session, sink, topic, stores(self.s3), hours))
+
+    def _route(self, key: dg.AssetKey) -> tuple[Sink, str]:
+        for sink in map(Sink.model_validate_json, self.sinks):
+            if sink.reads(key.path[-1]) and sink_key(sink, key.path[-1]) == key:
+                return sink, key.path[-1]
+        raise dg.Failure(f"{key.to_user_string()} is no asset of a sink of this code location")
+
+
+def _retried(work: Callable[[], A]) -> A:
+    """Run `work`; what may pass later asks Dagster for a retry, what cannot fails the step at once."""
+    try:
+        return work()
+    except TransientError as error:
+        raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=PAUSE_S) from error
+    except S3LakeError as error:
+        raise dg.Failure(str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error
+
+
+def _land(request: Request) -> list["LandedHour"]:
+    if request.rewrite:
+        return [request.landing.rewrite(hour) for hour in request.hours]
+    return request.landing.land(request.hours)
+
+
+def _lags(landing: "Landing", landed: Sequence["LandedHour"]) -> dict[str, int]:
+    """Offsets not landed yet, of the hours still open."""
+    still_open = [hour.tile for hour in landed if hour.tile.partitions and not hour.tile.closed]
+    ends = {one: end for one, (_, end) in landing.offsets.ranges(landing.topic).items()} if still_open else {}
+    return {
+        tile.hour: sum(max(0, ends.get(one, span.committed) - span.committed) for one, span in tile.partitions.items())
+        for tile in still_open
+    }
+
+
+def _add(context: dg.OutputContext, hour: str, found: dict[str, Any], *, alone: bool) -> None:
+    # The step context is the only way to give each hour of a range its own metadata, and not marked public.
+    if alone:
+        context.add_output_metadata(found)
+    else:
+        context.step_context.add_asset_metadata(found, asset_key=context.asset_key, partition_key=hour)

@@ -1,0 +1,96 @@
+"""The parts that assets and sensors ask Dagster for: `kafka`, `s3` and `spark`.
+
+Plain objects, so that no value of theirs, secret or not, shows in the UI or in run config. Anything with the same
+attributes can stand in: a `dagster_pyspark.LazyPySparkResource` for `spark`, a `dagster_aws.s3.S3Resource` for `s3`.
+"""
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from s3lake import sink
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.properties import spark_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake.landing import Landing
+    from s3lake.pipeline import Stores
+    from s3lake.store.s3 import S3Connection
+
+
+class KafkaResource:
+    """The cluster: its offsets, and how Spark's source reaches it."""
+
+    def __init__(self, kafka: sink.Kafka, timeout_s: float = 5.0) -> None:
+        """Every question to Kafka is answered, or fails, within `timeout_s` seconds."""
+        self.offsets = KafkaOffsets(kafka.bootstrap_servers, kafka.properties, timeout_s)
+        self._kafka = kafka
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """Options of Spark's Kafka source."""
+        return {"kafka.bootstrap.servers": self._kafka.bootstrap_servers, **spark_options(self._kafka.properties)}
+
+
+class SparkResource:
+    """One lazily made session a process: a local or cluster master, or `sc://host:port` for Spark Connect."""
+
+    def __init__(self, spark: sink.Spark | None = None) -> None:
+        self._spark = spark or sink.Spark()
+
+    @property
+    def spark_session(self) -> "SparkSession":
+        """The session."""
+        from s3lake.spark import session
+
+        return session(self._spark)
+
+
+class S3:
+    """The S3 API of a configuration; `dagster_aws` and boto3 are imported when it is first used."""
+
+    def __init__(self, s3: sink.S3) -> None:
+        self._s3 = s3
+
+    @property
+    def connection(self) -> "S3Connection":
+        """Plain values, as the workers get them."""
+        from s3lake.store.s3 import S3Connection
+
+        return S3Connection.of(self._s3)
+
+    def get_client(self) -> Any:
+        """A boto3 client, by `dagster_aws.s3.S3Resource`."""
+        from dagster_aws.s3 import S3Resource
+
+        keys = self.connection
+        return S3Resource(
+            endpoint_url=keys.endpoint_url,
+            region_name=keys.region,
+            max_attempts=keys.max_attempts,
+            aws_access_key_id=keys.access_key_id,
+            aws_secret_access_key=keys.secret_access_key,
+            aws_session_token=keys.session_token,
+        ).get_client()
+
+
+def stores(s3: Any) -> "Stores":
+    """Opens buckets, here and in Spark's workers, through `S3` or a `dagster_aws.s3.S3Resource`."""
+    from s3lake.store.s3 import S3Connection, S3Store
+
+    return functools.partial(S3Store, s3.connection if isinstance(s3, S3) else S3Connection.from_resource(s3))
+
+
+def landing(route: sink.Sink, topic: str, kafka: KafkaResource, s3: Any, spark: Any) -> "Landing":
+    """What lands `topic` into `route`; the Spark session is made when there is something to read."""
+    from s3lake.landing import Landing
+
+    return Landing(
+        sink=route,
+        topic=topic,
+        spark=lambda: spark.spark_session,
+        stores=stores(s3),
+        offsets=kafka.offsets,
+        kafka_options=kafka.spark_options,
+    )

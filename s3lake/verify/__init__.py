@@ -1,0 +1,158 @@
+"""Verify: Kafka and the committed objects compared record by record, without the code that landed them.
+
+Of the product only the index, the store and the clients are shared with the writer. What a value should look like in a
+file is worked out anew in `shape.py`. The sink is judged by its present configuration: converter and nulls; the format
+is each commit's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from s3lake import hours
+from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.errors import TransientError
+from s3lake.kafka.offsets import Snapshot
+from s3lake.plan.tile import Tile
+from s3lake.verify import index_side
+from s3lake.verify.comparison import Question
+from s3lake.verify.kafka_side import KafkaLog, Log, LogStartMoved
+from s3lake.verify.report import Checked, Difference, Kind, Report, Unchecked, combined
+from s3lake.verify.tiles import Advance, compared
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+__all__ = ["Checked", "Difference", "Kind", "Log", "Report", "Unchecked", "combined", "verify", "verify_against"]
+
+Progress = Callable[[int, int], None]
+"""Called with offsets done and offsets in all."""
+
+_TRIES = 5
+
+
+def verify(
+    sink: Sink,
+    topic: str,
+    index: TopicIndex,
+    bootstrap_servers: str,
+    properties: Mapping[str, str],
+    between: tuple[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Compare what a sink has landed of a topic with what Kafka has.
+
+    Hours that were never opened are no concern of it; an open hour is compared up to what is committed.
+
+    Args:
+        sink: the sink, as configured now.
+        topic: the topic.
+        index: the index of this sink and topic.
+        bootstrap_servers: of the cluster.
+        properties: for the Kafka clients, as in the configuration.
+        between: first and last hour to compare, both included; None for all.
+        progress: called with offsets done and offsets in all.
+
+    Raises:
+        KafkaUnavailableError: the brokers did not answer, or gave no record for too long.
+        StoreUnavailableError: the store did not answer.
+        DataLossError: a document of the index cannot be read.
+    """
+    if topic != index.topic:
+        raise ValueError(f"the index is of topic {index.topic!r}, not of {topic!r}")
+    with KafkaLog(bootstrap_servers, properties) as log:
+        return verify_against(sink, index, log, between, progress)
+
+
+def verify_against(
+    sink: Sink,
+    index: TopicIndex,
+    log: Log,
+    between: tuple[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """The same against any log."""
+    found = index.head()
+    if found is None:
+        return Report()
+    head = found[0]
+    wanted = [hour for hour in hours.expand(head.hours) if between is None or between[0] <= hour <= between[1]]
+    question = Question(sink, index, log)
+    advance = _adding_up(index, wanted, progress) if progress else lambda _: None
+    return combined(_hours(question, head, wanted, advance))
+
+
+def _hours(question: Question, head: TopicHead, wanted: list[str], advance: Advance) -> Iterator[Report]:
+    index, before, replaced = question.index, None, False
+    for hour in wanted:
+        found = index.tile(hour)
+        if found is None:
+            if not (head.new and head.new.hour == hour):  # else its creation is under way
+                yield _one(index.topic, hour, "index", "the tile is gone from the index")
+            before = None
+            continue
+        tile = found[0]
+        if before is not None and _present(head, before.hour) == _present(head, hour):
+            yield _edges(index.topic, before, tile)
+        kafka = question.log.snapshot(index.topic, hour) if _present(head, hour) and not replaced else None
+        if kafka is not None and kafka.topic_id != head.topic_id:
+            yield _one(index.topic, hour, "kafka", _other_topic(head, kafka))
+            kafka, replaced = None, True
+        before, report = _compared(question, tile, kafka, advance)
+        yield report
+
+
+def _compared(question: Question, tile: Tile, kafka: Snapshot | None, advance: Advance) -> tuple[Tile, Report]:
+    """Compare a tile, again when Kafka expired some of it meanwhile, or a rewrite took its objects away."""
+    index = question.index
+    for _ in range(_TRIES):
+        try:
+            checked, differences = compared(question, tile, kafka, advance)
+        except LogStartMoved:
+            kafka = question.log.snapshot(index.topic, tile.hour)
+            continue
+        now = index.tile(tile.hour) if differences else None
+        if now is None or set(tile.commits) <= set(now[0].commits):
+            return tile, Report(tuple(checked), tuple(differences))
+        tile = now[0]
+    raise TransientError(f"{index.topic} {tile.hour} changed {_TRIES} times while it was compared; try again")
+
+
+def _present(head: TopicHead, hour: str) -> bool:
+    """Whether an hour is of the topic that Kafka has now, and not of one that was deleted and given up."""
+    return head.since is None or hour >= head.since
+
+
+def _other_topic(head: TopicHead, kafka: Snapshot) -> str:
+    now = f"{kafka.topic_id}: it was created again" if kafka.exists else "no such topic"
+    return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
+
+
+def _one(topic: str, hour: str, kind: Kind, text: str) -> Report:
+    return Report(differences=(Difference(kind, topic, hour, None, text),))
+
+
+def _edges(topic: str, before: Tile, tile: Tile) -> Report:
+    differences: list[Difference] = []
+
+    def note(kind: Kind, partition: int | None, text: str) -> None:
+        differences.append(Difference(kind, topic, tile.hour, partition, text))
+
+    index_side.edges(before, tile, note)
+    return Report(differences=tuple(differences))
+
+
+def _adding_up(index: TopicIndex, wanted: list[str], progress: Progress) -> Advance:
+    """Counts all offsets first, from the tiles alone."""
+    tiles = (index.tile(hour) for hour in wanted)
+    total = sum(span.committed - span.start for tile in tiles if tile for span in tile[0].partitions.values())
+    done = 0
+
+    def advance(offsets: int) -> None:
+        nonlocal done
+        done = min(total, done + offsets)  # what is compared again counts once
+        progress(done, total)
+
+    advance(0)
+    return advance

@@ -1,0 +1,253 @@
+"""One commit's part of one topic-partition: what Kafka has against what the objects hold.
+
+First a cheap look: sums of digests, in any order. Only where they differ a second one says which records and rows.
+
+Kafka may have expired a part of what a commit covers. Lines carry no offsets, so then files tell by their first and
+last offset where they belong: those wholly below the log start are not read (their size and owner are checked); those
+wholly above it are, and each of their rows needs a record; the rows of a file across the log start may answer for
+records that Kafka still has, but need none. So a record that is gone from the lake is found as long as Kafka has it,
+and a row too many is found unless it is in a file across the log start. The same holds for a log that was cut off at
+its end. In a compacted topic as many rows may lack a record as Kafka has fewer than the commit read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from s3lake.commit.index import File, TopicIndex
+from s3lake.kafka.offsets import LogRange
+from s3lake.verify import detail, digest, s3_side, shape
+from s3lake.verify.detail import Differing, Places, Spill
+from s3lake.verify.digest import Sums
+from s3lake.verify.index_side import Note, Segment
+from s3lake.verify.kafka_side import Log, Records
+from s3lake.verify.letters import DeadLetters, in_words
+from s3lake.verify.report import Kind, Unchecked
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is compared with what: a sink's index of a topic, and the topic's log."""
+
+    sink: "Sink"
+    index: TopicIndex
+    log: Log
+
+
+class Comparison:
+    """The comparison of one segment: read the objects, take the records, conclude.
+
+    Attributes:
+        window: offsets `[first, end)` of the segment that Kafka still has.
+        whole: whether Kafka still has all that the commit could read.
+        unchecked: the rest of the segment, and why it cannot be checked.
+    """
+
+    def __init__(
+        self, question: Question, segment: Segment, kafka: LogRange | None, hour_start_ms: int, note: Note
+    ) -> None:
+        """`kafka` is the topic-partition's log, None where the topic was deleted since."""
+        self.segment, self.unchecked = segment, list[Unchecked]()
+        self.window = _window(segment, kafka)
+        self.whole = (
+            kafka is not None
+            and self.window[1] == segment.end
+            and self.window[0] <= max(segment.start, segment.landable)
+        )
+        self.kafka_records = self.rows = self.skipped = self.missing = self.duplicated = self.stored = 0
+        self.letters = DeadLetters(question.index.topic, segment, note)
+        self._question, self._note_of, self._hour_start_ms = question, note, hour_start_ms
+        self._converter = question.sink.converter.value
+        self._format = (segment.manifest.format if segment.manifest else "") or question.sink.format.type
+        self._data = [file for file in segment.files if file.kind == "data" and self._concerns(file)]
+        self._schema: Any = None
+        self._expected = shape.expected(self._format, self._converter)
+        self._in_kafka, self._in_files = Sums(), Sums()
+        self._late = 0
+        self._say_unchecked(kafka)
+
+    def read_objects(self) -> None:
+        """The objects' side: whether they are there, and what is in them."""
+        for file in self.segment.files:
+            size = self._look_at(file)
+            self.stored += size or 0
+            if file.kind == "data" and file not in self._data:
+                self.rows += file.records
+            elif size is not None and file.kind == "data":
+                self._read_rows(file)
+            elif size is not None:
+                self.letters.read(self._question.index.store, file)
+        self._expected = shape.expected(self._format, self._converter, self._schema)
+        self.letters.expect(*self.window)
+
+    def take(self, records: Records) -> None:
+        """Records of Kafka."""
+        dead = self.letters.take(records)
+        _, values = self._landing(records)
+        self._in_kafka.add(self._expected(values))
+        self.kafka_records += len(records.offsets)
+        self.skipped += len(records.offsets) - len(values) - dead
+        self._late += sum(map(self._hour_start_ms.__gt__, records.timestamps))
+
+    def conclude(self) -> None:
+        """Say what differs, once both sides are known."""
+        compacted = self._compacted_away()
+        self.letters.conclude(compacted)
+        if self.whole:
+            if buckets := self._in_kafka.differing(self._in_files):
+                self._name(self._look_closer(buckets), compacted)
+            self._compare_counts(compacted)
+        elif self.window[0] < self.window[1]:
+            self._name(self._look_closer(set(range(digest.BUCKETS))), compacted)
+        self.missing += self.letters.missing
+        self.duplicated += self.letters.duplicated
+
+    def _say_unchecked(self, kafka: LogRange | None) -> None:
+        start, end, (first, last) = self.segment.start, self.segment.end, self.window
+        if kafka is None:
+            if start < end:
+                self.unchecked.append(Unchecked(start, end, "its topic was deleted"))
+            return
+        landable = max(start, min(self.segment.landable, first))
+        if start < landable:
+            self.unchecked.append(Unchecked(start, landable, "expired before it was landed"))
+        if landable < first:
+            self.unchecked.append(Unchecked(landable, first, f"expired since: Kafka's log starts at {kafka.low}"))
+        if last < end:
+            self.unchecked.append(Unchecked(last, end, f"Kafka's log ends at {kafka.end}"))
+            self._note("kafka", f"offsets {last} to {end - 1} are committed, but Kafka's log ends at {kafka.end}")
+
+    def _concerns(self, file: File) -> bool:
+        """Whether a file may hold records that Kafka still has."""
+        first, end = self.window
+        return self.whole or (file.first_offset < end and first <= file.last_offset)
+
+    def _needs_records(self, file: File) -> bool:
+        """Whether every row of a file must come from a record that Kafka still has."""
+        first, end = self.window
+        return self.whole or (first <= file.first_offset and file.last_offset < end)
+
+    def _look_at(self, file: File) -> int | None:
+        assert self.segment.manifest is not None  # files come with their manifest
+        size, problems = s3_side.problems(self._question.index.store, file, self.segment.manifest.id)
+        for problem in problems:
+            self._note("object", problem)
+        return size
+
+    def _read_rows(self, file: File) -> None:
+        rows = 0
+        try:
+            for digests in self._digests(file):
+                rows += len(digests)
+                self._in_files.add(digests)
+        except s3_side.Unreadable as problem:
+            self._note("object", str(problem))
+        self.rows += rows
+        if rows != file.records:
+            self._note("count", f"{file.key} has {rows} records, the manifest says {file.records}")
+
+    def _digests(self, file: File) -> Iterator[list[bytes]]:
+        store = self._question.index.store
+        if self._format != "parquet":
+            of_lines = shape.line_rows(self._format, self._converter)
+            for lines in s3_side.lines(store, file.key):
+                yield of_lines(lines)
+            return
+        schema, batches = s3_side.table(store, file.key)
+        if self._schema is None:
+            self._schema = schema
+        if wrong := shape.wrong_schema(self._converter, schema):
+            raise s3_side.Unreadable(f"{file.key}: {wrong}")
+        if not schema.equals(self._schema):
+            raise s3_side.Unreadable(f"{file.key} has other columns than the files before it in its commit")
+        of_batch = shape.table_rows(self._converter, schema)
+        for batch in batches:
+            yield of_batch(batch)
+
+    def _landing(self, records: Records) -> tuple[list[int], list[bytes | None]]:
+        """Offsets and values of the records that must be in data files."""
+        offsets, values = self.letters.others(records.offsets, records.values)
+        if self._question.sink.nulls == "skip" and None in values:
+            offsets = [offset for offset, value in zip(offsets, values, strict=True) if value is not None]
+            values = [value for value in values if value is not None]
+        return offsets, values
+
+    def _compacted_away(self) -> int:
+        """How many records Kafka may have compacted away since the commit read them."""
+        read = self.segment.read
+        if read is None or self.kafka_records >= read.read or self.window[0] == self.window[1]:
+            return 0
+        if not self._question.log.compacted(self._question.index.topic):
+            return 0
+        # Of what expired nobody knows how much was compacted before.
+        return read.read - self.kafka_records if self.whole else read.read
+
+    def _look_closer(self, buckets: set[int]) -> Differing:
+        with Spill(buckets) as kafka, Spill(buckets) as rows, Spill(buckets) as spare:
+            for number, file in enumerate(self._data):
+                row, into = 0, rows if self._needs_records(file) else spare
+                try:
+                    for digests in self._digests(file):
+                        into.add(digests, range(detail.place(number, row), detail.place(number, row + len(digests))))
+                        row += len(digests)
+                except s3_side.Unreadable:
+                    pass  # said already; what came before it counts
+            ranges = {self.segment.partition: self.window}
+            for records in self._question.log.read(self._question.index.topic, ranges):
+                offsets, values = self._landing(records)
+                kafka.add(self._expected(values), offsets)
+            return detail.differing(buckets, kafka, rows, spare)
+
+    def _name(self, found: Differing, compacted: int) -> None:
+        self.missing += found.missing.count
+        where = f"topic {self._question.index.topic}, partition {self.segment.partition}"
+        whose = f"in no file of commit {self.segment.manifest.id}" if self.segment.manifest else "in no commit"
+        for text in in_words(found.missing):
+            self._note("missing", f"{where}, {text}: {whose}")
+        if found.unknown.count + found.repeated.count <= compacted:
+            return
+        self.duplicated += found.unknown.count + found.repeated.count
+        for text in self._rows_in_words(found.unknown):
+            self._note("duplicated", f"{text}: Kafka has no such value among this commit's records")
+        for text in self._rows_in_words(found.repeated):
+            self._note("duplicated", f"{text}: Kafka has this value fewer times among this commit's records")
+
+    def _rows_in_words(self, places: Places) -> Iterator[str]:
+        runs, rest = places.runs()
+        for first, last in runs:
+            (number, row), (_, end) = detail.file_and_row(first), detail.file_and_row(last)
+            yield f"{self._data[number].key} " + (f"row {row}" if row == end else f"rows {row} to {end}")
+        if rest:
+            yield f"and {rest} more rows"
+
+    def _compare_counts(self, compacted: int) -> None:
+        read, manifest = self.segment.read, self.segment.manifest
+        if read is None or manifest is None:
+            return
+        if compacted:
+            text = f"compacted: {compacted} of the records that were landed are no longer in Kafka"
+            self.unchecked.append(Unchecked(self.segment.start, self.segment.end, text))
+            return
+        if (self.segment.start, self.segment.end) != (read.start, read.end):
+            return  # another commit has a part of it, which was said
+        counts = (
+            ("read", read.read, self.kafka_records),
+            ("skipped", read.skipped, self.skipped),
+            ("late", read.late, self._late),
+        )
+        for what, said, found in counts:
+            if said != found:
+                self._note("count", f"commit {manifest.id} says {what} {said}, by Kafka's records it is {found}")
+
+    def _note(self, kind: Kind, text: str) -> None:
+        self._note_of(kind, self.segment.partition, text)
+
+
+def _window(segment: Segment, kafka: LogRange | None) -> tuple[int, int]:
+    if kafka is None:
+        return segment.end, segment.end
+    first = max(segment.start, min(kafka.low, segment.end))
+    return first, max(first, min(segment.end, kafka.end))

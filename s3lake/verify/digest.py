@@ -1,0 +1,48 @@
+"""Digests of records, and sums of them that do not depend on order: how two multisets are compared in little memory."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+SIZE = 16
+BUCKETS = 64
+
+NULL = blake2b(digest_size=SIZE, person=b"null").digest()
+"""Of a record that holds nothing, unlike one that is empty."""
+
+
+def of(data: bytes) -> bytes:
+    """The digest of bytes."""
+    return blake2b(data, digest_size=SIZE).digest()
+
+
+def unfit(data: bytes, side: bytes) -> bytes:
+    """A digest that nothing of the other side has: of what should not have landed, or cannot have come from Kafka."""
+    return blake2b(data, digest_size=SIZE, person=side).digest()
+
+
+def bucket_of(digest: bytes) -> int:
+    """The bucket of a digest."""
+    return digest[0] % BUCKETS
+
+
+class Sums:
+    """A multiset of digests as one sum per bucket: equal multisets have equal sums, others (but for luck) do not.
+
+    Buckets tell where two multisets differ, so that looking closer takes a part of the memory.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sums = [0] * BUCKETS
+
+    def add(self, digests: Iterable[bytes]) -> None:
+        """Take digests in."""
+        sums, number, count = self._sums, int.from_bytes, 0
+        for digest in digests:
+            sums[digest[0] % BUCKETS] += number(digest, "little")
+            count += 1
+        self.count += count
+
+    def differing(self, other: "Sums") -> set[int]:
+        """Buckets in which the two differ."""
+        return {bucket for bucket in range(BUCKETS) if self._sums[bucket] != other._sums[bucket]}

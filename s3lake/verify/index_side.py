@@ -1,0 +1,144 @@
+"""What the index claims: which commit covers which offsets of a tile, and whether its numbers agree with each other."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from s3lake import hours
+from s3lake.commit.index import File, Manifest, Read
+from s3lake.plan.tile import NOTHING, Span, Tile
+from s3lake.verify.report import Kind
+
+Note = Callable[[Kind, int | None, str], None]
+"""Takes a difference: kind, topic-partition, detail."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Offsets `[start, end)` of one topic-partition that one commit covers.
+
+    Attributes:
+        manifest: the commit's; None where no commit covers these offsets.
+        read: what the commit says of this topic-partition.
+        files: the commit's files of this topic-partition.
+        landable: offsets before had expired before they could be landed.
+    """
+
+    partition: int
+    start: int
+    end: int
+    manifest: Manifest | None = None
+    read: Read | None = None
+    files: tuple[File, ...] = ()
+    landable: int = 0
+
+
+def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[Segment]:
+    """The tile's `[start, committed)` cut into what each commit covers, in order; overlaps go to the earlier one."""
+    told = {one for manifest in manifests for one in manifest.expired}
+    for partition in sorted({*tile.partitions, *(one for manifest in manifests for one in manifest.partitions)}):
+        span = tile.partitions.get(partition)
+        if span is None:
+            note("index", partition, "commits have this topic-partition, the tile does not")
+            span = NOTHING
+        elif not span.start <= span.committed <= (span.committed if span.end is None else span.end):
+            note("index", partition, f"the tile's offsets are out of order: {_words(span)}")
+        yield from _cut(partition, span, _claims(partition, manifests, tile, told), note)
+
+
+def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note) -> None:
+    """Check what a manifest says against itself."""
+    if (manifest.topic, manifest.hour) != (topic, tile.hour):
+        note("index", None, f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
+    keys = [file.key for file in manifest.files]
+    for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
+        note("index", None, f"commit {manifest.id} has {key} twice")
+    for file in manifest.files:
+        read = manifest.partitions.get(file.partition)
+        if read is None or not read.start <= file.first_offset <= file.last_offset < read.end:
+            covered = f"[{read.start}, {read.end})" if read else "nothing"
+            note(
+                "interval",
+                file.partition,
+                f"{file.key} holds offsets {file.first_offset} to {file.last_offset}, its commit covers {covered}",
+            )
+        if not 0 < file.records <= file.last_offset - file.first_offset + 1:
+            note("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
+    for partition, read in sorted(manifest.partitions.items()):
+        files = [file for file in manifest.files if file.partition == partition]
+        for what, kind, said in (("landed", "data", read.landed), ("dead", "dead_letters", read.dead)):
+            held = sum(file.records for file in files if file.kind == kind)
+            if held != said:
+                note("count", partition, f"commit {manifest.id} says {what} {said}, its files have {held} records")
+        if read.read != read.landed + read.skipped + read.dead:
+            note(
+                "count",
+                partition,
+                f"commit {manifest.id} says read {read.read}, but landed {read.landed}, skipped {read.skipped} and "
+                f"dead {read.dead}",
+            )
+
+
+def edges(earlier: Tile, later: Tile, note: Note) -> None:
+    """Check that a tile begins where the one before it ends; `note` is the later one's."""
+    adjacent = hours.shift(earlier.hour, 1) == later.hour
+    for partition in sorted({*earlier.partitions, *later.partitions}):
+        end = earlier.partitions.get(partition, NOTHING).end
+        start = later.partitions.get(partition, NOTHING).start
+        if end is None:
+            note("index", partition, f"the tile of {earlier.hour} is open, and this one follows it")
+        elif end > start:
+            note("interval", partition, f"offsets {start} to {end - 1} are also in the tile of {earlier.hour}")
+        elif adjacent and end < start:
+            note(
+                "interval",
+                partition,
+                f"offsets {end} to {start - 1} are neither here nor in the tile of {earlier.hour}",
+            )
+
+
+def _claims(
+    partition: int, manifests: Sequence[Manifest], tile: Tile, told: set[tuple[int, int, int]]
+) -> list[Segment]:
+    claims = []
+    for manifest in manifests:
+        read = manifest.partitions.get(partition)
+        if read is None:
+            continue
+        files = tuple(file for file in manifest.files if file.partition == partition)
+        landable = max((end for one, _, end in manifest.expired if one == partition), default=read.start)
+        claims.append(Segment(partition, read.start, read.end, manifest, read, files, landable))
+    for given_up in tile.expired:
+        one, start, end = given_up
+        if one == partition and given_up not in told:  # when the topic was created again
+            claims.append(Segment(partition, start, end, landable=end))
+    return sorted(claims, key=lambda claim: (claim.start, claim.end))
+
+
+def _cut(partition: int, span: Span, claims: Sequence[Segment], note: Note) -> Iterator[Segment]:
+    at = span.start
+    for claim in claims:
+        if claim.start > at:
+            note("interval", partition, f"no commit covers offsets {at} to {claim.start - 1}")
+            yield Segment(partition, at, claim.start)
+        elif claim.start < at and claim.end > claim.start:
+            last = min(at, claim.end) - 1
+            note(
+                "interval",
+                partition,
+                f"offsets {claim.start} to {last} are covered by more than one commit, or by none of this tile",
+            )
+        start = max(at, claim.start)
+        at = max(at, claim.end)
+        if at > start or claim.files:
+            yield Segment(partition, start, at, claim.manifest, claim.read, claim.files, claim.landable)
+    if at < span.committed:
+        note("interval", partition, f"no commit covers offsets {at} to {span.committed - 1}")
+        yield Segment(partition, at, span.committed)
+    elif at > span.committed:
+        note(
+            "interval", partition, f"commits cover offsets up to {at - 1}, the tile is committed up to {span.committed}"
+        )
+
+
+def _words(span: Span) -> str:
+    return f"start {span.start}, committed {span.committed}, end {span.end}"

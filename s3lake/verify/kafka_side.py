@@ -1,0 +1,193 @@
+"""Kafka once more: the committed records of given offsets, as any read_committed consumer gets them.
+
+Nothing is committed to a consumer group. librdkafka reads here, the JVM wrote: two clients that agree.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.offsets import Snapshot
+from s3lake.kafka.properties import client_properties
+
+_log = logging.getLogger(__name__)
+_MOST = 10_000
+_MOST_BYTES = 32_000_000
+_EXPIRED = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
+_REFUSED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
+
+
+class Records(NamedTuple):
+    """Records of one topic-partition, in offset order: three lists of equal length."""
+
+    partition: int
+    offsets: list[int]
+    timestamps: list[int]
+    values: list[bytes | None]
+
+
+class LogStartMoved(Exception):
+    """Kafka expired offsets between asking for the log start and reading them."""
+
+
+class Log(Protocol):
+    """A topic's log, as verifying needs it."""
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        """See `Offsets.snapshot`."""
+        ...
+
+    def compacted(self, topic: str) -> bool:
+        """Whether records may vanish between others, because a later one has their key."""
+        ...
+
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Records]:
+        """Committed records of `[start, end)` per topic-partition, each in offset order, until every end is reached.
+
+        Raises:
+            LogStartMoved: Kafka no longer has a start.
+            KafkaUnavailableError: nothing came for too long.
+        """
+        ...
+
+
+class KafkaLog:
+    """`Log` of a real cluster.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        properties: as in the configuration, see `s3lake.kafka.properties`.
+        patience_s: how long reading goes on without a record or an end before it is given up.
+    """
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], patience_s: float = 30.0) -> None:
+        self._servers, self._patience_s = bootstrap_servers, patience_s
+        self._client: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
+        self._offsets = KafkaOffsets(bootstrap_servers, properties, timeout_s=patience_s)
+        self._open: Any = None
+        self._compacted: dict[str, bool] = {}
+        self._last_error = ""
+
+    def __enter__(self) -> "KafkaLog":
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        """See `Log.snapshot`."""
+        return self._offsets.snapshot(topic, hour)
+
+    def compacted(self, topic: str) -> bool:
+        """See `Log.compacted`; a user who may not read the topic's settings gets no for an answer."""
+        if topic not in self._compacted:
+            resource = ConfigResource(ResourceType.TOPIC, topic)
+            admin = AdminClient(self._client, logger=_log)
+            try:
+                settings = admin.describe_configs([resource], request_timeout=self._patience_s)[resource].result()
+                self._compacted[topic] = "compact" in (settings["cleanup.policy"].value or "")
+            except KafkaException:
+                self._compacted[topic] = False
+        return self._compacted[topic]
+
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Records]:
+        """See `Log.read`."""
+        left = {partition: end for partition, (start, end) in ranges.items() if start < end}
+        if not left:
+            return
+        consumer = self._consumer()
+        consumer.assign([TopicPartition(topic, partition, ranges[partition][0]) for partition in left])
+        try:
+            most, heard = _MOST // 10, time.monotonic()
+            while left:
+                messages = consumer.consume(most, timeout=0.1)
+                found: dict[int, list[Any]] = {}
+                ended: set[int] = set()
+                for message in messages:
+                    if message.error() is not None:
+                        self._take_error(message, left, ended)
+                    elif message.partition() in left:
+                        found.setdefault(message.partition(), []).append(message)
+                if found or ended:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > self._patience_s:
+                    raise self._unavailable(topic, left)
+                size = 0
+                for partition, batch in found.items():
+                    end = left[partition]
+                    if batch[-1].offset() >= end - 1:
+                        ended.add(partition)
+                        batch = [message for message in batch if message.offset() < end]
+                    if batch:
+                        values = [message.value() for message in batch]
+                        size += sum(map(len, filter(None, values)))
+                        yield Records(
+                            partition,
+                            [message.offset() for message in batch],
+                            [message.timestamp()[1] for message in batch],
+                            values,
+                        )
+                if found:
+                    # Messages are large or small: what is held at once shall be neither.
+                    most = max(1, min(_MOST, _MOST_BYTES * len(messages) // max(1, size)))
+                for partition in ended:
+                    del left[partition]
+                if ended and left:
+                    consumer.incremental_unassign([TopicPartition(topic, partition) for partition in ended])
+        finally:
+            consumer.unassign()
+
+    def _consumer(self) -> Any:
+        if self._open is None:
+            settings: dict[str, Any] = {
+                **self._client,
+                "group.id": "s3lake-verify",  # must be given; this consumer never joins it
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                # A range may end in transaction markers, behind which no record ever comes.
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
+                "queued.max.messages.kbytes": 32_768,
+                "error_cb": self._note,
+            }
+            self._open = Consumer(settings, logger=_log)
+        return self._open
+
+    def _take_error(self, message: Any, left: Mapping[int, int], ended: set[int]) -> None:
+        error, partition = message.error(), message.partition()
+        if error.code() == KafkaError._PARTITION_EOF:
+            if partition in left and message.offset() >= left[partition]:
+                ended.add(partition)
+        elif error.code() in _EXPIRED:
+            raise LogStartMoved(error.str())
+        elif error.code() in _REFUSED:
+            raise ConfigurationError(
+                f"Kafka at {self._servers} does not let this user read: {error.str()}. To go on: allow Read on the "
+                "topic."
+            )
+        else:
+            self._note(error)
+
+    def _note(self, error: KafkaError) -> None:
+        self._last_error = error.str()
+
+    def _unavailable(self, topic: str, left: Mapping[int, int]) -> KafkaUnavailableError:
+        because = f": {self._last_error}" if self._last_error else ""
+        waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(left.items())[:5])
+        return KafkaUnavailableError(
+            f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s{because}; still to "
+            f"come: {waiting}. Check that the brokers are up and that their leaders can be reached from here."
+        )

@@ -1,0 +1,110 @@
+"""One tile: its commits' parts of every topic-partition, compared in one pass over Kafka."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from s3lake import hours
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.plan.tile import Tile
+from s3lake.verify import index_side
+from s3lake.verify.comparison import Comparison, Question
+from s3lake.verify.kafka_side import Records
+from s3lake.verify.report import Checked, Difference, Kind, Unchecked
+
+Advance = Callable[[int], None]
+"""Called with how many more offsets are done."""
+
+_NO_LOG = LogRange(0, 0, 0, 0)
+
+
+def compared(
+    question: Question, tile: Tile, kafka: Snapshot | None, advance: Advance
+) -> tuple[list[Checked], list[Difference]]:
+    """Compare a tile with Kafka, up to what is committed.
+
+    Args:
+        question: what is compared with what.
+        tile: the tile as just read.
+        kafka: the topic's log as it is now; None where it was deleted since, so that Kafka cannot be asked.
+        advance: called with how many more offsets are done.
+    """
+    index = question.index
+    differences: list[Difference] = []
+
+    def note(kind: Kind, partition: int | None, text: str) -> None:
+        differences.append(Difference(kind, index.topic, tile.hour, partition, text))
+
+    manifests = []
+    for commit in tile.commits:
+        manifest = index.manifest(tile.hour, commit)
+        if manifest is None:
+            note("index", None, f"the manifest of commit {commit} is gone")
+        else:
+            index_side.numbers(manifest, tile, index.topic, note)
+            manifests.append(manifest)
+    parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}
+    for segment in index_side.segments(tile, manifests, note):
+        log = kafka.partitions.get(segment.partition, _NO_LOG) if kafka else None
+        part = Comparison(question, segment, log, hours.start_ms(tile.hour), note)
+        part.read_objects()
+        parts.setdefault(segment.partition, []).append(part)
+    _read_kafka(question, parts, advance)
+    for found in parts.values():
+        for part in found:
+            part.conclude()
+    return [_checked(tile.hour, partition, found) for partition, found in parts.items()], differences
+
+
+def _read_kafka(question: Question, parts: dict[int, list[Comparison]], advance: Advance) -> None:
+    ranges = {partition: found for partition, some in parts.items() if (found := _span(some))}
+    at = {partition: start for partition, (start, _) in ranges.items()}
+    for records in question.log.read(question.index.topic, ranges):
+        for part in parts[records.partition]:
+            own = _within(records, *part.window)
+            if own.offsets:
+                part.take(own)
+        reached = records.offsets[-1] + 1
+        advance(reached - at[records.partition])
+        at[records.partition] = reached
+    for partition, (_, end) in ranges.items():
+        advance(end - at[partition])
+
+
+def _span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
+    windows = [part.window for part in parts if part.window[0] < part.window[1]]
+    return (windows[0][0], windows[-1][1]) if windows else None
+
+
+def _within(records: Records, start: int, end: int) -> Records:
+    """Records with offsets of `[start, end)`; the same object where that is all of them."""
+    offsets = records.offsets
+    if start <= offsets[0] and offsets[-1] < end:
+        return records
+    own = [position for position, offset in enumerate(offsets) if start <= offset < end]
+    part = slice(own[0], own[-1] + 1) if own else slice(0)
+    return Records(records.partition, offsets[part], records.timestamps[part], records.values[part])
+
+
+def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
+    return Checked(
+        hour,
+        partition,
+        kafka_records=sum(part.kafka_records for part in parts),
+        landed=sum(part.rows for part in parts),
+        skipped=sum(part.skipped for part in parts),
+        dead_letters=sum(part.letters.count for part in parts),
+        missing=sum(part.missing for part in parts),
+        duplicated=sum(part.duplicated for part in parts),
+        files=sum(len(part.segment.files) for part in parts),
+        bytes=sum(part.stored for part in parts),
+        not_checkable=_joined(one for part in parts for one in part.unchecked),
+    )
+
+
+def _joined(unchecked: Iterable[Unchecked]) -> tuple[Unchecked, ...]:
+    found: list[Unchecked] = []
+    for one in unchecked:
+        if found and (found[-1].end, found[-1].reason) == (one.first, one.reason):
+            found[-1] = Unchecked(found[-1].first, one.end, one.reason)
+        else:
+            found.append(one)
+    return tuple(found)

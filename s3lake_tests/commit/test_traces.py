@@ -1,0 +1,565 @@
+"""Scripted traces that random search misses: each holds, and each breaks an invariant once its rule is taken out.
+
+The names are those of the design (commit.md, section 1). Taking a rule out means replacing one small function of the
+product by one that lacks it; `mute` lists invariants that would only report the cause, where the test wants the damage.
+"""
+
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from s3lake import hours
+from s3lake.commit import clean as clean_module
+from s3lake.commit import protocol, recovery, rewrite
+from s3lake.commit.index import Manifest, TopicHead, TopicIndex
+from s3lake.plan import tile as tiles
+from s3lake.plan.tile import Tile
+from s3lake_tests.commit import invariants
+from s3lake_tests.commit.invariants import Violation
+from s3lake_tests.commit.world import (
+    Circumstances,
+    Request,
+    World,
+    accepting,
+    cleaning,
+    hour,
+    materialise,
+    recovering,
+    rewriting,
+)
+
+Trace = Callable[[World], None]
+Rule = Callable[[pytest.MonkeyPatch], None]
+
+
+def completes(request: Request) -> bool:
+    return request.method == "complete_upload"
+
+
+def deletes_data(request: Request) -> bool:
+    return request.method == "delete" and request.key.startswith("data/")
+
+
+def enters_pending(request: Request) -> bool:
+    return request.enters_pending
+
+
+def puts_manifest(request: Request) -> bool:
+    return request.method == "put" and invariants.kind_of(request.key) is Manifest
+
+
+def creates(number: int) -> Callable[[Request], bool]:
+    """Announces the tile of an hour in topic.json, or (by a rule taken out) writes it without."""
+
+    def wanted(request: Request) -> bool:
+        announces = request.method == "put" and request.key.endswith("topic.json") and hour(number).encode() in (
+            request.arguments[1]
+        )
+        tile = request.puts_tile
+        return announces or (tile is not None and tile.hour == hour(number))
+
+    return wanted
+
+
+# -------------------------------------------------------------------------------------------------------------- commits
+
+
+def rollback_zombie(world: World) -> None:
+    """C1: Z, rolling A back, pauses before its DELETE; B lands the same bytes under the same name; Z goes on."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    a = world.start("A", materialise(0), chunk=2)
+    world.run(a, until=completes)
+    world.step(a)
+    world.lose_upload(min(world.bucket.uploads))
+    z = world.start("Z", recovering(0))
+    assert world.run(z, until=deletes_data)
+    world.do("Y", recovering(0))
+    world.do("B", materialise(0), chunk=2)
+    world.run(z)
+    world.run(a)
+
+
+def shed(world: World) -> None:
+    """C2: as C1, but the tile is closed below A's interval, and the next tile lands those offsets."""
+    world.kafka.produce(0, 1, 2, 61, 62)
+    a = world.start("A", materialise(0), chunk=1)
+    world.run(a, until=completes)
+    for _ in range(3):
+        world.step(a)
+    world.lose_upload(max(world.bucket.uploads))
+    z = world.start("Z", recovering(0))
+    assert world.run(z, until=lambda request: deletes_data(request) and "+2" in request.key)
+    world.do("Y", recovering(0))
+    world.minute = 65
+    world.do("C", materialise(1), chunk=1)
+    world.run(z)
+    world.run(a)
+
+
+def lost4(world: World) -> None:
+    """C5: the answer of step 4 is lost, the SDK repeats it, and gets 412 by its own write."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a, "answer lost")
+    world.run(a)
+    if world.view().tiles[hour(0)].burnt or world.outcomes["FencedError"]:
+        raise Violation(world, "R4", "a commit that had won was rolled back")
+
+
+def timeout4(world: World) -> None:
+    """C5: step 4 times out although it was carried out, and even reading it back is not possible."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a, "timeout, done")
+    world.step(a, "timeout, not done")
+    world.run(a)
+    world.do("B", materialise(0))
+    if world.view().tiles[hour(0)].burnt:
+        raise Violation(world, "R4", "a commit that had won was rolled back")
+
+
+def aba(world: World) -> None:
+    """C6: clean fences A's commit and sweeps it, so the tile says again what A read; A wakes up at step 4."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.do("clean", cleaning())
+    world.run(a)
+
+
+def clean_live(world: World) -> None:
+    """C7: clean has read the tile, without A in it; A does steps 4 to 6; clean goes on."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    clean = world.start("clean", cleaning())
+    assert world.run(clean, until=lambda request: request.puts_tile is not None or request.method == "abort_upload")
+    world.run(a)
+    world.run(clean)
+
+
+def clean_fenced(world: World) -> None:
+    """C8: A was fenced by B, which has the same names; clean finds A's manifest."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.do("B", materialise(0))
+    world.run(a)
+    world.do("clean", cleaning())
+
+
+def same_content(world: World) -> None:
+    """C4: A's second upload vanishes; whoever settles A must not take B's equal object for A's."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a)
+    (upload,) = world.bucket.uploads
+    world.place_foreign(world.bucket.uploads[upload].key)
+    world.run(a)
+    world.remove_foreign()
+    world.do("B", materialise(0))
+
+
+def late_object(world: World) -> None:
+    """C9: a Complete is answered, its commit rolled back and cleaned, and only then the object becomes visible."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    a = world.start("A", materialise(0), chunk=2)
+    world.run(a, until=completes)
+    world.step(a, "crash after", "late")
+    world.lose_upload(min(world.bucket.uploads))
+    world.do("Y", recovering(0))
+    world.do("clean", cleaning())
+    world.land_object()
+
+
+def rewrite_crash(world: World) -> None:
+    """C3: a rewrite, cut into other files, stops between two Completes."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    world.do("A", materialise(0), chunk=2)
+    world.minute = 72
+    world.do("A", materialise(0), chunk=2)
+    again = world.start("rewrite", rewriting(0), chunk=3)
+    world.run(again, until=completes)
+    world.step(again)
+
+
+def rewrite_twice(world: World) -> None:
+    """C3: the same hour is rewritten twice; what was replaced is gone from the bucket at once."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    world.minute = 72
+    world.do("A", materialise(0))
+    for _ in range(2):
+        world.do("rewrite", rewriting(0))
+        world.check((invariants.i10_no_orphans,), world.view())
+    assert world.outcomes["rewritten"] == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------- tiles
+
+
+def boundary(world: World) -> None:
+    """T1: two runs either side of the hour, as their clocks say; the later hour is opened first."""
+    world.minute = 54
+    world.kafka.produce(0, 1, 2)
+    x = world.start("X", materialise(0), skew=-30)
+    assert world.run(x, until=creates(0))
+    world.minute = 66
+    world.do("Y", materialise(1))
+    world.kafka.produce(0, 66, 72)
+    world.run(x)
+
+
+def two_hours(world: World) -> None:
+    """T2: after a gap, two runs open different hours at once."""
+    world.minute = 270
+    world.kafka.produce(0, 1, 72, 132, 198)
+    world.do("A", materialise(0))
+    x = world.start("X", materialise(2), skew=-120)
+    y = world.start("Y", materialise(3))
+    assert world.run(x, until=creates(2))
+    assert world.run(y, until=creates(3))
+    world.run(y)
+    world.run(x)
+
+
+def newpart(world: World) -> None:
+    """T4: a topic-partition is added while hour 0 is open; some of its records belong to hour 0."""
+    world.kafka.produce(0, 1, 2)
+    world.do("A", materialise(0))
+    world.add_partition()
+    world.kafka.produce(2, 48, 54, 72)
+    world.minute = 90
+    world.do("B", materialise(1))
+
+
+def newpart2(world: World) -> None:
+    """T4: a topic-partition is added between the closing of hour 0 and the opening of hour 1."""
+    world.minute = 60
+    world.kafka.produce(0, 1, 2)
+    world.do("A", materialise(0))
+    world.add_partition()
+    world.kafka.produce(2, 48, 54, 72)
+    world.do("B", materialise(1))
+
+
+def newpart_open(world: World) -> None:
+    """T4: a topic-partition is added; one run over the open hour lands all of it."""
+    world.kafka.produce(0, 1, 2)
+    world.do("A", materialise(0))
+    world.add_partition()
+    world.kafka.produce(2, 3, 4)
+    world.do("A", materialise(0))
+    world.check((invariants.i11_no_stall,), world.view())
+
+
+def close_under_batch(world: World) -> None:
+    """T5: an hour is closed after A planned on it open, below the end of A's interval, and before A's step 4."""
+    world.kafka.produce(0, 1, 2, 66, 72)
+    a = world.start("A", materialise(0))
+    world.run(a, until=puts_manifest)
+    world.minute = 72
+    world.do("B", materialise(1))
+    world.run(a)
+
+
+def close_over_pending(world: World) -> None:
+    """T5: an hour is closed while A's commit, which reaches beyond the hour, is pending."""
+    world.kafka.produce(0, 1, 2, 66, 72)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a)
+    world.minute = 72
+    world.do("B", materialise(1, rounds=0))
+    world.run(a)
+
+
+def create_dies(world: World) -> None:
+    """T6: who announced a tile dies before writing it."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=creates(0))
+    world.step(a, "crash after")
+    world.do("B", materialise(1))
+
+
+# --------------------------------------------------------------------------------------------------- topics created again
+
+
+def close_recreated(world: World) -> None:
+    """T10: a topic is created again; nothing of the former one's open hour may be cut by the new one's offsets."""
+    world.kafka.produce(0, 1, 2)
+    world.do("A", materialise(0, rounds=0))
+    world.kafka.create_topic(1)
+    world.kafka.produce(0, 3, 4, 5, 6, 7)
+    world.minute = 66
+    world.do("B", materialise(1))
+    if world.view().tiles[hour(0)].closed:
+        raise Violation(world, "T10", "an hour of the former topic was closed at an offset of the present one")
+
+
+def rewrite_recreated(world: World) -> None:
+    """T10: after accepting the new topic, an hour of the former one is rewritten; only its files have its records."""
+    world.minute = 66
+    world.kafka.produce(0, 1, 2)
+    world.do("A", materialise(0))
+    world.kafka.create_topic(1)
+    world.kafka.produce(0, 70, 71, 72)
+    world.do("accept", accepting())
+    world.do("rewrite", rewriting(0))
+
+
+# ------------------------------------------------------------------------------------------------------- rules taken out
+
+
+def without_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tile, "changed", lambda tile, **changes: msgspec.structs.replace(tile, **changes))
+
+
+def without_burnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    back = recovery._back
+    monkeypatch.setattr(recovery, "_back", lambda *given: msgspec.structs.replace(back(*given), burnt=False))
+
+
+def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = tiles.opened
+    monkeypatch.setattr(
+        tiles, "opened", lambda *given, **named: msgspec.structs.replace(opened(*given, **named), burnt=False)
+    )
+
+
+def without_reading_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TopicIndex, "_already", lambda *_: None)
+    monkeypatch.setattr(protocol, "_is_mine", lambda *_: False)
+
+
+def aborting_on_any_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = protocol.commit
+
+    def tidied(index, attempt, staged, pace):
+        try:
+            return commit(index, attempt, staged, pace)
+        except Exception:
+            recovery.abort(index.store, staged.files, pace)
+            raise
+
+    monkeypatch.setattr(protocol, "commit", tidied)
+
+
+def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clean looks at the tile once, and then deletes by the manifest."""
+    doomed: list[str] = []
+
+    def only_look(index, hour, commit):
+        tile, _ = index.tile(hour)
+        doomed[:] = [commit]
+        return commit not in tile.commits and commit != tile.pending
+
+    def remove_at_once(index, hour, pace):
+        for file in index.manifest(hour, doomed[0]).files:
+            recovery.remove(index.store, file, doomed[0])
+
+    monkeypatch.setattr(clean_module, "_fence", only_look)
+    monkeypatch.setattr(clean_module, "sweep", remove_at_once)
+
+
+def without_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "belongs", lambda head, commit: True)
+
+
+def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
+    clean = clean_module.clean
+    monkeypatch.setattr(clean_module, "clean", lambda index, **named: clean(index, **{**named, "keep_ms": 0}))
+
+
+def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = rewrite.attempt
+    monkeypatch.setattr(rewrite, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
+
+
+def without_sweeping_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "sweep", lambda *_: None)
+
+
+def without_topic_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lists no tile of an hour writes one."""
+
+    def open_by_listing(index, offsets, hour, *, earliest_hour=None, pace=recovery.PACE):
+        while True:
+            found = [key for key in index.store.list(index.root) if invariants.is_tile(key)]
+            existing = [key.rpartition("/")[2].removesuffix(".json") for key in found]
+            topic_id = offsets.snapshot(index.topic, hour).topic_id
+            head = TopicHead(topic_id=topic_id, hours=tuple(hours.ranges(existing)))
+            if hour in existing:
+                return head
+            tile, _ = protocol._make(index, offsets, hour, head, earliest_hour, pace)
+            index.create(index.tile_key(hour), tile)
+
+    monkeypatch.setattr(protocol, "open_hour", open_by_listing)
+
+
+def without_finishing_creation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who announced a tile writes it."""
+    announced: set[int] = set()
+    finish, make = protocol.finish_creation, protocol._make
+
+    def made(index, *rest):
+        announced.add(id(index))
+        return make(index, *rest)
+
+    monkeypatch.setattr(protocol, "_make", made)
+    monkeypatch.setattr(
+        protocol, "finish_creation", lambda index, head: finish(index, head) if id(index) in announced else None
+    )
+
+
+def without_absent_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic-partition that the tile before does not name begins at the hour's first record."""
+    start = tiles._start
+
+    def by_time(hour, partition, log, before, *, earliest):
+        named = before is not None and partition in before.partitions
+        return start(hour, partition, log, before, earliest=earliest) if named or before is None else log.at
+
+    monkeypatch.setattr(tiles, "_start", by_time)
+
+
+def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "extended", lambda tile, kafka: tile)
+
+
+def without_extension_and_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_extension(monkeypatch)
+    without_absent_is_zero(monkeypatch)
+
+
+def rebasing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer takes whatever ETag the tile has when it gets there."""
+    swap_tile = TopicIndex.swap_tile
+    monkeypatch.setattr(
+        TopicIndex, "swap_tile", lambda index, tile, _: swap_tile(index, tile, index.tile(tile.hour)[1])
+    )
+
+
+def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    def close(index, offsets, head, hour, pace):
+        while True:
+            tile, etag = index.tile(hour)
+            if tile.closed:
+                return tile
+            shut = tiles.closed(tile, offsets.snapshot(index.topic, hour))
+            if index.swap_tile(shut, etag):
+                return shut
+
+    monkeypatch.setattr(protocol, "close_hour", close)
+
+
+def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_same_topic", lambda *_: None)
+
+
+def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = rewrite.begin_rewrite
+    monkeypatch.setattr(
+        rewrite,
+        "begin_rewrite",
+        lambda index, offsets, head, hour, pace: begin(
+            index, offsets, msgspec.structs.replace(head, since=None), hour, pace
+        ),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- tests
+
+DEFAULT = Circumstances()
+OVERWRITES = Circumstances(overwrites=True)
+LATE = Circumstances(late=True)
+
+
+@pytest.mark.parametrize(
+    ("trace", "circumstances"),
+    [
+        (rollback_zombie, DEFAULT),
+        (shed, DEFAULT),
+        (lost4, DEFAULT),
+        (timeout4, DEFAULT),
+        (aba, DEFAULT),
+        (clean_live, DEFAULT),
+        (clean_fenced, DEFAULT),
+        (same_content, DEFAULT),
+        (late_object, LATE),
+        (rewrite_crash, DEFAULT),
+        (rewrite_crash, OVERWRITES),
+        (rewrite_twice, DEFAULT),
+        (boundary, DEFAULT),
+        (two_hours, DEFAULT),
+        (newpart, DEFAULT),
+        (newpart2, DEFAULT),
+        (newpart_open, DEFAULT),
+        (close_under_batch, DEFAULT),
+        (close_over_pending, DEFAULT),
+        (create_dies, DEFAULT),
+        (close_recreated, DEFAULT),
+        (rewrite_recreated, DEFAULT),
+    ],
+)
+def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
+    with World(circumstances) as world:
+        trace(world)
+        world.come_to_rest(random.Random(0))
+
+
+@pytest.mark.parametrize(
+    ("trace", "rule", "circumstances", "mute", "violated"),
+    [
+        (rollback_zombie, without_burnt, DEFAULT, (), "I7"),
+        (rollback_zombie, without_burnt, DEFAULT, ("I7", "I8", "I2"), "I1"),
+        (shed, without_inheritance, DEFAULT, (), "I7"),
+        (shed, without_inheritance, DEFAULT, ("I7", "I8", "I2"), "I1"),
+        (lost4, without_reading_back, DEFAULT, (), "I8"),
+        (lost4, without_reading_back, DEFAULT, ("I8",), "R4"),
+        (timeout4, aborting_on_any_error, DEFAULT, (), "I8"),
+        (timeout4, aborting_on_any_error, DEFAULT, ("I8",), "R4"),
+        (aba, without_revision, DEFAULT, ("I5",), "I6"),
+        (clean_live, without_fence, DEFAULT, (), "I8"),
+        (clean_live, without_fence, DEFAULT, ("I8", "I2"), "I1"),
+        (clean_fenced, without_identity, DEFAULT, (), "I8"),
+        (clean_fenced, without_identity, DEFAULT, ("I8", "I2"), "I1"),
+        (same_content, without_identity, DEFAULT, (), "I1"),
+        (late_object, without_keeping_manifests, LATE, (), "I10"),
+        (rewrite_crash, without_suffix, DEFAULT, (), "errors"),
+        (rewrite_crash, without_suffix, OVERWRITES, (), "I2"),
+        (rewrite_crash, without_suffix, OVERWRITES, ("I2",), "I1"),
+        (rewrite_twice, without_sweeping_replaced, DEFAULT, (), "I10"),
+        (boundary, without_topic_document, DEFAULT, (), "I5"),
+        (boundary, without_topic_document, DEFAULT, ("I5",), "I4"),
+        (two_hours, without_topic_document, DEFAULT, (), "I5"),
+        (two_hours, without_topic_document, DEFAULT, ("I5",), "I4"),
+        (newpart, without_extension_and_zero, DEFAULT, (), "I4"),
+        (newpart2, without_absent_is_zero, DEFAULT, (), "I4"),
+        (newpart2, without_absent_is_zero, DEFAULT, ("I4",), "I13"),
+        (newpart_open, without_extension, DEFAULT, (), "I11"),
+        (close_under_batch, rebasing, DEFAULT, (), "I5"),
+        (close_over_pending, closing_over_pending, DEFAULT, (), "I4"),
+        (create_dies, without_finishing_creation, DEFAULT, (), "errors"),
+        (close_recreated, without_topic_id, DEFAULT, (), "T10"),
+        (rewrite_recreated, without_since, DEFAULT, (), "I9"),
+    ],
+)
+def test_trace_breaks_without_its_rule(
+    trace: Trace,
+    rule: Rule,
+    circumstances: Circumstances,
+    mute: tuple[str, ...],
+    violated: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rule(monkeypatch)
+    with World(circumstances, mute=mute) as world, pytest.raises(Violation) as caught:
+        trace(world)
+        world.come_to_rest(random.Random(0))
+    assert caught.value.invariant == violated, str(caught.value)

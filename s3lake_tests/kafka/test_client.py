@@ -1,0 +1,370 @@
+"""What Kafka says about offsets, asked of a real broker."""
+
+import pickle
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from s3lake import hours
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.kafka import client
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.offsets import LogRange, Snapshot
+
+HOUR = "2026-01-05T10"
+NEXT = "2026-01-05T11"
+MINUTE_MS = 60_000
+PASSWORD = "hunter2-hunter2"
+SECURE = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+
+
+class Topics:
+    """Makes topics and puts records into them."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self._producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+
+    def create(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
+        topic = name or f"t-{uuid.uuid4()}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result()
+        while len(KafkaOffsets(self.servers).ranges(topic)) != partitions:
+            time.sleep(0.02)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result()
+        while KafkaOffsets(self.servers).ranges(topic):
+            time.sleep(0.02)
+
+    def produce(self, topic: str, stamps: Sequence[int], partition: int = 0) -> None:
+        """One record for each timestamp."""
+        _fill(self._producer, topic, stamps, partition)
+
+    def transaction(self) -> Producer:
+        """A producer in an open transaction."""
+        producer = Producer(
+            {"bootstrap.servers": self.servers, "transactional.id": str(uuid.uuid4()), "log_level": 0, "linger.ms": 0}
+        )
+        producer.init_transactions()
+        producer.begin_transaction()
+        return producer
+
+
+def _fill(producer: Producer, topic: str, stamps: Sequence[int], partition: int = 0) -> None:
+    for stamp in stamps:
+        producer.produce(topic, b"x", partition=partition, timestamp=stamp)
+    assert producer.flush(10) == 0
+
+
+def minute(hour: str, minutes: int = 0) -> int:
+    return hours.start_ms(hour) + minutes * MINUTE_MS
+
+
+@pytest.fixture(scope="module")
+def topics(kafka: EmbeddedKafka) -> Topics:
+    return Topics(kafka.bootstrap_servers)
+
+
+@pytest.fixture
+def offsets(kafka: EmbeddedKafka) -> KafkaOffsets:
+    return KafkaOffsets(kafka.bootstrap_servers)
+
+
+@pytest.mark.kafka
+class TestSnapshot:
+    def test_an_hour_lies_between_its_first_record_and_the_first_of_the_next(
+        self, topics: Topics, offsets: KafkaOffsets
+    ) -> None:
+        topic = topics.create(partitions=2)
+        topics.produce(topic, [minute(HOUR, -1), minute(HOUR), minute(HOUR, 59), minute(NEXT)], partition=0)
+        topics.produce(topic, [minute(HOUR, -1), minute(HOUR, 30)], partition=1)
+        snapshot = offsets.snapshot(topic, HOUR)
+        assert snapshot.partitions == {0: LogRange(0, 4, 1, 3), 1: LogRange(0, 2, 1, 2)}
+        assert snapshot.exists
+        assert offsets.snapshot(topic, NEXT).partitions == {0: LogRange(0, 4, 3, 4), 1: LogRange(0, 2, 2, 2)}
+
+    def test_an_empty_topic_has_empty_ranges(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        snapshot = offsets.snapshot(topics.create(partitions=3), HOUR)
+        assert snapshot.partitions == dict.fromkeys(range(3), LogRange(0, 0, 0, 0))
+        assert snapshot.exists
+        assert snapshot.topic_id
+
+    def test_a_topic_that_does_not_exist_is_an_answer(self, offsets: KafkaOffsets) -> None:
+        snapshot = offsets.snapshot("no-such-topic", HOUR)
+        assert snapshot == Snapshot("", {})
+        assert not snapshot.exists
+        assert "no-such-topic" not in offsets.topics()
+
+    def test_timestamps_out_of_order_take_the_first_that_is_late_enough(
+        self, topics: Topics, offsets: KafkaOffsets
+    ) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR, -5), minute(NEXT, 30), minute(HOUR, 10), minute(HOUR, -2), minute(NEXT, 5)])
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 5, 1, 1)
+        assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 5, 1, 5)
+
+    def test_a_timestamp_far_in_the_future_answers_for_every_later_hour(
+        self, topics: Topics, offsets: KafkaOffsets
+    ) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR), minute("2199-01-01T00"), minute(NEXT)])
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 1)
+        assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 3, 1, 1)
+        assert offsets.snapshot(topic, "2150-06-01T00").partitions[0] == LogRange(0, 3, 1, 1)
+        assert offsets.snapshot(topic, "2200-01-01T00").partitions[0] == LogRange(0, 3, 3, 3)
+
+    def test_log_append_time_counts_instead_of_the_producers_clock(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        now = hours.key_of_ms(int(time.time() * 1000))
+        topic = topics.create(message_timestamp_type="LogAppendTime")
+        topics.produce(topic, [minute(HOUR), minute(HOUR, 1)])
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 2, 0, 0)
+        assert offsets.snapshot(topic, now).partitions[0].at == 0
+        assert offsets.snapshot(topic, hours.shift(now, 2)).partitions[0] == LogRange(0, 2, 2, 2)
+
+    def test_records_that_kafka_deleted_raise_the_log_start(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR, number) for number in range(50)])
+        place = TopicPartition(topic, 0, 20)
+        topics.admin.delete_records([place])[place].result()
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(20, 50, 20, 50)
+        place = TopicPartition(topic, 0, 50)
+        topics.admin.delete_records([place])[place].result()
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(50, 50, 50, 50)
+
+    def test_partitions_added_later_are_seen(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create()
+        before = offsets.snapshot(topic, HOUR)
+        topics.admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+        topics.produce(topic, [minute(HOUR)], partition=2)
+        after = offsets.snapshot(topic, HOUR)
+        assert set(before.partitions) == {0}
+        assert after.partitions == {0: LogRange(0, 0, 0, 0), 1: LogRange(0, 0, 0, 0), 2: LogRange(0, 1, 0, 1)}
+        assert after.topic_id == before.topic_id
+
+    def test_a_topic_created_again_has_another_id(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR)] * 3)
+        before = offsets.snapshot(topic, HOUR)
+        topics.delete(topic)
+        assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
+        topics.create(name=topic)
+        after = offsets.snapshot(topic, HOUR)
+        assert after.topic_id not in ("", before.topic_id)
+        assert after.partitions[0] == LogRange(0, 0, 0, 0)
+
+    def test_offsets_of_a_new_topic_never_go_under_the_id_of_the_old_one(
+        self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR)] * 3)
+        old = offsets.snapshot(topic, HOUR)
+
+        def recreate() -> None:
+            topics.delete(topic)
+            topics.create(name=topic)
+
+        _before(monkeypatch, "ends", 1, recreate)  # straight after the first look at the id
+        found = offsets.snapshot(topic, HOUR)
+        assert found.topic_id != old.topic_id
+        assert found.partitions[0] == LogRange(0, 0, 0, 0)
+
+    def test_a_topic_deleted_while_asking_does_not_exist(
+        self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = topics.create()
+        _before(monkeypatch, "ends", 1, lambda: topics.delete(topic))
+        assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
+
+    def test_records_that_come_while_asking_lie_behind_every_edge(
+        self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR)] * 3)
+        # After the end was asked, before the timestamps are.
+        _before(monkeypatch, "offsets", 2, lambda: topics.produce(topic, [minute(HOUR)] * 2 + [minute(NEXT)]))
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 3)
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 5)
+
+
+@pytest.mark.kafka
+class TestTransactions:
+    def test_the_end_is_the_last_stable_offset(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR)] * 2)
+        producer = topics.transaction()
+        _fill(producer, topic, [minute(HOUR, 1), minute(NEXT)])
+        topics.produce(topic, [minute(NEXT)])
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 2, 0, 2)
+        assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 2, 2, 2)
+        assert offsets.ranges(topic) == {0: (0, 2)}
+        assert offsets.first_since(topic, minute(HOUR, 1)) == {0: 2}
+        producer.commit_transaction(10)
+        # Two records, two of the transaction, one after it, and the marker.
+        _until(lambda: offsets.ranges(topic) == {0: (0, 6)})
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 3)
+
+    def test_an_aborted_transaction_is_a_gap_before_the_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create()
+        producer = topics.transaction()
+        _fill(producer, topic, [minute(HOUR)] * 4)
+        producer.abort_transaction(10)
+        _until(lambda: offsets.ranges(topic) == {0: (0, 5)})
+        topics.produce(topic, [minute(HOUR, 1)])
+        assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 4)
+
+    def test_the_marker_of_a_back_dated_transaction_answers_for_all_later_hours(
+        self, topics: Topics, offsets: KafkaOffsets
+    ) -> None:
+        """Markers carry the broker's clock and an offset: hours of the past get 0,100,100,100, not 0,101,202,303."""
+        topic = topics.create()
+        past = [hours.shift(HOUR, by) for by in range(4)]
+        for hour in past:
+            producer = topics.transaction()
+            _fill(producer, topic, [minute(hour, number % 60) for number in range(100)])
+            producer.commit_transaction(10)
+        _until(lambda: offsets.ranges(topic) == {0: (0, 404)})
+        assert [offsets.snapshot(topic, hour).partitions[0].at for hour in past] == [0, 100, 100, 100]
+        assert [offsets.snapshot(topic, hour).partitions[0].next for hour in past] == [100, 100, 100, 100]
+
+
+@pytest.mark.kafka
+class TestOtherQuestions:
+    def test_ranges_are_log_start_and_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create(partitions=2)
+        topics.produce(topic, [minute(HOUR)] * 3, partition=1)
+        assert offsets.ranges(topic) == {0: (0, 0), 1: (0, 3)}
+        assert offsets.ranges("no-such-topic") == {}
+
+    def test_first_since_is_the_end_where_nothing_is_late_enough(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create(partitions=3)
+        topics.produce(topic, [minute(HOUR), minute(HOUR, 1)], partition=1)
+        topics.produce(topic, [minute(HOUR)], partition=2)
+        assert offsets.first_since(topic, minute(HOUR, 1)) == {0: 0, 1: 1, 2: 1}
+        assert offsets.first_since("no-such-topic", 0) == {}
+
+    def test_topics_are_those_that_users_made(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        names = [topics.create(name=f"{kind}-{uuid.uuid4()}") for kind in ("orders", "orders.eu", "payments")]
+        topics.transaction().abort_transaction(10)  # makes the broker create __transaction_state
+        assert set(names) <= set(offsets.topics())
+        assert offsets.topics() == sorted(offsets.topics())
+        assert not any(name.startswith("__") for name in offsets.topics())
+        assert set(offsets.matching(r"orders[.-].*")) & set(names) == set(names[:2])
+        assert offsets.matching("orders") == []
+
+    def test_a_hundred_partitions_are_planned_within_a_second(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create(partitions=100)
+        for partition in range(100):
+            topics.produce(topic, [minute(HOUR), minute(NEXT)], partition=partition)
+        begun = time.monotonic()
+        snapshot = offsets.snapshot(topic, HOUR)
+        assert time.monotonic() - begun < 1.0
+        assert snapshot.partitions == dict.fromkeys(range(100), LogRange(0, 2, 0, 1))
+
+
+@pytest.mark.kafka
+class TestClient:
+    def test_objects_with_the_same_settings_share_a_client(self, kafka: EmbeddedKafka, topics: Topics) -> None:
+        topic = topics.create()
+        KafkaOffsets(kafka.bootstrap_servers).ranges(topic)
+        made = client._client.cache_info().misses
+        KafkaOffsets(kafka.bootstrap_servers, {}, timeout_s=3.0).ranges(topic)
+        assert client._client.cache_info().misses == made
+        KafkaOffsets(kafka.bootstrap_servers, {"client.id": "another"}).ranges(topic)
+        assert client._client.cache_info().misses == made + 1
+
+    def test_it_can_be_sent_to_another_process(self, topics: Topics, offsets: KafkaOffsets) -> None:
+        topic = topics.create()
+        assert pickle.loads(pickle.dumps(offsets)).ranges(topic) == {0: (0, 0)}
+
+    def test_a_topic_name_that_cannot_be_is_refused_for_good(self, offsets: KafkaOffsets) -> None:
+        with pytest.raises(ConfigurationError, match=r"refuses to tell the offsets of topic 'a b'.*correct the topic"):
+            offsets.snapshot("a b", HOUR)
+
+
+@pytest.fixture(params=["refused", "silent", "unknown"])
+def dead_servers(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Brokers that are down, hung, or no host at all."""
+    if request.param == "unknown":
+        yield "no-such-host.invalid:9092"
+        return
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        if request.param == "silent":
+            listener.listen()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+class TestBrokersDown:
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda offsets: offsets.snapshot("t", HOUR),
+            lambda offsets: offsets.ranges("t"),
+            lambda offsets: offsets.first_since("t", 0),
+            lambda offsets: offsets.topics(),
+        ],
+        ids=["snapshot", "ranges", "first_since", "topics"],
+    )
+    def test_every_question_ends_in_time(
+        self, dead_servers: str, ask: Callable[[KafkaOffsets], object], capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        offsets = KafkaOffsets(dead_servers, {**SECURE, "sasl.password": PASSWORD}, timeout_s=0.5)
+        begun = time.monotonic()
+        with pytest.raises(KafkaUnavailableError) as caught:
+            ask(offsets)
+        assert time.monotonic() - begun < 0.5 + 0.5
+        assert f"Kafka at {dead_servers} did not tell the" in str(caught.value)
+        assert "within 0.5 s" in str(caught.value)
+        assert "Check that the brokers are up" in str(caught.value)
+        assert PASSWORD not in str(caught.value) + repr(caught.value) + repr(offsets)
+        assert capfd.readouterr() == ("", "")  # librdkafka would tell stderr, again and again
+
+    def test_the_reason_of_the_connection_is_told(self) -> None:
+        with pytest.raises(KafkaUnavailableError, match="Failed to resolve"):
+            KafkaOffsets("no-such-host.invalid:9092", timeout_s=0.5).topics()
+
+
+class TestWrongProperties:
+    def test_a_name_that_librdkafka_does_not_know_is_refused_with_the_way_out(self) -> None:
+        with pytest.raises(ConfigurationError, match=r'property: "max\.poll\.nonsense".*spark\.<name>'):
+            KafkaOffsets("127.0.0.1:1", {"max.poll.nonsense": "1"}).topics()
+
+    def test_a_value_that_librdkafka_refuses_is_told_unless_it_is_secret(self) -> None:
+        with pytest.raises(ConfigurationError, match=r'"socket\.timeout\.ms"'):
+            KafkaOffsets("127.0.0.1:1", {"socket.timeout.ms": "soon"}).topics()
+        with pytest.raises(ConfigurationError) as caught:
+            KafkaOffsets("127.0.0.1:1", {"security.protocol": "ssl", "ssl.key.pem": PASSWORD}).topics()
+        assert PASSWORD not in str(caught.value)
+        assert "ssl" in str(caught.value)
+
+
+def _before(monkeypatch: pytest.MonkeyPatch, method: str, call: int, happens: Callable[[], object]) -> None:
+    """Let something happen just before the nth call of a method of the client's."""
+    real, calls = getattr(client._Asking, method), []
+
+    def replaced(*args: object) -> object:
+        calls.append(args)
+        if len(calls) == call:
+            monkeypatch.setattr(client._Asking, method, real)  # what happens may ask as well
+            happens()
+            monkeypatch.setattr(client._Asking, method, replaced)
+        return real(*args)
+
+    monkeypatch.setattr(client._Asking, method, replaced)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    """A commit is answered before its markers are written."""
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,284 @@
+"""Tiles: which offsets belong to which hour."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake import hours
+from s3lake.errors import DataLossError
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.plan import tile as tiles
+from s3lake.plan.tile import NOTHING, Span, Tile
+
+FIVE, SIX, SEVEN, NINE = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07", "2026-11-20T09"
+
+
+def kafka(**ranges: tuple[int, int, int, int]) -> Snapshot:
+    """A topic: `p0=(low, end, at, next)` and so on."""
+    return Snapshot("topic-1", {int(name[1:]): LogRange(*given) for name, given in ranges.items()})
+
+
+def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Tile | None = None, **how: bool) -> Tile:
+    return tiles.opened(hour, snapshot, before, after, **{"earliest": False, "fresh": False, **how})
+
+
+# --------------------------------------------------------------------------------------------------------------- opening
+
+
+def test_the_first_tile_begins_at_its_hours_first_record_and_is_open():
+    assert opened(FIVE, kafka(p0=(10, 90, 40, 70))).partitions == {0: Span(40, 40, None)}
+
+
+def test_the_first_tile_begins_at_the_log_start_when_asked_to():
+    assert opened(FIVE, kafka(p0=(10, 90, 40, 70)), earliest=True).partitions == {0: Span(10, 10, None)}
+
+
+def test_the_next_hours_tile_begins_where_the_one_before_ends_whatever_timestamps_say():
+    before = Tile(FIVE, {0: Span(10, 30, 50)})
+
+    assert opened(SIX, kafka(p0=(0, 90, 60, 80)), before).partitions == {0: Span(50, 50, None)}
+
+
+def test_after_a_gap_a_tile_begins_at_its_own_first_record():
+    before = Tile(FIVE, {0: Span(10, 50, 50)})
+
+    assert opened(NINE, kafka(p0=(0, 90, 60, 80)), before).partitions == {0: Span(60, 60, None)}
+
+
+def test_after_a_gap_a_tile_never_begins_before_the_end_of_the_one_before():
+    before = Tile(FIVE, {0: Span(10, 50, 50)})
+
+    assert opened(NINE, kafka(p0=(0, 90, 30, 80)), before).partitions == {0: Span(50, 50, None)}
+
+
+def test_a_tile_just_before_another_ends_where_that_begins():
+    after = Tile(SIX, {0: Span(50, 60, None)})
+
+    assert opened(FIVE, kafka(p0=(0, 90, 30, 40)), None, after).partitions == {0: Span(30, 30, 50)}
+
+
+def test_a_tile_with_a_gap_after_it_ends_at_the_following_hours_first_record():
+    after = Tile(NINE, {0: Span(50, 60, None)})
+
+    assert opened(FIVE, kafka(p0=(0, 90, 30, 40)), None, after).partitions == {0: Span(30, 30, 40)}
+
+
+def test_a_tile_never_reaches_into_a_later_one():
+    after = Tile(NINE, {0: Span(50, 60, None)})
+
+    assert opened(FIVE, kafka(p0=(0, 90, 60, 80)), None, after).partitions == {0: Span(50, 50, 50)}
+
+
+def test_a_tile_between_two_adjacent_ones_is_what_lies_between_them():
+    before, after = Tile(FIVE, {0: Span(0, 20, 20)}), Tile(SEVEN, {0: Span(50, 60, None)})
+
+    assert opened(SIX, kafka(p0=(0, 90, 70, 80)), before, after).partitions == {0: Span(20, 20, 50)}
+
+
+def test_a_partition_that_the_tile_before_does_not_name_begins_at_0():
+    before = Tile(FIVE, {0: Span(0, 20, 20)})
+
+    assert opened(SIX, kafka(p0=(0, 90, 30, 80), p1=(0, 9, 5, 7)), before).partitions[1] == Span(0, 0, None)
+
+
+def test_a_partition_that_the_tile_after_does_not_name_is_empty():
+    after = Tile(SIX, {0: Span(50, 60, None)})
+
+    assert opened(FIVE, kafka(p0=(0, 90, 30, 40), p1=(0, 9, 5, 7)), None, after).partitions[1] == Span(0, 0, 0)
+
+
+def test_a_partition_that_kafka_does_not_answer_for_does_not_vanish():
+    before = Tile(FIVE, {0: Span(0, 20, 20), 1: Span(0, 30, 30)})
+
+    assert opened(SIX, kafka(p0=(0, 90, 30, 80)), before).partitions[1] == Span(30, 30, None)
+
+
+def test_a_tile_after_one_with_burnt_names_has_burnt_names():
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: NOTHING}, burnt=True)).burnt
+    assert not opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: NOTHING})).burnt
+
+
+def test_a_tile_of_a_topic_created_again_has_burnt_names():
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), fresh=True).burnt
+
+
+def test_an_open_tile_with_a_successor_is_no_index_of_ours():
+    with pytest.raises(DataLossError, match="a tile with a successor is open: the index was changed by hand"):
+        opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: Span(0, 0)}))
+
+
+# --------------------------------------------------------------------------------------------------------------- closing
+
+
+def test_a_tile_is_closed_at_the_following_hours_first_record():
+    shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}), kafka(p0=(0, 90, 10, 70)))
+
+    assert shut.partitions == {0: Span(10, 20, 70)}
+    assert shut.closed
+    assert not shut.landed
+
+
+def test_a_tile_is_never_closed_below_what_it_has_landed():
+    shut = tiles.closed(Tile(FIVE, {0: Span(10, 80)}), kafka(p0=(0, 90, 10, 70)))
+
+    assert shut.partitions == {0: Span(10, 80, 80)}
+    assert shut.landed
+
+
+def test_closing_takes_in_partitions_that_are_new():
+    shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}), kafka(p0=(0, 90, 10, 70), p1=(0, 9, 0, 4)))
+
+    assert shut.partitions[1] == Span(0, 0, 4)
+
+
+def test_closing_is_one_revision():
+    assert tiles.closed(Tile(FIVE, {}, rev=3), kafka(p0=(0, 9, 0, 4))).rev == 4
+
+
+def test_an_open_tile_takes_in_partitions_that_are_new_from_0():
+    grown = tiles.extended(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(2, 9, 5, 7)))
+
+    assert grown.partitions == {0: Span(10, 20), 1: Span(0, 0)}
+    assert grown.rev == 4
+
+
+def test_a_tile_that_knows_every_partition_is_not_changed():
+    tile = Tile(FIVE, {0: Span(10, 20), 1: Span(0, 0)})
+
+    assert tiles.extended(tile, kafka(p0=(0, 90, 10, 70))) is tile
+
+
+def test_what_is_committed_never_goes_back():
+    tile = Tile(FIVE, {0: Span(10, 20), 1: Span(0, 5)})
+
+    assert tiles.committed(tile, {0: 15, 1: 8}) == {0: Span(10, 20), 1: Span(0, 8)}
+
+
+# ---------------------------------------------------------------------------------------------------------------- states
+
+
+def test_a_tile_without_partitions_is_not_closed():
+    assert not Tile(FIVE, {}).closed
+
+
+@pytest.mark.parametrize(
+    ("change", "complete"),
+    [
+        ({}, True),
+        ({"pending": "c1"}, False),
+        ({"garbage": ("c1",)}, False),
+        ({"partitions": {0: Span(0, 4, 5)}}, False),
+        ({"partitions": {0: Span(0, 5)}}, False),
+    ],
+)
+def test_a_tile_is_complete_when_nobody_needs_to_come_back(change: dict, complete: bool):
+    assert Tile(FIVE, {0: Span(0, 5, 5)}).changed(**change).complete is complete
+
+
+# ---------------------------------------------------------------------------------------------------------- random chains
+
+
+@dataclass
+class Topic:
+    """Logs with any timestamps, in any order, that grow and are cut at the front."""
+
+    logs: dict[int, list[int]] = field(default_factory=lambda: {0: []})
+    lows: dict[int, int] = field(default_factory=dict)
+
+    def snapshot(self, number: int) -> Snapshot:
+        """The offsets around hour `number`; timestamps are hours, too."""
+        return Snapshot("topic-1", {partition: self._range(partition, number) for partition in self.logs})
+
+    def _range(self, partition: int, number: int) -> LogRange:
+        log, low = self.logs[partition], self.lows.get(partition, 0)
+
+        def since(hour: int) -> int:
+            return next((offset for offset in range(low, len(log)) if log[offset] >= hour), len(log))
+
+        return LogRange(low, len(log), since(number), since(number + 1))
+
+
+def hour(number: int) -> str:
+    return hours.shift(FIVE, number)
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
+    """Tiles opened in any order, landed in part, closed as opening demands; and when each partition was added."""
+    topic, known, added = Topic(), {}, {0: -1}
+    for number in draw(st.lists(st.integers(0, 6), min_size=1, max_size=8)):
+        for _ in range(draw(st.integers(0, 2))):
+            partition = draw(st.sampled_from(sorted(topic.logs)))
+            topic.logs[partition] += draw(st.lists(st.integers(0, 8), max_size=5))
+        if draw(st.booleans()) and len(topic.logs) < 3:
+            added[len(topic.logs)] = max(known, default=-1)
+            topic.logs[len(topic.logs)] = draw(st.lists(st.integers(0, 8), max_size=5))
+        if draw(st.booleans()):
+            partition = draw(st.sampled_from(sorted(topic.logs)))
+            topic.lows[partition] = draw(st.integers(topic.lows.get(partition, 0), len(topic.logs[partition])))
+        if number in known:
+            continue
+        earlier, later = [one for one in known if one < number], [one for one in known if one > number]
+        if earlier and not known[max(earlier)].closed:
+            known[max(earlier)] = tiles.closed(known[max(earlier)], topic.snapshot(max(earlier)))
+        before, after = (known[max(earlier)] if earlier else None), (known[min(later)] if later else None)
+        made = opened(hour(number), topic.snapshot(number), before, after, earliest=draw(st.booleans()))
+        ends = {
+            partition: draw(st.integers(span.start, max(span.start, span.end if span.end is not None else len(topic.logs[partition]))))
+            for partition, span in made.partitions.items()
+        }
+        known[number] = made.changed(partitions=tiles.committed(made, ends))
+    return [known[number] for number in sorted(known)], topic, added
+
+
+@given(chains())
+def test_tiles_are_disjoint_and_adjacent_ones_leave_no_gap(chain):
+    found, _, _ = chain
+    for earlier, later in zip(found, found[1:], strict=False):
+        assert earlier.closed
+        for partition in set(earlier.partitions) | set(later.partitions):
+            end = earlier.partitions.get(partition, NOTHING).end
+            start = later.partitions.get(partition, NOTHING).start
+            assert end <= start
+            if hours.shift(earlier.hour, 1) == later.hour:
+                assert end == start
+
+
+@given(chains())
+def test_every_tile_is_in_order_and_only_the_last_is_open(chain):
+    found, _, _ = chain
+    for tile in found:
+        for span in tile.partitions.values():
+            assert span.start <= span.committed
+            assert span.end is None or span.committed <= span.end
+    assert all(tile.closed for tile in found[:-1])
+
+
+@given(chains())
+def test_a_partition_added_later_is_covered_from_0(chain):
+    found, _, added = chain
+    numbers = [next(number for number in range(7) if hour(number) == tile.hour) for tile in found]
+    for partition, last in added.items():
+        follow = [tile for number, tile in zip(numbers, found, strict=True) if number >= last]
+        adjacent = last >= 0 and len(follow) == numbers[-1] - last + 1
+        spans = [tile.partitions[partition] for tile in follow if partition in tile.partitions]
+        if adjacent and spans:
+            assert spans[0].start == 0
+
+
+@given(chains(), st.data())
+def test_closing_again_changes_nothing_of_the_edges(chain, data):
+    found, topic, _ = chain
+    number = data.draw(st.integers(0, 6))
+    shut = tiles.closed(found[-1], topic.snapshot(number)) if not found[-1].closed else found[-1]
+    for partition, span in shut.partitions.items():
+        was = found[-1].partitions.get(partition, replace_span(span))
+        assert (span.start, span.committed) == (was.start, was.committed)
+        assert span.end is not None
+
+
+def replace_span(span: Span) -> Span:
+    """What a partition was before it was taken in."""
+    return Span(span.start, span.committed)

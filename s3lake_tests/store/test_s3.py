@@ -1,0 +1,518 @@
+"""What S3 over HTTP adds to the contract: retries with an end, errors with a remedy, secrets that stay secret."""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from dagster_aws.s3 import S3Resource
+from pydantic import SecretStr
+
+from s3lake import sink
+from s3lake.errors import StoreDeniedError, StoreUnavailableError
+from s3lake.store import s3
+from s3lake.store.s3 import S3Connection, S3Store
+
+SECRET = "wJalrXUtnFEMI/K7MDENG"
+TOKEN = "IQoJb3JpZ2luX2VjEXAMPLE"
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def status(code: int, error: str = "", message: str = "") -> Answer:
+    """An answer with an error document, or without a body."""
+    text = f"<Error><Code>{error}</Code><Message>{message}</Message></Error>" if error else ""
+    return _body(code, f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode() if text else b"")
+
+
+def ok(body: bytes = b"") -> Answer:
+    return _body(200, body)
+
+
+def _body(code: int, body: bytes) -> Answer:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(code)
+        handler.send_header("ETag", '"e"')
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
+
+    return answer
+
+
+def dropped(handler: BaseHTTPRequestHandler) -> None:
+    """No answer at all."""
+    handler.connection.close()
+
+
+def cut(handler: BaseHTTPRequestHandler) -> None:
+    """An answer that breaks off in its body."""
+    handler.send_response(200)
+    handler.send_header("ETag", '"e"')
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b"only this")
+    handler.close_connection = True
+
+
+def garbage(handler: BaseHTTPRequestHandler) -> None:
+    """A proxy's idea of an answer."""
+    _body(200, b"<html>come back later")(handler)
+
+
+def slow(handler: BaseHTTPRequestHandler) -> None:
+    time.sleep(0.6)
+    ok()(handler)
+
+
+@dataclass
+class Scripted:
+    """A server that answers from a script, and its last answer ever after."""
+
+    url: str = ""
+    script: list[Answer] = field(default_factory=lambda: [ok()])
+    asked: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+    def store(self, **settings: object) -> S3Store:
+        connection = S3Connection(
+            endpoint_url=self.url,
+            region="eu-north-1",
+            access_key_id="AKIAEXAMPLE",
+            secret_access_key=SECRET,
+            session_token=TOKEN,
+            max_attempts=3,
+            backoff_ms=1,
+        )
+        return S3Store(replace(connection, **settings), "lake")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    scripted, lock = Scripted(), threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            with lock:
+                scripted.asked.append(f"{self.command} {self.path}")
+                scripted.times.append(time.monotonic())
+                scripted.headers.append({name.lower(): value for name, value in self.headers.items()})
+                respond = scripted.script.pop(0) if len(scripted.script) > 1 else scripted.script[0]
+            respond(self)
+
+        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:  # dropped connections are meant
+            pass
+
+    listening = Quiet(("127.0.0.1", 0), Handler)
+    scripted.url = f"http://127.0.0.1:{listening.server_port}"
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield scripted
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+class TestRetries:
+    @pytest.mark.parametrize(
+        "failure",
+        [
+            status(503, "SlowDown", "Please reduce your request rate."),
+            status(503),
+            status(500, "InternalError"),
+            status(502),
+            status(429, "TooManyRequests"),
+            status(400, "RequestTimeout"),
+            dropped,
+        ],
+        ids=["SlowDown", "503", "500", "502", "429", "RequestTimeout", "dropped"],
+    )
+    @pytest.mark.parametrize(
+        ("operation", "ask"),
+        [
+            ("GetObject", lambda store: store.get("k")),
+            ("HeadObject", lambda store: store.head("k")),
+            ("PutObject", lambda store: store.put("k", b"body", if_absent=True)),
+            ("DeleteObject", lambda store: store.delete("k")),
+            ("UploadPart", lambda store: store.upload_part("k", "u", 1, b"body")),
+            ("AbortMultipartUpload", lambda store: store.abort_upload("k", "u")),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_what_may_pass_is_tried_again(
+        self, server: Scripted, failure: Answer, operation: str, ask: Callable[[S3Store], object]
+    ) -> None:
+        if operation == "HeadObject" and failure.__closure__ and "400" in str(failure.__closure__[1].cell_contents):
+            pytest.skip("an answer to HEAD has no body to say why")
+        store = server.store()
+        server.script = [failure, failure, ok()]
+        ask(store)
+        assert store.requests == Counter({operation: 3})
+        assert len(server.asked) == 3
+
+    def test_an_answer_that_breaks_off_is_asked_for_again(self, server: Scripted) -> None:
+        store = server.store()
+        server.script = [cut, ok(b"whole")]
+        found = store.get("k")
+        assert found is not None
+        assert found.body == b"whole"
+
+    def test_an_answer_that_is_none_is_asked_for_again(self, server: Scripted) -> None:
+        store = server.store()
+        server.script = [garbage, ok(b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>")]
+        assert list(store.list("")) == ["a"]
+        assert store.requests == Counter({"ListObjectsV2": 2})
+
+    def test_a_server_that_takes_too_long_is_asked_again(self, server: Scripted) -> None:
+        store = server.store(read_timeout_s=0.2)
+        server.script = [slow, ok()]
+        assert store.put("k", b"body") == '"e"'
+        server.script = [slow]
+        with pytest.raises(StoreUnavailableError, match=r"failed 3 of 3 times, at last with ReadTimeoutError"):
+            store.get("k")
+
+    def test_it_ends_and_says_everything(self, server: Scripted) -> None:
+        store = server.store()
+        server.script = [status(503, "SlowDown", "Please reduce your request rate.")]
+        with pytest.raises(StoreUnavailableError) as caught:
+            store.put("raw/k", b"body")
+        assert str(caught.value) == (
+            f"PutObject s3://lake/raw/k at {server.url} failed 3 of 3 times, at last with 503 SlowDown (Please reduce "
+            "your request rate.). Check that the store is up and can be reached from here; s3.retries says how often "
+            "to try."
+        )
+        assert len(server.asked) == 3
+
+    def test_nobody_there(self) -> None:
+        store = S3Store(replace(Scripted("http://127.0.0.1:1").store().connection, max_attempts=2), "lake")
+        with pytest.raises(StoreUnavailableError, match=r"failed 2 of 2 times.*EndpointConnectionError"):
+            store.get("k")
+        assert store.requests == Counter({"GetObject": 2})
+
+    def test_one_attempt_is_one_attempt(self, server: Scripted) -> None:
+        server.script = [status(503)]
+        with pytest.raises(StoreUnavailableError, match="failed 1 of 1 times"):
+            server.store(max_attempts=1).get("k")
+        assert len(server.asked) == 1
+
+    def test_pauses_grow_and_stay_below_the_doubled_backoff(self, server: Scripted) -> None:
+        server.script = [status(503)]
+        with pytest.raises(StoreUnavailableError):
+            server.store(max_attempts=4, backoff_ms=50).get("k")
+        pauses = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
+        for pause, most in zip(pauses, (0.05, 0.1, 0.2), strict=True):
+            assert pause < most + 0.1
+
+    def test_every_attempt_is_logged_without_secrets(self, server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, "s3lake.store.s3")
+        server.script = [status(500, "InternalError", f"what is {SECRET}?"), ok()]
+        server.store().put("k", b"")
+        assert (
+            f"PutObject s3://lake/k at {server.url}: attempt 1 of 3: 500 InternalError (what is ********?)"
+            in caplog.text
+        )
+
+
+class TestConditions:
+    @pytest.mark.parametrize("code", [409, 412])
+    def test_a_failed_condition_is_an_answer_and_not_tried_again(self, server: Scripted, code: int) -> None:
+        store = server.store()
+        server.script = [status(code, "ConditionalRequestConflict" if code == 409 else "PreconditionFailed")]
+        assert store.put("k", b"", if_absent=True) is None
+        assert store.put("k", b"", if_match='"x"') is None
+        assert store.requests == Counter({"PutObject": 2})
+        assert [headers.get("if-none-match") for headers in server.headers] == ["*", None]
+        assert [headers.get("if-match") for headers in server.headers] == [None, '"x"']
+
+    def test_if_match_on_nothing_is_a_failed_condition(self, server: Scripted) -> None:
+        server.script = [status(404, "NoSuchKey")]
+        assert server.store().put("k", b"", if_match='"x"') is None
+
+    def test_a_repetition_may_be_refused_for_its_own_success(self, server: Scripted) -> None:
+        """Rule R4: whoever gets None reads back what is there."""
+        server.script = [dropped, status(412, "PreconditionFailed")]
+        assert server.store().put("k", b"", if_absent=True) is None
+
+    @pytest.mark.parametrize(
+        ("answer", "means"),
+        [
+            (ok(b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>"), "completed"),
+            (status(412, "PreconditionFailed"), "taken"),
+            (status(409, "ConditionalRequestConflict"), "conflict"),
+            (status(404, "NoSuchUpload"), "gone"),
+            # AWS begins to answer before it is done: the error is in the body.
+            (status(200, "PreconditionFailed"), "taken"),
+            (status(200, "ConditionalRequestConflict"), "conflict"),
+            (status(200, "NoSuchUpload"), "gone"),
+        ],
+        ids=["200", "412", "409", "404", "412 in 200", "409 in 200", "404 in 200"],
+    )
+    def test_what_a_complete_can_say(self, server: Scripted, answer: Answer, means: str) -> None:
+        store = server.store()
+        server.script = [answer]
+        assert store.complete_upload("k", "u", ["1", "2"]) == means
+        assert store.requests == Counter({"CompleteMultipartUpload": 1})
+        assert server.headers[0]["if-none-match"] == "*"
+
+    def test_an_error_inside_a_200_is_an_error(self, server: Scripted) -> None:
+        store = server.store()
+        server.script = [
+            status(200, "InternalError", "We encountered an internal error."),
+            ok(b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>"),
+        ]
+        assert store.complete_upload("k", "u", ["1"]) == "completed"
+        server.script = [status(200, "InternalError", "We encountered an internal error.")]
+        with pytest.raises(StoreUnavailableError, match="CompleteMultipartUpload .* InternalError"):
+            store.complete_upload("k", "u", ["1"])
+
+    def test_a_part_of_a_vanished_upload_may_pass_with_a_new_upload(self, server: Scripted) -> None:
+        server.script = [status(404, "NoSuchUpload")]
+        with pytest.raises(StoreUnavailableError, match=r"part 7: the store no longer knows.*AbortIncomplete"):
+            server.store().upload_part("k", "u", 7, b"")
+        assert len(server.asked) == 1
+
+
+class TestDenied:
+    @pytest.mark.parametrize(
+        ("answer", "said"),
+        [
+            (
+                status(403, "AccessDenied", "Access Denied."),
+                r"403 AccessDenied \(Access Denied\)\. .*allow .*s3:PutObject",
+            ),
+            (status(404, "NoSuchBucket", "The bucket does not exist"), r"404 NoSuchBucket.*create the bucket"),
+            (status(403, "InvalidAccessKeyId"), r"403 InvalidAccessKeyId\. .*correct s3\.credentials"),
+            (status(403, "SignatureDoesNotMatch"), r"correct s3\.credentials"),
+            (status(400, "ExpiredToken"), r"correct s3\.credentials"),
+            (status(403, "RequestTimeTooSkewed"), r"set this machine's clock"),
+            (status(501, "NotImplemented"), r"501 NotImplemented.*exactly_once: false"),
+            (status(400, "EntityTooSmall"), r"400 EntityTooSmall.*documentation"),
+        ],
+    )
+    def test_a_refusal_comes_at_once_and_with_a_remedy(self, server: Scripted, answer: Answer, said: str) -> None:
+        server.script = [answer]
+        with pytest.raises(
+            StoreDeniedError, match=rf"^PutObject s3://lake/raw/k at {server.url} was refused: .*{said}"
+        ):
+            server.store().put("raw/k", b"", if_absent=True)
+        assert len(server.asked) == 1
+
+    @pytest.mark.parametrize(
+        ("ask", "permission"),
+        [
+            (lambda store: store.get("k"), "s3:GetObject and s3:ListBucket"),
+            (lambda store: store.head("k"), "s3:GetObject and s3:ListBucket"),
+            (lambda store: store.delete("k"), "s3:DeleteObject"),
+            (lambda store: list(store.list("k")), "s3:ListBucket"),
+            (lambda store: store.create_upload("k", {}), "s3:PutObject"),
+            (lambda store: store.complete_upload("k", "u", []), "s3:PutObject"),
+            (lambda store: store.abort_upload("k", "u"), "s3:AbortMultipartUpload"),
+        ],
+    )
+    def test_it_names_the_permission(self, server: Scripted, ask: Callable[[S3Store], object], permission: str) -> None:
+        server.script = [status(403, "AccessDenied")]
+        with pytest.raises(StoreDeniedError, match=f"allow these credentials {permission} here"):
+            ask(server.store())
+
+    def test_without_credentials(self, server: Scripted) -> None:
+        with pytest.raises(StoreDeniedError, match=r"cannot be asked: NoCredentialsError.*correct s3\.credentials"):
+            server.store(access_key_id=None, secret_access_key=None, session_token=None).get("k")
+        assert server.asked == []
+
+    def test_a_profile_that_is_not_there(self, server: Scripted) -> None:
+        with pytest.raises(StoreDeniedError, match=r"ProfileNotFound.*nobody"):
+            server.store(profile="nobody").get("k")
+
+    def test_an_endpoint_that_is_none(self) -> None:
+        with pytest.raises(StoreDeniedError, match=r"correct s3\.credentials, s3\.endpoint_url"):
+            Scripted("not a url").store().get("k")
+
+    def test_https_to_a_server_without(self, server: Scripted) -> None:
+        with pytest.raises(StoreDeniedError, match="SSLError"):
+            server.store(endpoint_url=server.url.replace("http:", "https:")).get("k")
+
+
+class TestSecrets:
+    def test_they_are_in_no_text(self, server: Scripted) -> None:
+        store = server.store()
+        copy = pickle.loads(pickle.dumps(store))
+        for value in (store, copy, store.connection, copy.connection):
+            for text in (repr(value), str(value), f"{value}"):
+                assert SECRET not in text
+                assert TOKEN not in text
+        assert copy.connection.secret_access_key == SECRET
+
+    @pytest.mark.parametrize("answer", [status(500, "InternalError", SECRET), status(403, "AccessDenied", TOKEN)])
+    def test_a_server_that_repeats_them_is_not_quoted(self, server: Scripted, answer: Answer) -> None:
+        server.script = [answer]
+        with pytest.raises((StoreDeniedError, StoreUnavailableError)) as caught:
+            server.store().get("k")
+        error: BaseException | None = caught.value
+        assert "********" in str(error)
+        assert not error.__cause__
+        assert error.__suppress_context__
+        assert SECRET not in str(error) + repr(error)
+        assert TOKEN not in str(error) + repr(error)
+
+    def test_a_password_in_the_endpoint_is_not_told(self) -> None:
+        store = Scripted(f"http://me:{SECRET}@127.0.0.1:1").store()
+        with pytest.raises((StoreDeniedError, StoreUnavailableError)) as caught:
+            store.get("k")
+        assert SECRET not in str(caught.value)
+        assert SECRET not in repr(store)
+        assert SECRET not in repr(store.connection)
+
+
+class TestConnection:
+    def test_of_the_configuration(self) -> None:
+        config = sink.S3(
+            endpoint_url="http://x",
+            region="eu-north-1",
+            path_style=False,
+            max_pool_connections=7,
+            credentials=sink.Credentials(
+                access_key_id="a", secret_access_key=SecretStr(SECRET), session_token=SecretStr(TOKEN)
+            ),
+            retries=sink.Retries(max_attempts=9, backoff_ms=8),
+        )
+        assert S3Connection.of(config) == S3Connection(
+            endpoint_url="http://x",
+            region="eu-north-1",
+            path_style=False,
+            max_pool_connections=7,
+            access_key_id="a",
+            secret_access_key=SECRET,
+            session_token=TOKEN,
+            max_attempts=9,
+            backoff_ms=8,
+        )
+        assert S3Connection.of(sink.S3()) == S3Connection(region="us-east-1")
+
+    def test_of_dagsters_resource(self) -> None:
+        resource = S3Resource(
+            endpoint_url="http://x",
+            region_name="eu-north-1",
+            aws_access_key_id="a",
+            aws_secret_access_key=SECRET,
+            aws_session_token=TOKEN,
+            profile_name="p",
+            use_unsigned_session=True,
+            use_ssl=False,
+            verify=False,
+            max_attempts=9,
+        )
+        assert S3Connection.from_resource(resource, path_style=False, backoff_ms=8) == S3Connection(
+            endpoint_url="http://x",
+            region="eu-north-1",
+            path_style=False,
+            access_key_id="a",
+            secret_access_key=SECRET,
+            session_token=TOKEN,
+            profile="p",
+            unsigned=True,
+            use_ssl=False,
+            verify=False,
+            max_attempts=9,
+            backoff_ms=8,
+        )
+        assert S3Connection.from_resource(S3Resource()) == S3Connection()
+        assert S3Connection.from_resource(S3Resource(), max_attempts=2).max_attempts == 2
+
+    def test_every_field_of_dagsters_resource_is_known(self) -> None:
+        """A field that Dagster adds would be ignored in silence."""
+        known = {"endpoint_url", "region_name", "max_attempts", "profile_name", "use_ssl", "verify"}
+        known |= {"use_unsigned_session", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
+        assert set(S3Resource.model_fields) == known
+
+    def test_it_is_plain_values(self) -> None:
+        connection = S3Connection(secret_access_key=SECRET)
+        assert pickle.loads(pickle.dumps(connection)) == connection
+        assert all(isinstance(getattr(connection, f.name), str | int | float | None) for f in fields(connection))
+
+    def test_unsigned_sends_no_credentials(self, server: Scripted) -> None:
+        server.store(unsigned=True).put("k", b"")
+        assert "authorization" not in server.headers[0]
+
+    def test_uploads_carry_no_checksum_that_other_stores_refuse(self, server: Scripted) -> None:
+        server.store().put("k", b"body")
+        assert not [name for name in server.headers[0] if "checksum" in name or name == "x-amz-trailer"]
+        assert server.headers[0]["content-length"] == "4"
+
+    def test_the_bucket_is_in_the_path(self, server: Scripted) -> None:
+        server.store().put("raw/a b", b"")
+        assert server.asked == ["PUT /lake/raw/a%20b"]
+
+
+class TestProcesses:
+    def test_nothing_heavy_is_imported_before_the_first_request(self) -> None:
+        program = (
+            "import sys; from s3lake.store.s3 import S3Connection, S3Store; "
+            "from s3lake.store import probe; S3Store(S3Connection(), 'lake'); "
+            "print(sorted({'boto3', 'botocore', 'dagster', 'pydantic', 'tenacity'} & set(sys.modules)))"
+        )
+        assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+    def test_threads_share_one_client(self, server: Scripted) -> None:
+        store = server.store(region="one-client")
+        with ThreadPoolExecutor(8) as pool:
+            clients = set(pool.map(lambda _: id(s3._client(store.connection)), range(8)))
+        assert len(clients) == 1
+
+    def test_requests_of_many_threads_are_all_counted(self, server: Scripted) -> None:
+        store = server.store()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: store.put(f"{number}", b""), range(200)))
+        assert store.requests == Counter({"PutObject": 200})
+        assert len(server.asked) == 200
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+    def test_a_forked_process_makes_a_client_of_its_own(self, server: Scripted) -> None:
+        store = server.store()
+        store.put("parent", b"")
+        held = threading.Event()
+        release = threading.Event()
+
+        def hold() -> None:
+            with s3._making:
+                held.set()
+                release.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            try:
+                empty = not s3._clients
+                store.put("child", b"")  # would wait for ever for the lock that a thread of the parent holds
+                os._exit(0 if empty else 2)
+            except BaseException:
+                os._exit(1)
+        try:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            release.set()
+            thread.join()
+        store.put("parent again", b"")
+        assert server.asked == ["PUT /lake/parent", "PUT /lake/child", "PUT /lake/parent%20again"]

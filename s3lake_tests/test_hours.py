@@ -1,0 +1,95 @@
+"""Hours are whole, in UTC, and written one way only."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake import hours
+
+any_hour = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=st.just(timezone.utc)).map(hours.key)
+
+
+def test_a_key_is_the_hour_in_utc():
+    assert hours.key(datetime(2026, 11, 20, 5, 59, 59, tzinfo=timezone.utc)) == "2026-11-20T05"
+
+
+def test_a_moment_elsewhere_is_keyed_by_its_hour_in_utc():
+    kathmandu = timezone(timedelta(hours=5, minutes=45))
+
+    assert hours.key(datetime(2026, 11, 20, 5, 30, tzinfo=kathmandu)) == "2026-11-19T23"
+
+
+def test_a_key_is_parsed_to_the_start_of_its_hour():
+    assert hours.parse("2026-11-20T05") == datetime(2026, 11, 20, 5, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2026-11-20", "2026-11-20T5", "2026-11-20T24", "2026-11-20-05", "2026-11-20T05:00", " 2026-11-20T05", "2026-2-1T05"],
+)
+def test_anything_else_is_refused_with_the_remedy(text: str):
+    with pytest.raises(ValueError, match="is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05"):
+        hours.parse(text)
+
+
+def test_what_is_not_even_text_is_refused_the_same_way():
+    with pytest.raises(ValueError, match="None is no hour"):
+        hours.parse(None)  # type: ignore[arg-type]
+
+
+@given(any_hour)
+def test_parsing_and_writing_an_hour_gives_it_back(key: str):
+    assert hours.key(hours.parse(key)) == key
+
+
+@given(any_hour, st.integers(0, hours.HOUR_MS - 1))
+def test_every_millisecond_of_an_hour_is_in_it(key: str, offset: int):
+    assert hours.key_of_ms(hours.start_ms(key) + offset) == key
+
+
+@given(any_hour)
+def test_an_hour_ends_where_the_next_one_begins(key: str):
+    assert hours.end_ms(key) == hours.start_ms(hours.shift(key, 1))
+
+
+@given(any_hour, st.integers(-10_000, 10_000))
+def test_shifting_forth_and_back_gives_the_same_hour(key: str, by: int):
+    assert hours.shift(hours.shift(key, by), -by) == key
+
+
+@given(any_hour, any_hour)
+def test_keys_sort_as_hours_do(one: str, other: str):
+    assert (one < other) == (hours.start_ms(one) < hours.start_ms(other))
+
+
+def test_a_span_has_both_of_its_ends():
+    assert list(hours.span("2026-11-20T22", "2026-11-21T01")) == [
+        "2026-11-20T22",
+        "2026-11-20T23",
+        "2026-11-21T00",
+        "2026-11-21T01",
+    ]
+
+
+def test_a_span_backwards_is_empty():
+    assert list(hours.span("2026-11-20T22", "2026-11-20T21")) == []
+
+
+def test_neighbouring_hours_are_written_as_one_range():
+    assert hours.ranges(["2026-11-21T00", "2026-11-20T23", "2026-11-21T02", "2026-11-20T23"]) == [
+        ("2026-11-20T23", "2026-11-21T00"),
+        ("2026-11-21T02", "2026-11-21T02"),
+    ]
+
+
+@given(any_hour, st.sets(st.integers(0, 60)))
+def test_ranges_hold_exactly_their_hours(first: str, shifts: set[int]):
+    wanted = sorted(hours.shift(first, by) for by in shifts)
+
+    ranges = hours.ranges(wanted)
+
+    assert hours.expand(ranges) == wanted
+    for by in range(-1, 62):
+        assert hours.in_ranges(hours.shift(first, by), ranges) == (by in shifts)
