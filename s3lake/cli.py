@@ -222,7 +222,6 @@ def _landings(config: Config, sink: str | None = None, topic: str | None = None)
 def _verified(
     config: Config, landings: Sequence["Landing"], wanted: tuple[str, str] | None, *, quiet: bool
 ) -> "Report":
-    from s3lake.kafka.properties import client_properties
     from s3lake.verify import combined
     from s3lake.verify import verify as compare
 
@@ -233,9 +232,9 @@ def _verified(
         for lander in landings:
             begun = done
 
-            def seen(records: int, begun: int = begun) -> None:
+            def seen(offsets: int, _: int, begun: int = begun) -> None:
                 nonlocal done
-                done = begun + records
+                done = begun + offsets
                 progress(done)
 
             reports.append(
@@ -244,7 +243,7 @@ def _verified(
                     lander.topic,
                     lander.index,
                     config.kafka.bootstrap_servers,
-                    client_properties(config.kafka.properties),
+                    config.kafka.properties,
                     wanted,
                     seen,
                 )

@@ -277,9 +277,8 @@ class _Task:
 
     def _fields(self, rows: pa.RecordBatch) -> Fields:
         keys = self.work.keys
-        values = rows.column("value").to_pylist() if keys.needs("value") else []
         return Fields(
-            values=[None if value is None else msgspec.json.decode(value) for value in values],
+            values=rows.column("value").to_pylist() if keys.needs("value") else (),
             keys=rows.column("key").to_pylist() if keys.needs("key") else (),
             headers=rows.column("headers").to_pylist() if keys.needs("header") else (),
             timestamps=_milliseconds(rows).to_pylist() if keys.needs("date") else (),
@@ -298,6 +297,8 @@ class _Task:
 
     def _refuse(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> bool:
         """Note refused rows as dead letters; False when the sink tolerates none and the task must stop."""
+        if self._grown:
+            return True  # all of it will be read once more, and judged by all columns
         offsets = rows.column("offset")
         first = min(refusals)
         if not self.work.tolerant:
@@ -320,7 +321,7 @@ class _Task:
                 message=reason,
             )
             letters.append((offset, line))
-        if sum(len(line) for _, line in letters) >= self.work.files.budget // 8 and not self._grown:
+        if sum(len(line) for _, line in letters) >= self.work.files.budget // 8:
             self.staging.add_dead_letters(partition, self._dead.pop(partition))
         return True
 

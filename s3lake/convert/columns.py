@@ -5,6 +5,7 @@ Integers widen to doubles, and so do integers beyond 64 bits; any other differen
 (nulls, empty lists, empty objects) has no type and gets no column until something is seen in it.
 """
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,23 +17,29 @@ Columns = dict[str, Any]
 
 _ARROW = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary()}
 _INT64 = range(-(2**63), 2**63)
+_DEPTH = 32  # Parquet's readers go to 100 levels, of which a list takes two
 
 
 class Conflict(ValueError):
     """Two types that have nothing in common; the message names the field and both."""
 
 
-def of_value(value: Any, path: str = "") -> Type | None:
-    """The type of a decoded JSON value, None where it holds nothing.
+def of_value(value: Any, path: str = "", depth: int = 0) -> Type | None:
+    """The type of a decoded JSON value, None for null; a list or object that holds nothing keeps its shape.
 
     Raises:
-        Conflict: the elements of a list have nothing in common, or a number is beyond a double.
+        Conflict: the elements of a list have nothing in common, a number is beyond a double, or it nests too deeply.
     """
+    _check(depth, path)
     match value:
         case bool():
             return "bool"
         case int():
-            return "int64" if value in _INT64 else "double"
+            if value in _INT64:
+                return "int64"
+            if abs(value) > sys.float_info.max:
+                raise Conflict(f"field {path!r}: the number is beyond a double")
+            return "double"
         case float():
             if value in (float("inf"), float("-inf")):
                 raise Conflict(f"field {path!r}: the number is beyond a double")
@@ -42,19 +49,34 @@ def of_value(value: Any, path: str = "") -> Type | None:
         case list():
             element: Type | None = None
             for one in value:
-                element = unite(element, of_value(one, f"{path}[]"), f"{path}[]")
-            return {"list": element} if element is not None else None
+                element = unite(element, of_value(one, f"{path}[]", depth + 1), f"{path}[]")
+            return {"list": element}
         case dict():
-            fields = {name: of_value(one, _join(path, name)) for name, one in value.items()}
-            known = {name: kind for name, kind in fields.items() if kind is not None}
-            return {"struct": known} if known else None
+            fields = {name: of_value(one, _join(path, name), depth + 1) for name, one in value.items()}
+            return {"struct": {name: kind for name, kind in fields.items() if kind is not None}}
     return None
 
 
 def of_object(value: dict[str, Any]) -> Columns:
-    """The columns of one decoded JSON object."""
+    """The columns of one decoded JSON object, those that hold nothing too."""
     found = of_value(value)
     return found["struct"] if isinstance(found, dict) else {}
+
+
+def held(columns: Columns) -> Columns:
+    """The columns without those that hold nothing."""
+    found = {name: _held(kind) for name, kind in columns.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _held(kind: Type | None) -> Type | None:
+    if isinstance(kind, dict) and "list" in kind:
+        element = _held(kind["list"])
+        return {"list": element} if element is not None else None
+    if isinstance(kind, dict):
+        fields = held(kind["struct"])
+        return {"struct": fields} if fields else None
+    return kind
 
 
 def unite(one: Type | None, other: Type | None, path: str = "") -> Type | None:
@@ -101,7 +123,11 @@ def agree(one: Columns, other: Columns) -> Columns:
 
 def name_of(kind: Type) -> str:
     """A type in words, for messages."""
-    return kind if isinstance(kind, str) else "an object" if "struct" in kind else f"a list of {name_of(kind['list'])}"
+    if isinstance(kind, str):
+        return kind
+    if "struct" in kind:
+        return "an object"
+    return f"a list of {name_of(kind['list'])}" if kind["list"] is not None else "an empty list"
 
 
 def to_arrow(columns: Columns) -> pa.Schema:
@@ -109,18 +135,23 @@ def to_arrow(columns: Columns) -> pa.Schema:
     return pa.schema(list(_fields(columns)))
 
 
-def from_arrow(fields: Any) -> Columns:
-    """Columns of what pyarrow inferred; it takes strings that look like dates for timestamps, we keep them strings."""
-    found = {field.name: _from_arrow(field.type) for field in fields}
+def from_arrow(fields: Any, depth: int = 0) -> Columns:
+    """Columns of what pyarrow inferred; it takes strings that look like dates for timestamps, we keep them strings.
+
+    Raises:
+        Conflict: they nest too deeply.
+    """
+    found = {field.name: _from_arrow(field.type, depth + 1) for field in fields}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
-def _from_arrow(kind: pa.DataType) -> Type | None:
+def _from_arrow(kind: pa.DataType, depth: int) -> Type | None:
+    _check(depth, "")
     if pa.types.is_struct(kind):
-        fields = from_arrow(kind)
+        fields = from_arrow(kind, depth)
         return {"struct": fields} if fields else None
     if pa.types.is_list(kind):
-        element = _from_arrow(kind.value_type)
+        element = _from_arrow(kind.value_type, depth + 1)
         return {"list": element} if element is not None else None
     if pa.types.is_null(kind):
         return None
@@ -136,6 +167,11 @@ def _to_arrow(kind: Type) -> pa.DataType:
     if isinstance(kind, str):
         return _ARROW[kind]
     return pa.struct(list(_fields(kind["struct"]))) if "struct" in kind else pa.list_(_to_arrow(kind["list"]))
+
+
+def _check(depth: int, path: str) -> None:
+    if depth > _DEPTH:
+        raise Conflict(f"field {path[:80]!r}… nests deeper than {_DEPTH} levels, which Parquet's readers refuse")
 
 
 def _join(path: str, name: str) -> str:

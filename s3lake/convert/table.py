@@ -28,7 +28,7 @@ def read_objects(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBat
     kept = _without(values, refused)
     try:
         batch, united = _parse(kept, columns)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, Conflict):
         united, conflicts = _unite_one_by_one(kept.to_pylist(), columns)
         rows = [row for row in range(len(values)) if row not in refused]
         refused.update({rows[position]: reason for position, reason in conflicts.items()})
@@ -50,9 +50,22 @@ def _parse(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBatch | N
         schema = kinds.to_arrow(united)
         if table.schema != schema:  # timestamps that are strings, or fields that hold nothing
             table = _read(block, schema, "ignore")
+    if any(map(_has_infinity, table.columns)):
+        raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):
         raise pa.ArrowInvalid(f"{len(values)} values gave {table.num_rows} rows")
     return (table.combine_chunks().to_batches()[0] if united else None), united
+
+
+def _has_infinity(column: Any) -> bool:
+    # JSON has no infinity: pyarrow makes it of integers with hundreds of digits.
+    if pa.types.is_floating(column.type):
+        return pc.any(pc.is_inf(column)).as_py() is True
+    if pa.types.is_list(column.type):
+        return _has_infinity(pc.list_flatten(column))
+    if pa.types.is_struct(column.type):
+        return any(_has_infinity(pc.struct_field(column, [one])) for one in range(column.type.num_fields))
+    return False
 
 
 def _read(block: pa.Buffer, schema: pa.Schema, unexpected: str) -> pa.Table:
@@ -76,11 +89,16 @@ def _unite_one_by_one(values: Sequence[bytes], columns: Columns) -> tuple[Column
     united, refused = columns, {}
     for row, value in enumerate(values):
         try:
-            decoded = json.loads(value, object_pairs_hook=_unique)
+            decoded = json.loads(value, object_pairs_hook=_unique, parse_int=_integer)
             united = kinds.unite_columns(united, kinds.of_object(decoded))
         except (Conflict, RecursionError) as error:
             refused[row] = str(error) if isinstance(error, Conflict) else "nested too deeply"
-    return united, refused
+    return kinds.held(united), refused
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read thousands of digits; far fewer are beyond a double.
+    return int(digits) if len(digits) < 400 else float(digits)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Date patterns of `_date.<pattern>`: the letters of Java's DateTimeFormatter that make sense in a key, in UTC."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from functools import lru_cache
-from itertools import groupby
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_YEAR_10000_MS = 253_402_300_800_000
 Piece = Callable[[datetime], str]
 
 _LETTERS: dict[str, dict[int, Piece]] = {
@@ -17,6 +18,8 @@ _LETTERS: dict[str, dict[int, Piece]] = {
     "m": {1: lambda d: str(d.minute), 2: lambda d: f"{d.minute:02d}"},
     "s": {1: lambda d: str(d.second), 2: lambda d: f"{d.second:02d}"},
 }
+# Quoted text ('' is one quote, inside and outside), a run of one letter, or anything else.
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", re.DOTALL)
 _LETTERS["u"] = _LETTERS["y"]
 _LETTERS["L"] = _LETTERS["M"]
 
@@ -26,6 +29,8 @@ def formatter(pattern: str) -> Callable[[int], str]:
 
     Raises:
         ValueError: a letter has no meaning in a key, or a quote is not closed.
+
+    The function raises ValueError where a timestamp has no date: Kafka's own are any 64 bits, and -1 stands for none.
     """
     pieces = _pieces(pattern)
 
@@ -34,27 +39,31 @@ def formatter(pattern: str) -> Callable[[int], str]:
         moment = datetime.fromtimestamp(second, timezone.utc)
         return "".join(piece(moment) for piece in pieces)
 
-    return lambda epoch_ms: of_second(epoch_ms // 1000)
+    def of(epoch_ms: int) -> str:
+        if not 0 <= epoch_ms < _YEAR_10000_MS:
+            raise ValueError(f"timestamp {epoch_ms} has no date")
+        return of_second(epoch_ms // 1000)
+
+    return of
 
 
 def _pieces(pattern: str) -> list[Piece]:
     pieces: list[Piece] = []
-    quoted = pattern.split("'")
-    if len(quoted) % 2 == 0:
-        raise ValueError(f"date pattern {pattern!r}: a quote is not closed")
-    for position, part in enumerate(quoted):
-        if position % 2:
-            pieces.append(_constant(part or "'"))  # '' is one quote
-            continue
-        for letter, run in groupby(part):
-            count = len(list(run))
-            if not letter.isalpha():
-                pieces.append(_constant(letter * count))
-            elif count in _LETTERS.get(letter, {}):
-                pieces.append(_LETTERS[letter][count])
-            else:
-                allowed = ", ".join(one * n for one, forms in _LETTERS.items() for n in forms)
-                raise ValueError(f"date pattern {pattern!r}: {letter * count!r} is not among {allowed}; quote plain text")
+    for token in _TOKEN.finditer(pattern):
+        quoted, run, letter, other = token.groups()
+        if quoted is not None:
+            pieces.append(_constant(quoted.replace("''", "'") or "'"))
+        elif run is None:
+            if other == "'":
+                raise ValueError(f"date pattern {pattern!r}: a quote is not closed")
+            if other in "[]{}#" or not other.isprintable():
+                raise ValueError(f"date pattern {pattern!r}: {other!r} has another meaning; take it out")
+            pieces.append(_constant(other))
+        elif len(run) in _LETTERS.get(letter, {}):
+            pieces.append(_LETTERS[letter][len(run)])
+        else:
+            allowed = ", ".join(one * n for one, forms in _LETTERS.items() for n in forms)
+            raise ValueError(f"date pattern {pattern!r}: {run!r} is not among {allowed}; quote plain text")
     return pieces
 
 

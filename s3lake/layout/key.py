@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 MAX_KEY_BYTES = 1024
+_MARK_BYTES = 13  # `renamed` of any later commit
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,13 @@ class Fields:
     """What directories can be named after: one entry per record, empty where no element asks for it.
 
     Attributes:
-        values: decoded values.
+        values: values as JSON bytes.
         keys: keys as bytes.
         headers: lists of `{"key": name, "value": bytes}`.
         timestamps: epoch milliseconds.
     """
 
-    values: Sequence[Any] = ()
+    values: Sequence[bytes | None] = ()
     keys: Sequence[bytes | None] = ()
     headers: Sequence[Sequence[Mapping[str, Any]] | None] = ()
     timestamps: Sequence[int] = ()
@@ -97,7 +98,8 @@ class KeyRule:
 
     def directories(self, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:
         """The directory of each of `records` records, or why it has none."""
-        columns = [self._column(element, partition, fields, records) for element in self.elements]
+        values = list(map(_decoded, fields.values)) if self.needs("value") else []
+        columns = [self._column(element, partition, fields, values, records) for element in self.elements]
         known: dict[tuple[str | Unplaceable, ...], str | Unplaceable] = {}
         found = []
         for texts in zip(*columns, strict=True):
@@ -128,23 +130,26 @@ class KeyRule:
     def _directory(self, texts: Sequence[str]) -> str:
         parts = [self._named(element.name, text) for element, text in zip(self.elements, texts, strict=True)]
         directory = self.root + "/".join([self.topic, *parts])
-        # An offset has at most 19 digits: a key that could grow too long fails with its record, not with its file.
-        longest = self.key(directory, 0, 10**18)
-        if len(longest.encode()) > MAX_KEY_BYTES:
+        # The longest numbers and a mark: a key that could grow too long fails with its record, not with its file.
+        longest = len(self.key(directory, 2**31 - 1, 2**63 - 1).encode()) + max(0, _MARK_BYTES - len(self.renamed))
+        if longest > MAX_KEY_BYTES:
             raise Unplaceable(f"its object key would exceed {MAX_KEY_BYTES} bytes: {directory[:80]}…")
         return directory
 
-    def _column(self, element: Element, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:
+    def _column(
+        self, element: Element, partition: int, fields: Fields, values: list[Any], records: int
+    ) -> list[str | Unplaceable]:
         match element.source:
             case "topic":
                 return [self.topic] * records
             case "partition":
                 return [self._partition(partition)] * records
             case "date":
-                return list(map(_formatter(element.path[0]), fields.timestamps))
+                formatter = _formatter(element.path[0])
+                return [_text(element, _date, formatter, timestamp) for timestamp in fields.timestamps]
             case "value":
                 what = f"field {element.name}"
-                return [_text(element, partitioners.field, value, element.path, what) for value in fields.values]
+                return [_text(element, _field, value, element.path, what) for value in values]
             case "key":
                 return [_text(element, self._key, key, element) for key in fields.keys]
             case "header":
@@ -155,7 +160,7 @@ class KeyRule:
             raise Unplaceable("the record has no key")
         if self.key_converter != "json":
             return _utf8(key, "the key")
-        decoded = partitioners.json_key(key)
+        decoded = partitioners.decoded(key, "the key")
         if element.path and isinstance(decoded, dict):
             return partitioners.field(decoded, element.path, f"key field {element.name}")
         return partitioners.text_of(decoded, "the key")
@@ -185,6 +190,26 @@ def _formatter(pattern: str) -> Any:
     return _FORMATTERS[pattern]
 
 
+def _decoded(value: bytes | None) -> Any:
+    try:
+        return None if value is None else partitioners.decoded(value, "the value")
+    except Unplaceable as error:
+        return error
+
+
+def _field(value: Any, path: tuple[str, ...], what: str) -> str:
+    if isinstance(value, Unplaceable):
+        raise value
+    return partitioners.field(value, path, what)
+
+
+def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
+    try:
+        return formatter(epoch_ms)
+    except ValueError as error:
+        raise Unplaceable(f"the record has no date: {error}") from None
+
+
 def _header(headers: Sequence[Mapping[str, Any]] | None, element: Element) -> str:
     name, *path = element.path
     found = [header["value"] for header in headers or () if header["key"] == name]
@@ -193,7 +218,10 @@ def _header(headers: Sequence[Mapping[str, Any]] | None, element: Element) -> st
     if found[-1] is None:
         raise Unplaceable(f"header {name!r} is null")
     text = _utf8(found[-1], f"header {name!r}")
-    return partitioners.field(partitioners.json_key(found[-1]), tuple(path), f"header {element.name}") if path else text
+    if not path:
+        return text
+    decoded = partitioners.decoded(found[-1], f"header {name!r}")
+    return partitioners.field(decoded, tuple(path), f"header {element.name}")
 
 
 def _utf8(data: bytes, what: str) -> str:

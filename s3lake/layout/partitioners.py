@@ -47,8 +47,10 @@ def parse(text: str) -> Element:
     """
     head, _, rest = text.partition(".")
     path = tuple(rest.split(".")) if rest else ()
-    if head != "_date" and (not all(text.split(".")) or "/" in text):
-        raise ValueError(f"partition_by {text!r}: a field name is empty or holds '/'")
+    if not text.isprintable():
+        raise ValueError(f"partition_by {text!r}: a control character cannot stand in a key")
+    if head != "_date" and (not all(text.split(".")) or "/" in text or "\\" in text):
+        raise ValueError(f"partition_by {text!r}: a field name is empty or holds a slash")
     match head:
         case "_topic" | "_partition":
             if path:
@@ -107,7 +109,7 @@ def field(value: Any, path: tuple[str, ...], what: str) -> str:
 def _step(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return value.get(name)
-    if isinstance(value, list) and name.isdigit() and int(name) < len(value):
+    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
         return value[int(name)]
     return None
 
@@ -121,13 +123,13 @@ def _double(value: float) -> str:
     return f"{'-' if sign else ''}{digits[0]}.{fraction}E{len(digits) - 1 + int(exponent)}"
 
 
-def json_key(key: bytes) -> Any:
-    """A JSON key decoded.
+def decoded(data: bytes, what: str) -> Any:
+    """JSON decoded.
 
     Raises:
-        Unplaceable: it is no JSON.
+        Unplaceable: it is no JSON, or holds a number that nothing can hold.
     """
     try:
-        return msgspec.json.decode(key)
+        return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unplaceable(f"the key is no JSON: {error}") from None
+        raise Unplaceable(f"{what} is no JSON: {error}") from None

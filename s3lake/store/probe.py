@@ -53,8 +53,9 @@ def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if
 
 
 def _dishonest(store: Store, what: str) -> StoreDeniedError:
-    place = f"bucket {store.bucket!r}" + (f" at {endpoint}" if (endpoint := getattr(store, "endpoint", None)) else "")
+    endpoint = getattr(store, "endpoint", None)
+    place = f"bucket {store.bucket!r}" + (f" at {endpoint}" if endpoint else "")
     return StoreDeniedError(
-        f"{place} does not honour conditional writes: {what}. Without them two writers can land the same records twice. "
+        f"{place} does not honour conditional writes: {what}. Without them two writers can land a record twice. "
         "To go on: set exactly_once: false or use a store with conditional writes (AWS S3, MinIO, versitygw, ...)."
     )

@@ -361,7 +361,7 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def remove_at_once(index, hour, pace):
         for file in index.manifest(hour, doomed[0]).files:
-            recovery.remove(index.store, file, doomed[0])
+            recovery.remove(index.store, doomed[0], file)
 
     monkeypatch.setattr(clean_module, "_fence", only_look)
     monkeypatch.setattr(clean_module, "sweep", remove_at_once)

@@ -635,8 +635,7 @@ class World:
         return SimpleNamespace(hex=f"c{next(self._ids)}")
 
     def _time(self) -> float:
-        assert self.acting is not None
-        return self.acting.now_ms / 1000
+        return (self.acting.now_ms if self.acting else ms(self.minute)) / 1000
 
     # ---- actors
 
@@ -836,12 +835,12 @@ class World:
             log.unstable = None
         if not self.kafka.topic_id:
             self.kafka.create_topic()
-        self._accept_if_need_be()
         final = int(self.minute // 60)
         todo = list(range(min(self._first_hour(), final), final + 1))
         rng.shuffle(todo)
         for number in todo:
             self._wake(rng)
+            self._accept_if_need_be()
             self._healthy(materialise(number, rounds=40))
         for _ in range(2):
             for actor in list(self.actors):
@@ -850,6 +849,7 @@ class World:
                 self.land_request()
             while self.bucket.landing:
                 self.land_object()
+            self._accept_if_need_be()
             for number in range(self._first_hour(), final + 1):
                 self._healthy(materialise(number, rounds=40))
             self._healthy(cleaning(later_days=30))

@@ -3,6 +3,7 @@
 import logging
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import threading
@@ -52,7 +53,8 @@ def _body(code: int, body: bytes) -> Answer:
 
 def dropped(handler: BaseHTTPRequestHandler) -> None:
     """No answer at all."""
-    handler.connection.close()
+    handler.connection.shutdown(socket.SHUT_RDWR)
+    handler.close_connection = True
 
 
 def cut(handler: BaseHTTPRequestHandler) -> None:
@@ -114,7 +116,7 @@ def server() -> Iterator[Scripted]:
                 respond = scripted.script.pop(0) if len(scripted.script) > 1 else scripted.script[0]
             respond(self)
 
-        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer  # noqa: N815
+        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer
 
         def log_message(self, *_: object) -> None:
             pass
@@ -282,7 +284,7 @@ class TestConditions:
         ]
         assert store.complete_upload("k", "u", ["1"]) == "completed"
         server.script = [status(200, "InternalError", "We encountered an internal error.")]
-        with pytest.raises(StoreUnavailableError, match="CompleteMultipartUpload .* InternalError"):
+        with pytest.raises(StoreUnavailableError, match=r"CompleteMultipartUpload .* InternalError"):
             store.complete_upload("k", "u", ["1"])
 
     def test_a_part_of_a_vanished_upload_may_pass_with_a_new_upload(self, server: Scripted) -> None:
@@ -367,7 +369,7 @@ class TestSecrets:
         server.script = [answer]
         with pytest.raises((StoreDeniedError, StoreUnavailableError)) as caught:
             server.store().get("k")
-        error: BaseException | None = caught.value
+        error = caught.value
         assert "********" in str(error)
         assert not error.__cause__
         assert error.__suppress_context__

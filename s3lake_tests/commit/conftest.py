@@ -1,0 +1,15 @@
+"""A world with one topic-partition, in which actors run one after the other unless a test says otherwise."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from s3lake_tests.commit.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Four records in hour 0, one in hour 1; it is minute 5."""
+    with World(partitions=1) as world:
+        world.kafka.produce(0, 1, 2, 3, 4, 61)
+        yield world

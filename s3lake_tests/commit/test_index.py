@@ -1,0 +1,227 @@
+"""The index's documents, and conditional writes whose answers are lost (rule R4)."""
+
+import json
+
+import msgspec
+import pytest
+
+from s3lake.commit.index import Columns, File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.errors import DataLossError, StoreUnavailableError
+from s3lake.plan.tile import Span, Tile
+from s3lake.store.memory import MemoryStore
+
+HOUR = "2026-11-20T05"
+TILE = Tile(
+    HOUR,
+    {0: Span(100, 250), 12: Span(0, 7, 9)},
+    rev=12,
+    commits=("c1", "c2"),
+    pending="c3",
+    garbage=("c0",),
+    burnt=True,
+    expired=((0, 90, 100),),
+    foreign=("data/x",),
+)
+
+
+class Flaky(MemoryStore):
+    """A store whose next PUT goes wrong in the way that `trouble` says."""
+
+    trouble = ""
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        trouble, self.trouble = self.trouble, ""
+        if trouble == "timeout, not done":
+            raise StoreUnavailableError("no answer")
+        etag = super().put(key, body, if_match=if_match, if_absent=if_absent)
+        if trouble == "timeout, done":
+            raise StoreUnavailableError("no answer")
+        if trouble == "answer lost":
+            return super().put(key, body, if_match=if_match, if_absent=if_absent)
+        return etag
+
+
+@pytest.fixture
+def store() -> Flaky:
+    return Flaky("lake")
+
+
+@pytest.fixture
+def index(store: Flaky) -> TopicIndex:
+    return TopicIndex(store, "_s3lake/orders-sink", "orders")
+
+
+# ----------------------------------------------------------------------------------------------------------------- names
+
+
+def test_every_document_has_its_place(index: TopicIndex):
+    assert index.head_key == "_s3lake/orders-sink/orders/topic.json"
+    assert index.columns_key == "_s3lake/orders-sink/orders/schema.json"
+    assert index.tile_key(HOUR) == "_s3lake/orders-sink/orders/2026-11-20T05.json"
+    assert index.manifest_key(HOUR, "c1") == "_s3lake/orders-sink/orders/2026-11-20T05/c1.json"
+
+
+def test_a_tile_reads_as_it_was_written(index: TopicIndex):
+    index.create(index.tile_key(HOUR), TILE)
+
+    assert index.tile(HOUR)[0] == TILE
+
+
+def test_a_tile_is_plain_json(index: TopicIndex, store: Flaky):
+    index.create(index.tile_key(HOUR), TILE)
+
+    assert json.loads(store.get(index.tile_key(HOUR)).body) == {
+        "version": 1,
+        "rev": 12,
+        "hour": "2026-11-20T05",
+        "partitions": {
+            "0": {"start": 100, "committed": 250, "end": None},
+            "12": {"start": 0, "committed": 7, "end": 9},
+        },
+        "commits": ["c1", "c2"],
+        "pending": "c3",
+        "garbage": ["c0"],
+        "burnt": True,
+        "expired": [[0, 90, 100]],
+        "foreign": ["data/x"],
+    }
+
+
+def test_the_head_reads_as_it_was_written_with_the_new_tile_whole(index: TopicIndex):
+    head = TopicHead(rev=7, topic_id="abc", hours=((HOUR, HOUR),), new=TILE, since=HOUR)
+    index.create(index.head_key, head)
+
+    assert index.head()[0] == head
+
+
+def test_a_manifest_reads_as_it_was_written(index: TopicIndex):
+    manifest = Manifest(
+        "c1",
+        "orders",
+        HOUR,
+        {0: Read(100, 250, read=140, landed=130, skipped=4, dead=6, late=1)},
+        files=(File("data/0+100", "u1", ('"a"', '"b"'), 0, 100, 249, 130, 9999),),
+        replaces=("c0",),
+        expired=((0, 90, 100),),
+        format="parquet",
+        columns={"id": "long"},
+        created_ms=1,
+    )
+    index.create(index.manifest_key(HOUR, "c1"), manifest)
+
+    assert index.manifest(HOUR, "c1") == manifest
+
+
+def test_what_is_not_there_is_none(index: TopicIndex):
+    assert index.head() is None
+    assert index.tile(HOUR) is None
+    assert index.manifest(HOUR, "c1") is None
+    assert index.columns() is None
+    assert list(index.tiles()) == []
+
+
+def test_columns_have_a_revision(index: TopicIndex):
+    index.create(index.columns_key, Columns({"id": "long"}))
+
+    assert index.columns()[0] == Columns({"id": "long"}, rev=0)
+
+
+def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
+    index.create(index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T06"), ("2026-11-20T09", "2026-11-20T09"))))
+    for hour in ("2026-11-20T09", "2026-11-20T06", "2026-11-20T05", "2026-11-20T07"):
+        index.create(index.tile_key(hour), Tile(hour, {}))
+
+    assert [tile.hour for tile in index.tiles()] == ["2026-11-20T05", "2026-11-20T06", "2026-11-20T09"]
+
+
+def test_manifests_of_an_hour_are_listed_with_or_without_a_tile(index: TopicIndex, store: Flaky):
+    for commit in ("c2", "c1"):
+        index.create(index.manifest_key(HOUR, commit), Manifest(commit, "orders", HOUR, {}))
+    store.put(index.manifest_key(HOUR, "c1").replace(".json", ".swept"), b"{}")
+    index.create(index.manifest_key("2026-11-20T06", "c3"), Manifest("c3", "orders", "2026-11-20T06", {}))
+
+    assert index.manifest_ids(HOUR) == ["c1", "c2"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize("document", [TILE, TopicHead(), Manifest("c1", "orders", HOUR, {}), Columns({})])
+def test_a_document_of_a_newer_version_is_refused(document: msgspec.Struct, index: TopicIndex, store: Flaky):
+    key, read = {
+        Tile: (index.tile_key(HOUR), lambda: index.tile(HOUR)),
+        TopicHead: (index.head_key, index.head),
+        Manifest: (index.manifest_key(HOUR, "c1"), lambda: index.manifest(HOUR, "c1")),
+        Columns: (index.columns_key, index.columns),
+    }[type(document)]
+    store.put(key, msgspec.json.encode(msgspec.structs.replace(document, version=2)))
+
+    with pytest.raises(DataLossError, match=f"s3://lake/{key} has version 2, this s3lake knows 1: upgrade s3lake"):
+        read()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"hour": 5, "partitions": {}}'])
+def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: TopicIndex, store: Flaky):
+    store.put(index.tile_key(HOUR), body)
+
+    with pytest.raises(DataLossError, match=f"s3://lake/{index.tile_key(HOUR)} is no index document of s3lake"):
+        index.tile(HOUR)
+
+
+# ------------------------------------------------------------------------------------------------------ conditional writes
+
+
+def test_a_document_is_created_once(index: TopicIndex):
+    assert index.create(index.tile_key(HOUR), TILE)
+    assert not index.create(index.tile_key(HOUR), TILE.changed())
+    assert index.tile(HOUR)[0] == TILE
+
+
+def test_creating_the_same_document_again_is_fine(index: TopicIndex):
+    index.create(index.tile_key(HOUR), TILE)
+
+    assert index.create(index.tile_key(HOUR), TILE)
+
+
+def test_a_swap_takes_place_only_on_what_was_read(index: TopicIndex):
+    index.create(index.tile_key(HOUR), TILE)
+    _, etag = index.tile(HOUR)
+
+    assert index.swap_tile(TILE.changed(pending=None), etag) is not None
+    assert index.swap_tile(TILE.changed(garbage=()), etag) is None
+    assert index.tile(HOUR)[0] == TILE.changed(pending=None)
+
+
+@pytest.mark.parametrize("trouble", ["answer lost", "timeout, done"])
+def test_a_write_that_was_carried_out_is_recognised_though_its_answer_was_lost(
+    trouble: str, index: TopicIndex, store: Flaky
+):
+    store.trouble = trouble
+    assert index.create(index.tile_key(HOUR), TILE)
+    _, etag = index.tile(HOUR)
+
+    store.trouble = trouble
+    swapped = index.swap_tile(TILE.changed(pending=None), etag)
+
+    assert swapped == index.tile(HOUR)[1]
+    assert index.tile(HOUR)[0] == TILE.changed(pending=None)
+
+
+def test_a_write_that_was_not_carried_out_stays_a_failure(index: TopicIndex, store: Flaky):
+    store.trouble = "timeout, not done"
+
+    with pytest.raises(StoreUnavailableError):
+        index.create(index.tile_key(HOUR), TILE)
+
+
+def test_every_change_of_a_tile_is_a_new_revision_so_no_etag_comes_twice(index: TopicIndex):
+    index.create(index.tile_key(HOUR), TILE)
+    _, first = index.tile(HOUR)
+
+    there = TILE.changed(garbage=("c9",))
+    back = there.changed(garbage=TILE.garbage)
+    second = index.swap_tile(there, first)
+    third = index.swap_tile(back, second)
+
+    assert msgspec.structs.replace(back, rev=TILE.rev) == TILE
+    assert third != first

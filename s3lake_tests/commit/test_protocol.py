@@ -1,0 +1,557 @@
+"""Opening, closing and writing, one behaviour at a time. `test_traces.py` has what happens when actors meet."""
+
+import dataclasses
+
+import pytest
+
+from s3lake.commit import protocol, recovery
+from s3lake.commit.index import File
+from s3lake.commit.protocol import Staged
+from s3lake.errors import DataLossError, FencedError, ForeignObjectError, StoreUnavailableError
+from s3lake.plan.tile import Span, Tile
+from s3lake.store import COMMIT
+from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
+from s3lake_tests.commit.world import PACE, Actor, World, hour, materialise, ms, recovering, stage
+
+
+def tile(world: World, number: int) -> Tile:
+    return world.view().tiles[hour(number)]
+
+
+def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None:
+    """As the healthy do it, without an actor."""
+    head, _ = world.index.head()
+    return protocol.begin(
+        world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute), pace=PACE
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- opening
+
+
+def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
+    world.kafka.delete_topic()
+
+    assert protocol.open_hour(world.index, world.kafka, hour(0)) is None
+    assert world.view().tiles == {}
+
+
+def test_a_topic_gets_its_first_tile_once_it_exists(world: World):
+    world.kafka.delete_topic()
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    world.kafka.create_topic(1)
+    world.kafka.produce(0, 1)
+
+    head = protocol.open_hour(world.index, world.kafka, hour(0))
+
+    assert head.hours == ((hour(0), hour(0)),)
+    assert head.topic_id == world.kafka.topic_id
+    assert tile(world, 0).partitions == {0: Span(0, 0)}
+
+
+def test_the_first_tile_begins_at_the_hours_first_record(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(1))
+
+    assert tile(world, 1).partitions == {0: Span(4, 4)}
+
+
+def test_the_sinks_first_hour_begins_at_the_log_start_when_asked_to(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(1))
+
+    assert tile(world, 1).partitions == {0: Span(0, 0)}
+
+
+def test_opening_an_hour_closes_the_one_before_whatever_the_clock_says(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    protocol.open_hour(world.index, world.kafka, hour(1))
+
+    assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
+    assert tile(world, 1).partitions == {0: Span(4, 4)}
+
+
+def test_opening_an_hour_again_changes_nothing(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    protocol.open_hour(world.index, world.kafka, hour(1))
+    before = dict(world.bucket.objects)
+
+    for number in (0, 1):
+        protocol.open_hour(world.index, world.kafka, hour(number))
+
+    assert world.bucket.objects == before
+
+
+def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
+    world.do("A", materialise(0))
+    reader = world.start("B", materialise(0, rounds=0))
+
+    world.run(reader)
+
+    assert [line.split()[1] for line in world.log if line.startswith(reader.name)] == ["get", "get"]
+
+
+def test_an_earlier_hour_can_be_opened_later(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(1))
+    protocol.open_hour(world.index, world.kafka, hour(0))
+
+    assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
+    assert tile(world, 1).partitions == {0: Span(4, 4)}
+
+
+def test_who_loses_the_race_for_the_head_opens_after_the_winner(world: World):
+    late = world.start("late", materialise(0))
+    world.run(late, until=creates(0))
+    world.do("first", materialise(1))
+
+    world.run(late)
+
+    assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
+    assert tile(world, 1).partitions == {0: Span(4, 5)}
+
+
+def test_a_tile_beside_it_that_was_deleted_by_hand_is_noticed(world: World):
+    world.do("A", materialise(0))
+    head, etag = world.index.head()
+    world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
+    del world.bucket.objects[world.index.tile_key(hour(0))]
+
+    with pytest.raises(DataLossError, match="a tile of orders beside 2026-11-20T05 is gone from the index"):
+        protocol.open_hour(world.index, world.kafka, hour(5))
+
+
+# --------------------------------------------------------------------------------------------------------------- closing
+
+
+def test_an_hour_is_closed_once_its_grace_is_over(world: World):
+    world.minute = 69
+    world.do("A", materialise(0, grace=10))
+    assert not tile(world, 0).closed
+
+    world.minute = 70
+    world.do("A", materialise(0, grace=10))
+    assert tile(world, 0).closed
+
+
+def test_an_open_hour_takes_what_has_arrived_until_it_is_closed(world: World):
+    world.do("A", materialise(0))
+    assert tile(world, 0).partitions == {0: Span(0, 5)}  # also the record stamped in hour 1
+
+    world.minute = 61
+    world.do("A", materialise(0))
+    assert tile(world, 0).partitions == {0: Span(0, 5, 5)}
+
+
+def test_closing_an_hour_without_a_tile_does_nothing(world: World):
+    head = protocol.open_hour(world.index, world.kafka, hour(0))
+
+    assert protocol.close_hour(world.index, world.kafka, head, hour(3)) is None
+
+
+def test_closing_settles_what_is_pending_first(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    head, _ = world.index.head()
+
+    shut = protocol.close_hour(world.index, world.kafka, head, hour(0), PACE)
+
+    assert shut.partitions == {0: Span(0, 5, 5)}
+    assert shut.commits == ("c1",)
+
+
+# --------------------------------------------------------------------------------------------------------------- writing
+
+
+def test_an_hour_is_landed_in_batches_of_at_most_the_limit(world: World):
+    world.do("A", materialise(0, rounds=9), limit=2)
+
+    manifests = world.view().manifests.values()
+    assert [manifest.partitions[0].end for manifest in manifests] == [2, 4, 5]
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+
+
+def test_names_are_the_layouts_own_as_long_as_nothing_was_rolled_back(world: World):
+    world.do("A", materialise(0), chunk=3)
+
+    assert list(world.view().data) == ["data/orders/0+0", "data/orders/0+3"]
+
+
+def test_there_is_nothing_to_begin_in_a_landed_hour(world: World):
+    world.minute = 61
+    world.do("A", materialise(0))
+
+    assert begin(world, 0) is None
+
+
+def test_an_hour_without_records_is_landed_without_a_commit(world: World):
+    world.minute = 300
+    world.do("A", materialise(3))
+
+    assert tile(world, 3).landed
+    assert tile(world, 3).commits == ()
+
+
+def test_a_wholly_expired_interval_is_committed_without_files(world: World):
+    world.do("A", materialise(0, rounds=0))
+    world.kafka.retain(0, 4)
+    world.minute = 61
+
+    world.do("B", materialise(0))
+
+    (manifest,) = world.view().manifests.values()
+    assert manifest.files == ()
+    assert manifest.expired == ((0, 0, 4),)
+    assert tile(world, 0).landed
+    assert tile(world, 0).expired == ((0, 0, 4),)
+    assert world.view().data == {}
+
+
+def test_expired_offsets_are_passed_over_and_recorded(world: World):
+    world.do("A", materialise(0, rounds=0))
+    world.kafka.retain(0, 1)
+    world.minute = 61
+
+    world.do("B", materialise(0), chunk=9)
+
+    assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
+    assert tile(world, 0).expired == ((0, 0, 1),)
+    assert list(world.view().data) == ["data/orders/0+1"]
+
+
+def test_offsets_that_expire_while_they_are_read_are_planned_again(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=lambda request: request.method == "read")
+    world.kafka.retain(0, 2)
+
+    world.run(a)
+
+    assert a.error is None
+    assert tile(world, 0).expired == ((0, 0, 2),)
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+
+
+def test_a_second_writer_of_the_same_interval_is_fenced_and_takes_only_its_own_uploads_back(world: World):
+    a = world.start("A", materialise(0, rounds=1))
+    world.run(a, until=enters_pending)
+    world.do("B", materialise(0))
+
+    world.run(a)
+
+    assert world.outcomes["FencedError"] == 1
+    assert world.bucket.uploads == {}
+    assert tile(world, 0).commits == ("c2",)
+
+
+def test_the_fenced_writers_message_names_the_winner(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+    world.do("B", materialise(0))
+
+    with pytest.raises(FencedError, match=r"orders 2026-11-20T00 first \(revision 2, commit c2\); nothing of commit c1"):
+        protocol.commit(world.index, attempt, Staged((), {}), PACE)
+
+
+def test_two_files_of_one_name_are_refused_before_anything_is_written(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+    file = File("data/same", "u", (), 0, 0, 1, 2, 9)
+    before = dict(world.bucket.objects)
+
+    with pytest.raises(DataLossError, match="two files of one commit have the key data/same: the layout lacks"):
+        protocol.commit(world.index, attempt, Staged((file, file), {}), PACE)
+    assert world.bucket.objects == before
+
+
+def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was_read(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+
+    manifest = protocol.commit(world.index, begin(world, 0), Staged((), {}), PACE)
+
+    assert (manifest.partitions[0].start, manifest.partitions[0].end, manifest.partitions[0].read) == (0, 5, 0)
+
+
+# ------------------------------------------------------------------------------------------------------- lost and repeated
+
+
+@pytest.mark.parametrize("fault", ["answer lost", "timeout, done"])
+@pytest.mark.parametrize("step", [puts_manifest, enters_pending, completes, creates(0)])
+def test_a_writer_recognises_its_own_request_whose_answer_was_lost(fault, step, world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=step)
+    world.step(a, fault)
+    world.run(a)
+    if not a.error:
+        assert not tile(world, 0).burnt
+        assert tile(world, 0).commits == ("c1",)
+
+    world.do("B", materialise(0))
+    assert not tile(world, 0).burnt
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+
+
+def test_step_4_that_times_out_undone_leaves_the_writers_uploads_alone(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a, "timeout, not done")
+    world.run(a)
+
+    assert isinstance(a.error, StoreUnavailableError)
+    assert len(world.bucket.uploads) == 3
+    assert tile(world, 0).pending is None
+
+
+def test_step_4_that_times_out_and_arrives_later_is_settled_forward_by_anyone(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a, "timeout, in flight")
+    world.run(a)
+    world.land_request()
+    assert tile(world, 0).pending == "c1"
+
+    world.do("B", recovering(0))
+
+    assert tile(world, 0).commits == ("c1",)
+    assert not tile(world, 0).burnt
+
+
+def test_step_4_that_arrives_after_somebody_else_wrote_changes_nothing(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a, "timeout, in flight")
+    world.run(a)
+    world.do("B", materialise(0))
+    before = tile(world, 0)
+
+    world.land_request()
+
+    assert tile(world, 0) == before
+
+
+def test_committing_the_same_attempt_twice_is_one_commit(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+
+    first = protocol.commit(world.index, attempt, Staged((), {}), PACE)
+    again = protocol.commit(world.index, attempt, Staged((), {}), PACE)
+
+    assert again.id == first.id
+    assert tile(world, 0).commits == (first.id,)
+
+
+# ------------------------------------------------------------------------------------------------------------- rolling back
+
+
+def interrupted(world: World) -> Actor:
+    """A writer that stopped after its commit was entered and one of three files was visible."""
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    world.step(a, "crash after")
+    return a
+
+
+def test_an_interrupted_commit_is_finished_by_whoever_comes_next(world: World):
+    interrupted(world)
+
+    world.do("B", recovering(0))
+
+    assert tile(world, 0).commits == ("c1",)
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert len(world.view().data) == 3
+
+
+def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_burnt(world: World):
+    interrupted(world)
+    world.lose_upload(min(world.bucket.uploads))
+
+    world.do("B", recovering(0))
+
+    assert tile(world, 0).commits == ()
+    assert tile(world, 0).burnt
+    assert tile(world, 0).garbage == ()
+    assert world.view().data == {}
+    assert world.bucket.uploads == {}
+
+
+def test_after_a_roll_back_files_have_the_commits_id_in_their_names(world: World):
+    interrupted(world)
+    world.lose_upload(min(world.bucket.uploads))
+
+    world.do("B", materialise(0), chunk=9)
+
+    assert list(world.view().data) == ["data/orders/0+0~c2"]
+
+
+def test_the_manifest_of_a_rolled_back_commit_is_kept_for_clean(world: World):
+    interrupted(world)
+    world.lose_upload(min(world.bucket.uploads))
+    world.do("B", recovering(0))
+
+    assert list(world.view().manifests) == ["c1"]
+
+
+def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+    gone = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
+
+    with pytest.raises(FencedError, match="commit c1 of orders 2026-11-20T00 was rolled back: an upload had vanished"):
+        protocol.commit(world.index, attempt, Staged((gone,), {}), PACE)
+    assert tile(world, 0).burnt
+
+
+def test_a_pending_commit_without_a_manifest_is_rolled_back_and_not_waited_for(world: World):
+    interrupted(world)
+    del world.bucket.objects[world.index.manifest_key(hour(0), "c1")]
+
+    world.do("B", materialise(0))
+
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).commits == ("c2",)
+    assert tile(world, 0).burnt
+
+
+def test_rolling_forward_needs_neither_kafka_nor_the_writer(world: World):
+    interrupted(world)
+    world.kafka.delete_topic()
+
+    world.do("B", recovering(0))
+
+    assert tile(world, 0).commits == ("c1",)
+
+
+def test_a_conflict_that_consumed_the_upload_rolls_back(world: World):
+    world.bucket.circumstances = dataclasses.replace(world.bucket.circumstances, conflicts=True)
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    world.step(a, twist="conflict")
+    world.run(a)
+
+    assert a.error is None
+    assert tile(world, 0).burnt
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+
+
+# ---------------------------------------------------------------------------------------------------------- foreign objects
+
+
+def meeting_foreign(world: World) -> Actor:
+    """A writer that finds somebody else's object at the first of its keys."""
+    a = world.start("A", materialise(0), chunk=3)
+    world.run(a, until=enters_pending)
+    world.place_foreign("data/orders/0+0")
+    world.run(a)
+    return a
+
+
+def test_a_key_taken_by_somebody_else_rolls_the_commit_back_with_a_clear_message(world: World):
+    a = meeting_foreign(world)
+
+    assert isinstance(a.error, ForeignObjectError)
+    assert str(a.error) == (
+        "s3://memory/data/orders/0+0 was not written by this sink (its s3lake-commit metadata is None); nothing of "
+        "orders 2026-11-20T00 was landed over it: move the object away, or give the sink another prefix"
+    )
+    assert tile(world, 0).foreign == ("data/orders/0+0",)
+    assert tile(world, 0).commits == ()
+    assert list(world.view().data) == ["data/orders/0+0"]
+    assert world.bucket.uploads == {}
+
+
+def test_nothing_is_tried_under_another_name_while_the_object_is_there(world: World):
+    meeting_foreign(world)
+    written = len(world.log)
+
+    b = world.do("B", materialise(0))
+
+    assert isinstance(b.error, ForeignObjectError)
+    assert not [line for line in world.log[written:] if "upload" in line]
+
+
+def test_recovery_by_others_meets_the_foreign_object_too(world: World):
+    a = world.start("A", materialise(0), chunk=3)
+    world.run(a, until=completes)
+    world.place_foreign("data/orders/0+0")
+    a.crash()
+
+    world.do("B", recovering(0))
+
+    assert tile(world, 0).foreign == ("data/orders/0+0",)
+    assert tile(world, 0).pending is None
+
+
+def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
+    meeting_foreign(world)
+    world.remove_foreign()
+
+    b = world.do("B", materialise(0))
+
+    assert b.error is None
+    assert tile(world, 0).foreign == ()
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+
+
+# ------------------------------------------------------------------------------------------------------- exactly_once: false
+
+
+def staged_at_once(world: World, attempt: protocol.Attempt) -> Staged:
+    """Objects that are visible before the index knows of them."""
+    actor = world.start("stage", lambda me: setattr(me, "staged", stage(me, attempt, world.kafka.topic_id)))
+    world.run(actor)
+    for file in actor.staged.files:
+        world.bucket.complete_upload(file.key, file.upload, file.parts)
+    return actor.staged
+
+
+def test_without_exactly_once_a_commit_is_one_change_of_the_tile(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+
+    protocol.commit_at_once(world.index, attempt, staged_at_once(world, attempt))
+
+    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",))
+    assert len(world.view().data) == 3
+
+
+def test_without_exactly_once_a_fenced_writers_objects_are_left_for_clean(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+    staged = staged_at_once(world, attempt)
+    world.index.swap_tile(attempt.tile.changed(), attempt.etag)
+
+    with pytest.raises(FencedError, match=r"visible but not in the index: `s3lake clean` removes them"):
+        protocol.commit_at_once(world.index, attempt, staged)
+    assert len(world.view().data) == 3
+
+
+def test_without_exactly_once_a_commit_sent_twice_is_one_commit(world: World):
+    protocol.open_hour(world.index, world.kafka, hour(0))
+    attempt = begin(world, 0)
+    staged = staged_at_once(world, attempt)
+    protocol.commit_at_once(world.index, attempt, staged)
+    found, etag = world.index.tile(hour(0))
+    world.index.swap_tile(found.changed(), etag)  # somebody else went on meanwhile
+
+    protocol.commit_at_once(world.index, attempt, staged)
+
+    assert tile(world, 0).commits == ("c1",)
+
+
+# ------------------------------------------------------------------------------------------------------------------- pieces
+
+
+def test_an_object_belongs_to_the_commit_in_its_metadata(world: World):
+    world.bucket.create_upload("k", {COMMIT: "c1"})
+    part = world.bucket.upload_part("k", "upload-1", 1, b"x")
+    world.bucket.complete_upload("k", "upload-1", [part])
+
+    assert recovery.belongs(world.bucket.head("k"), "c1")
+    assert not recovery.belongs(world.bucket.head("k"), "c2")
+
+
+def test_recovery_works_at_its_default_pace_too(world: World):
+    a = world.start("A", materialise(0), chunk=1)
+    world.run(a, until=completes)
+    a.crash()
+
+    settled = recovery.tidy(world.index, hour(0))
+
+    assert settled[0].commits == ("c1",)
+    assert len(world.view().data) == 5

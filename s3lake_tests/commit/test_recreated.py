@@ -1,0 +1,178 @@
+"""A topic that was deleted and created again under the same name."""
+
+import pytest
+
+from s3lake.commit import protocol, recreated
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.plan.tile import Span
+from s3lake_tests.commit.test_traces import completes
+from s3lake_tests.commit.world import PACE, World, accepting, hour, materialise
+
+
+@pytest.fixture
+def again(world: World) -> World:
+    """Hour 0 is open with 2 of 4 records landed; the topic was created again, with 6 records from offset 0."""
+    world.do("A", materialise(0, rounds=1), limit=2)
+    world.kafka.create_topic(1)
+    world.kafka.produce(0, 10, 11, 12, 13, 14, 15)
+    return world
+
+
+def refused(world: World, number: int) -> str:
+    actor = world.do("B", materialise(number))
+    assert isinstance(actor.error, DataLossError)
+    return str(actor.error)
+
+
+CREATED_AGAIN = (
+    "topic 'orders' was created again: the index was cut from topic id topic-1, Kafka has topic-2; to go on with the "
+    "present topic run `s3lake index accept --topic orders`"
+)
+
+
+def test_a_topic_created_again_is_refused_with_the_remedy(again: World):
+    assert refused(again, 0) == CREATED_AGAIN
+
+
+def test_a_deleted_topic_is_refused_with_the_remedy(world: World):
+    world.do("A", materialise(0))
+    world.kafka.delete_topic()
+
+    assert refused(world, 0) == (
+        "topic 'orders' was deleted: the index was cut from topic id topic-1, Kafka has none; to go on with the "
+        "present topic run `s3lake index accept --topic orders`"
+    )
+
+
+def test_no_edge_of_the_former_topics_hours_comes_from_the_present_one(again: World):
+    again.minute = 65
+
+    assert refused(again, 1) == CREATED_AGAIN
+    assert refused(again, 0) == CREATED_AGAIN
+    assert again.view().tiles[hour(0)].partitions == {0: Span(0, 2)}
+    assert hour(1) not in again.view().tiles
+
+
+def test_a_landed_hour_of_a_deleted_topic_stays_a_success(world: World):
+    world.minute = 65
+    world.do("A", materialise(0))
+    world.kafka.delete_topic()
+
+    assert world.do("B", materialise(0)).error is None
+
+
+def test_accepting_ends_unfinished_hours_where_they_are(again: World):
+    assert recreated.accept(again.index, again.kafka, PACE) == hour(1)
+
+    assert again.view().tiles[hour(0)].partitions == {0: Span(0, 2, 2)}
+    assert again.view().tiles[hour(0)].complete
+
+
+def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
+    world.do("A", materialise(0, rounds=1), limit=2)
+    world.do("A", materialise(1, rounds=0))
+    assert world.view().tiles[hour(0)].partitions == {0: Span(0, 2, 4)}
+    world.kafka.create_topic(1)
+
+    recreated.accept(world.index, world.kafka, PACE)
+
+    assert world.view().tiles[hour(0)].partitions == {0: Span(0, 4, 4)}
+    assert world.view().tiles[hour(0)].expired == ((0, 2, 4),)
+
+
+def test_accepting_settles_what_is_pending_first(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    a.crash()
+    world.kafka.create_topic(1)
+
+    recreated.accept(world.index, world.kafka, PACE)
+
+    assert world.view().tiles[hour(0)].commits == ("c1",)
+    assert world.view().tiles[hour(0)].partitions == {0: Span(0, 5, 5)}
+
+
+def test_after_accepting_the_present_topic_is_landed_from_its_log_start_under_suffixed_names(again: World):
+    again.kafka.retain(0, 1)
+    again.do("accept", accepting())
+    again.minute = 70
+
+    again.do("B", materialise(1), chunk=9)
+
+    tile = again.view().tiles[hour(1)]
+    assert tile.partitions == {0: Span(1, 6)}
+    assert tile.burnt
+    assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+1~c2"]
+
+
+def test_every_later_hour_of_the_present_topic_has_suffixed_names(again: World):
+    again.do("accept", accepting())
+    for number in (1, 2, 4):
+        again.minute = 60 * number + 5
+        again.do("B", materialise(number))
+        assert again.view().tiles[hour(number)].burnt
+
+
+def test_hours_of_the_former_topic_cannot_be_opened_any_more(again: World):
+    again.do("accept", accepting())
+    again.do("C", materialise(3))
+
+    assert "2026-11-20T00" in again.view().tiles
+    earlier = hour(-1)
+    with pytest.raises(DataLossError, match=f"orders {earlier} belongs to an earlier topic of this name"):
+        protocol.open_hour(again.index, again.kafka, earlier)
+
+
+def test_a_writer_of_the_former_topic_is_fenced(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=lambda request: request.enters_pending)
+    world.kafka.create_topic(1)
+    world.do("accept", accepting())
+
+    world.run(a)
+
+    assert world.outcomes["FencedError"] == 1
+    assert world.view().data == {}
+
+
+def test_a_topic_can_be_created_again_more_than_once(again: World):
+    again.do("accept", accepting())
+    again.minute = 70
+    again.do("B", materialise(1), chunk=9)
+    again.kafka.create_topic(1)
+    again.kafka.produce(0, 71, 72)
+    again.do("accept", accepting())
+    again.minute = 130
+    again.do("C", materialise(2), chunk=9)
+
+    assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+0~c2", "data/orders/0+0~c3"]
+    assert again.view().head.since == hour(2)
+
+
+def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(world: World):
+    world.do("A", materialise(0))
+
+    with pytest.raises(ConfigurationError, match="topic 'orders' is the one that the index was cut from"):
+        recreated.accept(world.index, world.kafka, PACE)
+
+
+def test_there_is_nothing_to_accept_while_the_topic_does_not_exist(world: World):
+    world.do("A", materialise(0))
+    world.kafka.delete_topic()
+
+    with pytest.raises(ConfigurationError, match="topic 'orders' does not exist in Kafka"):
+        recreated.accept(world.index, world.kafka, PACE)
+
+
+def test_there_is_nothing_to_accept_without_an_index(world: World):
+    with pytest.raises(ConfigurationError, match="topic 'orders' has no index yet"):
+        recreated.accept(world.index, world.kafka, PACE)
+
+
+def test_accepting_twice_is_accepting_once(again: World):
+    again.do("accept", accepting())
+    before = dict(again.bucket.objects)
+
+    again.do("accept", accepting())
+
+    assert again.bucket.objects == before

@@ -1,0 +1,149 @@
+"""Rewriting an hour that has landed."""
+
+import pytest
+
+from s3lake.commit import rewrite
+from s3lake.errors import DataLossError, FencedError
+from s3lake_tests.commit.test_traces import completes, enters_pending
+from s3lake_tests.commit.world import PACE, World, accepting, hour, materialise, reading, recovering, rewriting
+
+
+@pytest.fixture
+def landed(world: World) -> World:
+    """Hour 0 is landed, in two files; it is minute 65."""
+    world.minute = 65
+    world.do("A", materialise(0), chunk=2)
+    assert list(world.view().data) == ["data/orders/0+0", "data/orders/0+2"]
+    return world
+
+
+def refused(world: World, number: int) -> str:
+    head, _ = world.index.head()
+    with pytest.raises(DataLossError) as caught:
+        rewrite.begin_rewrite(world.index, world.kafka, head, hour(number), PACE)
+    return str(caught.value)
+
+
+def test_a_rewrite_takes_the_place_of_all_commits_under_new_names(landed: World):
+    landed.do("rewrite", rewriting(0), chunk=4)
+
+    tile = landed.view().tiles[hour(0)]
+    assert tile.commits == ("c2",)
+    assert list(landed.view().data) == ["data/orders/0+0~c2"]
+    assert landed.view().manifests["c2"].replaces == ("c1",)
+
+
+def test_what_was_replaced_is_swept_at_once(landed: World):
+    landed.do("rewrite", rewriting(0))
+
+    assert landed.view().tiles[hour(0)].garbage == ()
+    assert landed.bucket.uploads == {}
+
+
+def test_an_hour_can_be_rewritten_again_and_again(landed: World):
+    for commit in ("c2", "c3", "c4"):
+        landed.do("rewrite", rewriting(0), chunk=9)
+        assert list(landed.view().data) == [f"data/orders/0+0~{commit}"]
+
+
+def test_until_the_switch_readers_of_the_index_see_the_old_files(landed: World):
+    again = landed.start("rewrite", rewriting(0), chunk=1)
+    landed.run(again, until=completes)
+    landed.step(again)
+
+    assert landed.view().tiles[hour(0)].commits == ("c1",)
+    landed.do("reader", reading(0))
+
+
+def test_a_reader_between_switch_and_sweep_sees_the_new_files(landed: World):
+    again = landed.start("rewrite", rewriting(0))
+    landed.run(again, until=lambda request: request.method == "delete")
+
+    assert landed.view().tiles[hour(0)].commits == ("c2",)
+    assert landed.view().tiles[hour(0)].garbage == ("c1",)
+    landed.do("reader", reading(0))
+
+
+def test_a_rewrite_that_stops_half_way_is_finished_by_whoever_comes_next(landed: World):
+    again = landed.start("rewrite", rewriting(0), chunk=1)
+    landed.run(again, until=completes)
+    landed.step(again, "crash after")
+
+    landed.do("B", recovering(0))
+
+    assert landed.view().tiles[hour(0)].commits == ("c2",)
+    assert len(landed.view().data) == 4
+
+
+def test_a_rewrite_that_is_rolled_back_leaves_the_old_files_as_they_were(landed: World):
+    before = landed.view().data
+    again = landed.start("rewrite", rewriting(0), chunk=1)
+    landed.run(again, until=completes)
+    landed.step(again, "crash after")
+    landed.lose_upload(min(landed.bucket.uploads))
+
+    landed.do("B", recovering(0))
+
+    assert landed.view().tiles[hour(0)].commits == ("c1",)
+    assert landed.view().data == before
+
+
+def test_of_two_rewrites_at_once_one_is_fenced(landed: World):
+    a, b = landed.start("A", rewriting(0)), landed.start("B", rewriting(0))
+    landed.run(a, until=enters_pending)
+    landed.run(b)
+    landed.run(a)
+
+    assert landed.outcomes["rewritten"] == 1
+    assert landed.outcomes[FencedError.__name__] == 1
+    assert landed.view().tiles[hour(0)].commits == ("c3",)
+
+
+def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
+    world.do("A", materialise(0))
+
+    assert refused(world, 0) == "orders 2026-11-20T00 is not landed as a whole: materialise it before rewriting it"
+
+
+def test_an_hour_without_a_tile_is_not_rewritten(landed: World):
+    assert refused(landed, 7) == "the tile of orders 2026-11-20T07 is gone from the index: it was deleted by hand"
+
+
+def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(landed: World):
+    landed.kafka.retain(0, 1)
+
+    assert "Kafka has expired some of these records; a rewrite would lose them" in refused(landed, 0)
+
+
+def test_an_hour_that_was_never_complete_in_kafka_is_not_rewritten(world: World):
+    world.do("A", materialise(0, rounds=0))
+    world.kafka.retain(0, 1)
+    world.minute = 65
+    world.do("A", materialise(0))
+    assert world.view().tiles[hour(0)].landed
+
+    assert "Kafka has expired some of these records" in refused(world, 0)
+
+
+def test_an_hour_of_a_topic_created_again_is_not_rewritten(landed: World):
+    landed.kafka.create_topic(1)
+
+    assert "the topic was deleted since; the landed files are all there is" in refused(landed, 0)
+
+
+def test_not_even_after_the_new_topic_was_accepted_and_has_offsets_enough(landed: World):
+    landed.kafka.create_topic(1)
+    landed.kafka.produce(0, 70, 71, 72, 73, 74)
+    landed.do("accept", accepting())
+
+    assert "its topic was deleted since; the landed files are all there is" in refused(landed, 0)
+
+
+def test_an_empty_hour_can_be_rewritten(world: World):
+    world.minute = 300
+    world.do("A", materialise(3))
+
+    world.do("rewrite", rewriting(3))
+
+    assert world.view().data == {}
+    assert world.view().tiles[hour(3)].complete

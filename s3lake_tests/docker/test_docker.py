@@ -1,0 +1,324 @@
+"""The deployment files, as far as they can be tried without a container engine."""
+
+import ast
+import json
+import os
+import re
+import runpy
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema
+import pytest
+import yaml
+from dagster._cli import create_dagster_cli
+from dagster._cli.utils import get_possibly_temporary_instance_for_cli
+from dagster._config import process_config, resolve_to_config_type
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._core.workspace.load import location_origins_from_yaml_paths
+from dagster._daemon.cli import create_dagster_daemon_cli
+from dagster_aws.s3.compute_log_manager import S3ComputeLogManager
+from dagster_postgres import DagsterPostgresStorage
+from dagster_webserver.cli import dagster_webserver
+
+from s3lake import jars
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.dialects import native
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "docker"
+HERE = Path(__file__).parent
+
+COMMANDS: Mapping[str, click.Command] = {
+    "dagster": create_dagster_cli(),
+    "dagster-daemon": create_dagster_daemon_cli(),
+    "dagster-webserver": dagster_webserver,
+}
+"""Programs of our image whose arguments can be parsed here without running them."""
+
+
+def dotenv(path: Path) -> dict[str, str]:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+def interpolated(text: str, variables: Mapping[str, str]) -> str:
+    """`text` with Compose's `${NAME}`, `${NAME:-default}` and `${NAME:?message}` filled in."""
+
+    def value(found: re.Match[str]) -> str:
+        given = variables.get(found["name"], "")
+        if not given and found["operator"] != ":-":
+            raise KeyError(found["name"])
+        return given or found["argument"]
+
+    return re.sub(r"\$\{(?P<name>\w+)(?:(?P<operator>:[-?])(?P<argument>[^}]*))?\}", value, text)
+
+
+def loaded() -> dict[str, Any]:
+    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(interpolated(text, dotenv(DOCKER / ".env.example")))
+
+
+COMPOSE = loaded()
+SERVICES: Mapping[str, Mapping[str, Any]] = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if "build" in service]
+ONE_SHOT = ["buckets"]
+SERVERS = [name for name in SERVICES if name not in ONE_SHOT]
+
+
+@pytest.fixture
+def environment_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Sets what one service sees, and nothing of what the developer has set."""
+
+    def enter(service: str) -> None:
+        for name in list(os.environ):
+            if name.startswith(("AWS_", "S3LAKE_", "DAGSTER_", "KAFKA_")):
+                monkeypatch.delenv(name)
+        for name, value in SERVICES[service]["environment"].items():
+            monkeypatch.setenv(name, str(value))
+
+    return enter
+
+
+def mounted(service: str) -> dict[str, str]:
+    """Paths in the container, and the config that stands there."""
+    return {config["target"]: config["source"] for config in SERVICES[service].get("configs", ())}
+
+
+# compose.yaml
+
+
+def test_compose_file_meets_the_compose_specification() -> None:
+    schema = json.loads((HERE / "compose-spec.json").read_text(encoding="utf-8"))
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(COMPOSE)
+    assert [f"{error.json_path}: {error.message}" for error in errors] == []
+
+
+def test_every_variable_of_the_compose_file_is_in_the_example_and_vice_versa() -> None:
+    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
+    assert set(re.findall(r"\$\{(\w+)", text)) == set(dotenv(DOCKER / ".env.example"))
+
+
+def test_compose_file_does_not_start_without_its_secrets() -> None:
+    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
+    with pytest.raises(KeyError, match="S3_ACCESS_KEY_ID"):
+        interpolated(text, {})
+
+
+def test_secrets_stand_nowhere_but_in_the_environment_file() -> None:
+    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
+    secret = re.compile(r"^\s*(\S*(?:PASSWORD|SECRET|ACCESS_KEY)\S*): (.*)$", re.MULTILINE)
+    assert [name for name, value in secret.findall(text) if not value.startswith("${")] == []
+    assert ".env" in (DOCKER / ".gitignore").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_service_uses_what_is_declared_and_is_there(name: str) -> None:
+    service = SERVICES[name]
+    for volume in service.get("volumes", ()):
+        assert volume.split(":")[0] in COMPOSE["volumes"], "only named volumes survive `down`"
+    for config in service.get("configs", ()):
+        assert (DOCKER / COMPOSE["configs"][config["source"]]["file"]).is_file()
+    for other, needs in service.get("depends_on", {}).items():
+        expected = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
+        assert needs["condition"] == expected
+        assert other in SERVICES
+    if name in OURS:
+        context = DOCKER / service["build"]["context"]
+        assert (context / service["build"]["dockerfile"]).is_file()
+    else:
+        assert re.fullmatch(r"[\w-]+(/[\w-]+)?:v?\d[\w.-]*", service["image"]), "an exact tag, and no registry's host"
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_server_restarts_and_tells_its_health(name: str) -> None:
+    assert SERVICES[name]["restart"] == "unless-stopped"
+    assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_only_the_web_server_is_published_and_only_to_this_machine() -> None:
+    ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert ports == {"webserver": ["127.0.0.1:3000:3000"]}
+
+
+def test_there_can_be_only_one_daemon() -> None:
+    daemons = [name for name, service in SERVICES.items() if "dagster-daemon" in service.get("command", ())]
+    assert daemons == ["daemon"]
+    assert SERVICES["daemon"]["container_name"], "a service with a fixed name cannot be scaled"
+
+
+def test_broker_is_the_version_that_s3lake_is_tested_with() -> None:
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{jars.KAFKA_VERSION}"
+
+
+# The commands
+
+
+def parsed(argv: list[str]) -> dict[str, Any]:
+    """The options of a command line, as the program itself understands it."""
+    command, rest, parent = COMMANDS[argv[0]], argv[1:], None
+    while isinstance(command, click.Group):
+        parent = click.Context(command, parent)
+        found = command.get_command(parent, rest[0])
+        assert found is not None, f"{argv[0]} has no command {rest[0]}"
+        command, rest = found, rest[1:]
+    return command.make_context(argv[0], rest, parent).params
+
+
+def ours() -> Iterator[Any]:
+    for name in OURS:
+        yield pytest.param(SERVICES[name]["command"], id=f"{name}-command")
+        if "healthcheck" in SERVICES[name]:
+            yield pytest.param(SERVICES[name]["healthcheck"]["test"][1:], id=f"{name}-healthcheck")
+
+
+@pytest.mark.parametrize("argv", ours())
+def test_command_is_understood_by_its_program(argv: list[str]) -> None:
+    if argv[0] != "python":
+        parsed(argv)
+    elif argv[1] == "-c":
+        ast.parse(argv[2])
+    else:
+        script = COMPOSE["configs"][mounted("buckets")[argv[1]]]["file"]
+        ast.parse((DOCKER / script).read_text(encoding="utf-8"))
+
+
+def test_code_location_is_served_where_the_workspace_looks_for_it() -> None:
+    [origin] = location_origins_from_yaml_paths([str(DOCKER / "workspace.yaml")])
+    assert isinstance(origin, GrpcServerCodeLocationOrigin)
+    served = parsed(SERVICES["code"]["command"])
+    assert (origin.host, origin.port) == ("code", served["port"])
+    assert parsed(SERVICES["code"]["healthcheck"]["test"][1:])["port"] == served["port"]
+    assert find_spec(*served["module_name"]) is not None
+
+
+def test_web_server_and_daemon_read_the_workspace_that_is_mounted() -> None:
+    for name in ("webserver", "daemon"):
+        [workspace] = parsed(SERVICES[name]["command"])["workspace"]
+        assert mounted(name)[workspace] == "workspace"
+
+
+@pytest.mark.s3
+def test_buckets_are_made_once_and_found_afterwards(
+    s3_server: EmbeddedS3,
+    environment_of: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    environment_of("buckets")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.endpoint_url)
+    monkeypatch.setattr(sys, "argv", ["create_buckets.py", *SERVICES["buckets"]["command"][2:]])
+    for _ in range(2):
+        runpy.run_path(str(DOCKER / "create_buckets.py"), run_name="__main__")
+        assert capsys.readouterr().out == "bucket lake is there\nbucket logs is there\n"
+
+
+def test_buckets_that_are_made_are_those_that_are_used() -> None:
+    used = {SERVICES["code"]["environment"][name] for name in ("S3LAKE_BUCKET", "S3LAKE_LOGS_BUCKET")}
+    assert set(SERVICES["buckets"]["command"][2:]) == used
+
+
+# The files that are mounted
+
+
+def test_sinks_of_the_stack_load_in_the_environment_of_the_code_location(environment_of: Callable[[str], None]) -> None:
+    environment_of("code")
+    config = native.load(DOCKER / "s3lake.yaml")
+    [sink] = config.sinks
+    assert config.kafka.bootstrap_servers == "kafka:9092"
+    assert config.s3.endpoint_url == "http://s3:7070"
+    assert (sink.topics, sink.bucket, sink.start) == (("events",), "lake", "2026-11-20T00")
+
+
+def test_configuration_is_mounted_where_the_code_location_looks_for_it() -> None:
+    assert mounted("code")[SERVICES["code"]["environment"]["S3LAKE_CONFIG"]] == "s3lake"
+
+
+@pytest.mark.parametrize("name", ["code", "webserver", "daemon"])
+def test_instance_of_the_stack_meets_dagsters_schema_in_the_environment_of_the_service(
+    name: str, environment_of: Callable[[str], None]
+) -> None:
+    environment_of(name)
+    instance = InstanceRef.from_dir(str(DOCKER))
+    assert instance.storage_data is not None
+    schema = resolve_to_config_type(DagsterPostgresStorage.config_type())
+    storage = process_config(schema, instance.storage_data.config_dict)  # made for real, it would ask the database
+    assert storage.errors == []
+    assert storage.value["postgres_db"]["hostname"] in SERVICES
+    assert isinstance(instance.compute_log_manager, S3ComputeLogManager)
+    assert instance.run_coordinator is not None
+
+
+@pytest.mark.parametrize("name", ["code", "webserver", "daemon"])
+def test_instance_is_mounted_in_the_home_of_the_image(name: str) -> None:
+    home = re.search(r"^ENV DAGSTER_HOME=(\S+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert home is not None
+    assert mounted(name)[f"{home[1]}/dagster.yaml"] == "dagster"
+
+
+# The image
+
+
+def test_image_has_a_java_that_spark_runs_on_and_no_root() -> None:
+    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
+    java = re.search(r"openjdk-(\d+)-jre-headless", text)
+    assert java is not None
+    assert int(java[1]) in jars.JAVA_MAJORS
+    assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1:] == ["s3lake"]
+
+
+def test_image_is_built_of_nothing_but_what_it_needs() -> None:
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    ignored, *kept = (DOCKER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()[1:]
+    assert ignored == "*"
+    assert {line[1:] for line in kept if line.startswith("!")} == set(" ".join(copied).split())
+
+
+# The files at the root: `dagster dev` in a clone
+
+
+def test_state_is_kept_below_this_directory_without_a_dagster_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(ROOT / "dagster.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with get_possibly_temporary_instance_for_cli("dagster dev") as instance:
+        instance.run_storage.set_cursor_values({"seen": "before"})
+        assert not instance.telemetry_enabled
+        assert instance.run_monitoring_enabled
+        assert isinstance(instance.compute_log_manager, LocalComputeLogManager)
+    with get_possibly_temporary_instance_for_cli("dagster dev") as instance:
+        assert instance.run_storage.get_cursor_values({"seen"}) == {"seen": "before"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".dagster", "dagster.yaml"]
+
+
+def test_root_and_stack_differ_only_where_they_have_to() -> None:
+    root, stack = (yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8")) for home in (ROOT, DOCKER))
+    differing = {name for name in root.keys() | stack.keys() if root.get(name) != stack.get(name)}
+    assert differing == {"storage", "local_artifact_storage", "compute_logs", "run_monitoring", "code_servers"}
+
+
+def test_workspace_and_dg_name_the_same_code_location() -> None:
+    [origin] = location_origins_from_yaml_paths([str(ROOT / "workspace.yaml")])
+    project = tomllib.loads((ROOT / "dg.toml").read_text(encoding="utf-8"))["project"]
+    assert isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin)
+    assert origin.location_name == project["code_location_name"]
+    assert origin.loadable_target_origin.module_name == project["code_location_target_module"]
+    assert find_spec(project["code_location_target_module"]) is not None
+
+
+def test_dg_has_no_block_in_pyproject_which_would_hide_the_workspace() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    assert not {"dg", "dagster"} & tools.keys()

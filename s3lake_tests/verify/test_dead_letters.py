@@ -1,0 +1,112 @@
+"""Dead letters stand for their records: with their value, at their offset, once, and nowhere else."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from s3lake.commit.index import Read
+from s3lake_tests.verify.world import World, kinds, letter, texts
+
+GOOD = [b"1", b"2", b"3"]
+BAD = b"\xff{"
+
+
+def with_letters(*letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | None = BAD, **sink: Any) -> World:
+    """Offset 1 is refused, 0, 2 and 3 have landed."""
+    world = World(**sink)
+    world.log.add([GOOD[0], bad, *GOOD[1:]])
+    data = world.lines("c1", GOOD, 0, 3)
+    dead = world.lines("c1", letters, min(offsets), max(offsets), kind="dead_letters")
+    world.commit("c1", [data, dead], {0: Read(0, 4, 4, 3, 0, len(letters))})
+    return world
+
+
+def encoded(value: bytes) -> dict[str, str]:
+    return {"base64": base64.b64encode(value).decode()}
+
+
+@pytest.mark.parametrize(
+    ("bad", "value"),
+    [(BAD, encoded(BAD)), (b"", ""), ("Łódź\n".encode(), "Łódź\n"), (b'"', '"'), (None, None)],
+)
+@pytest.mark.parametrize("nulls", ["skip", "fail"])
+def test_a_dead_letter_counts_as_landed(bad: bytes | None, value: Any, nulls: str) -> None:
+    report = with_letters(letter(1, value), bad=bad, nulls=nulls).verify()
+    assert report.clean
+    assert (report.produced, report.landed, report.dead_letters, report.files) == (4, 3, 1, 2)
+
+
+def test_tables_have_dead_letters_as_lines_too() -> None:
+    world = World(format={"type": "parquet"})
+    world.log.add([b"7"])
+    world.commit("c1", [world.letters("c1", {0: letter(0, "7")})])
+    assert world.verify().clean
+
+
+@pytest.mark.parametrize("value", ["other", encoded(BAD + b"!"), None, ""])
+def test_a_dead_letter_with_another_value_is_found(value: Any) -> None:
+    report = with_letters(letter(1, value)).verify()
+    assert texts(report, "dead_letter") == ["offset 1 has another value in Kafka"]
+    assert report.missing == 1
+
+
+def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
+    report = with_letters(letter(1, encoded(BAD)), letter(2, "2"), offsets=(1, 2)).verify()
+    assert report.duplicated == 1
+    assert "row 1: Kafka has no such value" in texts(report, "duplicated")[0]
+    assert "count" in kinds(report)
+
+
+def test_a_refused_record_without_dead_letter_is_missing() -> None:
+    world = World()
+    world.log.add([GOOD[0], BAD, *GOOD[1:]])
+    world.commit("c1", [world.lines("c1", GOOD, 0, 3)], {0: Read(0, 4, 4, 3, 0, 1)})
+    report = world.verify()
+    assert report.missing == 1
+    assert "offset 1:" in texts(report, "missing")[0]
+
+
+def test_a_dead_letter_of_no_record_is_found() -> None:
+    world = with_letters(letter(1, encoded(BAD)), letter(4, "?"), offsets=(1, 4))
+    world.log.marker()
+    read = Read(0, 5, 4, 3, 0, 2)
+    world.change("c1", partitions={0: read})
+    world.span(0, 5, 5)
+    report = world.verify()
+    assert texts(report, "dead_letter") == ["offset 4: Kafka has no such record"]
+    assert report.duplicated == 1
+
+
+def test_a_dead_letter_twice_is_found() -> None:
+    report = with_letters(letter(1, encoded(BAD)), letter(1, encoded(BAD)), offsets=(1, 2)).verify()
+    assert "offset 1 is a dead letter twice" in texts(report, "dead_letter")[0]
+    assert report.duplicated == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [letter(1, encoded(BAD), partition=1), letter(1, encoded(BAD), topic="other"), letter(9, encoded(BAD))],
+)
+def test_a_dead_letter_of_another_place_is_found(wrong: bytes) -> None:
+    report = with_letters(wrong).verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+    assert "dead_letter" in kinds(report)
+
+
+@pytest.mark.parametrize("line", [b"{}", b"", b"nothing", letter(1, 5), letter(1, {"base64": "?"})])
+def test_a_line_that_is_no_dead_letter_is_found(line: bytes) -> None:
+    report = with_letters(line).verify()
+    assert "row 0 is no dead letter" in texts(report, "dead_letter")[0]
+    assert report.missing == 1
+
+
+def test_fewer_dead_letters_than_the_manifest_says_are_found() -> None:
+    world = with_letters(letter(1, encoded(BAD)))
+    data, dead = world.manifests["c1"].files
+    world.overwrite(dead, b"")
+    report = world.verify()
+    assert f"{dead.key} has 0 records, the manifest says 1" in texts(report, "count")
+    assert report.missing == 1
+    world.store.delete(dead.key)
+    assert f"{dead.key} of commit c1 is gone" in texts(world.verify(), "object")

@@ -1,0 +1,194 @@
+"""The index: what it says about offsets and numbers must hold, by itself and against Kafka."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from s3lake import hours
+from s3lake.commit.index import File, Read
+from s3lake.plan.tile import Span
+from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
+
+VALUES = [b'{"n":%d}' % n for n in range(8)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: World) -> None:
+    world.log.add(VALUES)
+    world.commit("c1", [world.lines("c1", VALUES[:3], 0)])
+    world.commit("c2", [world.lines("c2", VALUES[5:], 5)])
+    report = world.verify()
+    assert texts(report, "interval") == ["no commit covers offsets 3 to 4"]
+    assert texts(report, "missing") == ["topic events, partition 0, offsets 3 to 4: in no commit"]
+    assert report.missing == 2
+
+
+@pytest.mark.parametrize(("start", "committed", "gap"), [(0, 10, "8 to 9"), (-2, 8, "-2 to -1")])
+def test_a_gap_at_an_edge_of_the_tile_is_found(world: World, start: int, committed: int, gap: str) -> None:
+    world.landed(VALUES)
+    world.log.add([b"9", b"10"])
+    world.span(start, committed, committed)
+    assert f"no commit covers offsets {gap}" in texts(world.verify(), "interval")
+
+
+def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: World) -> None:
+    world.log.add(VALUES)
+    world.commit("c1", [world.lines("c1", VALUES[:5], 0)])
+    world.commit("c2", [world.lines("c2", VALUES[3:], 3)])
+    report = world.verify()
+    assert "offsets 3 to 4 are covered by more than one commit" in texts(report, "interval")[0]
+    assert (report.missing, report.duplicated) == (0, 2)
+
+
+def test_a_commit_that_was_landed_twice_is_duplicated_as_a_whole(world: World) -> None:
+    world.landed(VALUES)
+    world.commit("c2", [world.lines("c2", VALUES, 0)])
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (0, 8)
+    assert "interval" in kinds(report)
+
+
+def test_a_commit_beyond_what_the_tile_says_is_committed_is_found(world: World) -> None:
+    world.landed(VALUES)
+    world.span(0, 6, 8)
+    assert texts(world.verify(), "interval") == ["commits cover offsets up to 7, the tile is committed up to 6"]
+
+
+def test_a_manifest_that_is_gone_leaves_its_records_missing(world: World) -> None:
+    world.landed(VALUES)
+    del world.manifests["c1"]
+    report = world.verify()
+    assert texts(report, "index") == ["the manifest of commit c1 is gone"]
+    assert report.missing == 8
+
+
+def test_a_manifest_of_another_tile_is_found(world: World) -> None:
+    world.landed(VALUES)
+    world.write_index()
+    stranger = msgspec.structs.replace(world.manifests["c1"], topic="other")
+    world.change("c1", topic="other")
+    assert "the manifest of commit c1 is for other" in texts(world.verify(), "index")[0]
+    assert stranger.topic == "other"
+
+
+def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
+    world.landed(VALUES)
+    world.landed(VALUES, partition=1)
+    world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: Span(0, 8, 8)}, commits=("c1",))
+    world.change("c1", partitions={0: Read(0, 8, 8, 8), 1: Read(0, 8, 8, 8)})
+    assert {"index", "interval"} <= kinds(world.verify())
+
+
+@pytest.mark.parametrize("committed", [-1, 9])
+def test_a_tile_whose_offsets_are_out_of_order_is_found(world: World, committed: int) -> None:
+    world.landed(VALUES)
+    world.span(0, committed, 8)
+    assert "index" in kinds(world.verify())
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (Read(0, 8, 7, 8), "read 7"),
+        (Read(0, 8, 9, 8, 1), "skipped 1"),
+        (Read(0, 8, 8, 7, 1), "landed 7"),
+        (Read(0, 8, 8, 8, 0, 1), "dead 1"),
+        (Read(0, 8, 8, 8, 0, 0, 2), "late 2"),
+    ],
+)
+def test_wrong_counts_are_found(world: World, read: Read, what: str) -> None:
+    world.landed(VALUES)
+    world.change("c1", partitions={0: read})
+    report = world.verify()
+    assert kinds(report) == {"count"}
+    assert any(what in text for text in texts(report, "count"))
+
+
+def test_late_records_are_counted_by_their_timestamp(world: World) -> None:
+    world.landed(VALUES)
+    world.log.records[0][2] = (IN_TIME - 1, VALUES[2])
+    world.log.records[0][3] = (0, VALUES[3])
+    world.change("c1", partitions={0: Read(0, 8, 8, 8, 0, 0, 2)})
+    assert world.verify().clean
+
+
+@pytest.mark.parametrize("changes", [{"records": 7}, {"records": 0}, {"records": 9}])
+def test_a_file_with_other_records_than_the_manifest_says_is_found(world: World, changes: dict[str, Any]) -> None:
+    file = world.landed(VALUES)
+    world.change("c1", files=(msgspec.structs.replace(file, **changes),))
+    assert kinds(world.verify()) == {"count"}
+
+
+@pytest.mark.parametrize("changes", [{"first_offset": -1}, {"last_offset": 8}, {"partition": 1}, {"first_offset": 9}])
+def test_a_file_outside_of_its_commit_is_found(world: World, changes: dict[str, Any]) -> None:
+    file = world.landed(VALUES)
+    world.change("c1", files=(msgspec.structs.replace(file, **changes),))
+    assert "interval" in kinds(world.verify())
+
+
+def test_a_key_twice_in_a_commit_is_found(world: World) -> None:
+    file = world.landed(VALUES)
+    world.change("c1", files=(file, file))
+    report = world.verify()
+    assert texts(report, "index") == [f"commit c1 has {file.key} twice"]
+    assert report.duplicated == 8
+
+
+def two_hours(world: World, later: str = NEXT) -> tuple[File, File]:
+    return world.landed(VALUES[:4]), world.landed(VALUES[4:], commit="c2", hour=later)
+
+
+def test_tiles_that_share_their_edge_are_clean(world: World) -> None:
+    two_hours(world)
+    assert world.verify().clean
+
+
+def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.log.add([b"lost"])
+    world.landed(VALUES[4:], commit="c2", hour=NEXT)
+    report = world.verify()
+    assert texts(report, "interval") == [f"offsets 4 to 4 are neither here nor in the tile of {HOUR}"]
+    assert report.differences[0].hour == NEXT
+
+
+def test_hours_that_were_never_opened_may_leave_a_gap(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.log.add([b"not asked for"])
+    world.landed(VALUES[4:], commit="c2", hour=hours.shift(NEXT, 1))
+    assert world.verify().clean
+
+
+def test_offsets_in_two_tiles_are_found(world: World) -> None:
+    two_hours(world, hours.shift(NEXT, 5))
+    world.span(0, 4, 6)
+    assert "offsets 4 to 5 are also in the tile of" in texts(world.verify(), "interval")[0]
+
+
+def test_an_open_tile_with_a_successor_is_found(world: World) -> None:
+    two_hours(world)
+    world.span(0, 4, None)
+    assert texts(world.verify(), "index") == [f"the tile of {HOUR} is open, and this one follows it"]
+
+
+def test_a_tile_that_is_gone_is_found_unless_it_is_being_created(world: World) -> None:
+    two_hours(world)
+    world.write_index()
+    report = world.verify()
+    assert report.clean
+    world.store.delete(world.index.tile_key(NEXT))
+    del world.tiles[NEXT]
+    found = world.index.head()
+    assert found
+    head = msgspec.structs.replace(found[0], hours=((HOUR, NEXT),))
+    world.write_index = lambda: None  # type: ignore[method-assign]
+    world.store.put(world.index.head_key, msgspec.json.encode(head))
+    assert texts(world.verify(), "index") == ["the tile is gone from the index"]
+    new = msgspec.structs.replace(world.tiles[HOUR], hour=NEXT)
+    world.store.put(world.index.head_key, msgspec.json.encode(msgspec.structs.replace(head, new=new)))
+    assert world.verify().clean

@@ -1,0 +1,371 @@
+"""Lines: nothing differs when nothing differs, and every way to differ is found and named."""
+
+import gzip
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from s3lake.commit.index import Read
+from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
+
+VALUES = [b'{"n":%d}' % n for n in range(8)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_what_landed_is_clean(world: World) -> None:
+    file = world.landed(VALUES)
+    report = world.verify()
+    assert report.clean
+    assert (report.produced, report.landed, report.dead_letters, report.files) == (8, 8, 0, 1)
+    assert (report.missing, report.duplicated, report.not_checkable, report.bytes) == (0, 0, 0, file.bytes)
+    (checked,) = report.checked
+    assert (checked.hour, checked.partition, checked.kafka_records) == (HOUR, 0, 8)
+
+
+def test_order_and_files_do_not_matter(world: World) -> None:
+    world.log.add(VALUES)
+    files = [
+        world.lines("c1", [VALUES[6], VALUES[0], VALUES[3]], 0, 6),
+        world.lines("c1", [VALUES[7], VALUES[5], VALUES[1], VALUES[2], VALUES[4]], 1, 7),
+    ]
+    world.commit("c1", files)
+    assert world.verify().clean
+
+
+def test_each_commit_and_topic_partition_stands_for_itself(world: World) -> None:
+    world.log.add(VALUES)
+    world.log.add(VALUES[::-1], partition=3)
+    world.commit("c1", [world.lines("c1", VALUES[:4], 0), world.lines("c1", VALUES[:3:-1], 0, partition=3)])
+    world.commit("c2", [world.lines("c2", VALUES[4:], 4), world.lines("c2", VALUES[3::-1], 4, partition=3)])
+    report = world.verify()
+    assert report.clean
+    assert [(one.partition, one.landed) for one in report.checked] == [(0, 8), (3, 8)]
+    assert len(world.log.reads) == 1
+
+
+def test_a_missing_record_is_named(world: World) -> None:
+    world.landed(VALUES)
+    file = world.lines("c1", VALUES[:5] + VALUES[6:], 0, 7)
+    world.commit("c1", [file], {0: Read(0, 8, 8, 8)})
+    report = world.verify()
+    assert report.missing == 1
+    assert report.duplicated == 0
+    assert texts(report, "missing") == ["topic events, partition 0, offset 5: in no file of commit c1"]
+    assert "count" in kinds(report)
+
+
+def test_missing_records_are_listed_in_runs_and_counted_in_all(world: World) -> None:
+    values = [b'{"n":%d}' % n for n in range(100)]
+    world.log.add(values)
+    world.commit("c1", [world.lines("c1", [values[n] for n in range(50, 100, 2)], 50, 99)], {0: Read(0, 100, 100, 25)})
+    report = world.verify()
+    assert report.missing == 75
+    first, *others, rest = texts(report, "missing")
+    assert "offsets 0 to 49:" in first
+    assert len(others) == 20 - 1
+    assert "and 6 more:" in rest
+
+
+def test_a_duplicated_record_is_named_by_its_last_row(world: World) -> None:
+    world.log.add(VALUES)
+    file = world.lines("c1", [VALUES[0], *VALUES], 0, 7)
+    world.commit("c1", [file], {0: Read(0, 8, 8, 9)})
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (0, 1)
+    (text,) = texts(report, "duplicated")
+    assert text == f"{file.key} row 1: Kafka has this value fewer times among this commit's records"
+
+
+def test_a_record_in_two_commits_is_duplicated_in_the_one_that_does_not_cover_it(world: World) -> None:
+    world.log.add(VALUES)
+    world.commit("c1", [world.lines("c1", VALUES[:4], 0)])
+    again = world.lines("c2", [VALUES[3], *VALUES[4:]], 4, 7)
+    world.commit("c2", [again], {0: Read(4, 8, 4, 4)})
+    report = world.verify()
+    assert report.duplicated == 1
+    assert texts(report, "duplicated") == [f"{again.key} row 0: Kafka has no such value among this commit's records"]
+
+
+def test_equal_values_count_as_often_as_they_are(world: World) -> None:
+    world.landed([b"1"] * 5)
+    assert world.verify().clean
+    world.log.records[0][4] = (IN_TIME, b"2")
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+    assert "offset 4" in texts(report, "missing")[0]
+    assert "row 4" in texts(report, "duplicated")[0]
+
+
+def test_a_changed_byte_is_found(world: World) -> None:
+    file = world.landed(VALUES)
+    body = world.store.objects[file.key][0]
+    world.overwrite(file, body.replace(b'{"n":3}', b'{"n":8}'))
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+    assert kinds(report) == {"missing", "duplicated"}
+    assert "offset 3" in texts(report, "missing")[0]
+    assert f"{file.key} row 3" in texts(report, "duplicated")[0]
+
+
+def test_values_swapped_between_tiles_are_found_in_both(world: World) -> None:
+    world.log.add(VALUES[:4])
+    world.log.add(VALUES[4:], timestamp=IN_TIME + 3_600_000)
+    world.commit("c1", [world.lines("c1", [*VALUES[:3], VALUES[4]], 0)])
+    world.commit("c2", [world.lines("c2", [VALUES[3], *VALUES[5:]], 4)], hour=NEXT)
+    report = world.verify()
+    assert [(one.hour, one.missing, one.duplicated) for one in report.checked] == [(HOUR, 1, 1), (NEXT, 1, 1)]
+
+
+def test_a_line_too_many_is_found(world: World) -> None:
+    file = world.landed(VALUES)
+    body = world.store.objects[file.key][0]
+    world.overwrite(file, body + b"\n")
+    report = world.verify()
+    assert report.duplicated == 1
+    assert f"{file.key} has 9 records, the manifest says 8" in texts(report, "count")
+    assert f"{file.key} has {file.bytes + 1} bytes, the manifest says {file.bytes}" in texts(report, "object")
+    assert "row 8" in texts(report, "duplicated")[0]
+
+
+def test_a_last_line_without_its_newline_is_found(world: World) -> None:
+    file = world.landed(VALUES)
+    world.overwrite(file, world.store.objects[file.key][0][:-1])
+    report = world.verify()
+    assert report.landed == 8
+    assert f"{file.key}: the last line is not ended" in texts(report, "object")
+
+
+def test_an_object_that_is_gone_is_named_with_all_its_records(world: World) -> None:
+    file = world.landed(VALUES)
+    world.store.delete(file.key)
+    report = world.verify()
+    assert texts(report, "object") == [f"{file.key} of commit c1 is gone"]
+    assert report.missing == 8
+    assert "offsets 0 to 7" in texts(report, "missing")[0]
+
+
+def test_an_object_of_somebody_else_is_found_even_with_equal_content(world: World) -> None:
+    file = world.landed(VALUES)
+    world.overwrite(file, world.store.objects[file.key][0], commit="another")
+    report = world.verify()
+    assert kinds(report) == {"object"}
+    assert "its metadata s3lake-commit is 'another'" in texts(report, "object")[0]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_compressed_files_are_read_through(format: str, codec: str) -> None:
+    world = World(format={"type": format, "codec": codec})
+    values = [b'{"n":%d,"text":"%s"}' % (n, b"x" * n) for n in range(3000)]
+    world.log.batch = 1000
+    file = world.landed(values)
+    assert world.verify().clean
+    compressed = world.store.objects[file.key][0]
+    world.overwrite(file, compressed[: len(compressed) // 2])
+    report = world.verify()
+    assert f"{file.key} is not whole {codec}" in " ".join(texts(report, "object"))
+    assert report.missing > 1000
+    assert report.duplicated <= 1  # the line that was cut off
+
+
+def test_bytes_behind_the_end_of_a_compressed_file_are_found() -> None:
+    world = World(format={"type": "json", "codec": "gzip"})
+    file = world.landed(VALUES)
+    world.overwrite(file, world.store.objects[file.key][0] + gzip.compress(b"more\n"))
+    report = world.verify()
+    assert report.duplicated == 1
+
+
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_newlines_in_values_are_spaces_in_lines(format: str) -> None:
+    world = World(format={"type": format})
+    world.log.add([b'{\n"n":\r\n1}', b"2"])
+    world.commit("c1", [world.lines("c1", [b'{ "n":  1}', b"2"], 0)])
+    assert world.verify().clean
+
+
+def test_a_value_left_with_its_newline_is_found(world: World) -> None:
+    world.log.add([b'{"n":\n1}', b"2"])
+    world.commit("c1", [world.file("c1", b'{"n":\n1}\n2\n', 0, 1, records=2)])
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 2)
+
+
+def test_lines_longer_than_a_block_are_one_line(world: World) -> None:
+    world.landed([b'"%s"' % (b"x" * 2_500_000), b"1", b'"%s"' % (b"y" * 1_048_573), b"2"])
+    report = world.verify()
+    assert report.clean
+    assert report.landed == 4
+
+
+@pytest.mark.parametrize(
+    ("converter", "value", "line"),
+    [
+        ("string", b"plain", b'"plain"'),
+        ("string", b"\xc5\x81\xc3\xb3d\xc5\xba\n", b'"\xc5\x81\xc3\xb3d\xc5\xba\\n"'),
+        ("string", b'"\\\x01\x7f', b'"\\"\\\\\\u0001\x7f"'),
+        ("string", b"", b'""'),
+        ("bytes", b"\xff\x00\n", b'"/wAK"'),
+        ("bytes", b"", b'""'),
+    ],
+)
+def test_strings_and_bytes_are_json_strings(converter: str, value: bytes, line: bytes) -> None:
+    world = World(converter={"value": converter}, nulls="write")
+    world.log.add([value, None])
+    world.commit("c1", [world.lines("c1", [line, b"null"], 0)])
+    assert world.verify().clean
+    world.log.records[0][0] = (IN_TIME, value + b"!")
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+
+
+@pytest.mark.parametrize(("converter", "line"), [("string", b"plain"), ("string", b"1"), ("bytes", b'"plain"')])
+def test_what_is_no_string_of_its_kind_is_found(converter: str, line: bytes) -> None:
+    world = World(converter={"value": converter})
+    world.log.add([b"plain"])
+    world.commit("c1", [world.lines("c1", [line], 0)])
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+
+
+def test_null_records_are_counted_as_skipped(world: World) -> None:
+    world.log.add([b"1", None, None, b"2"])
+    world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 3)], {0: Read(0, 4, 4, 2, 2)})
+    report = world.verify()
+    assert report.clean
+    assert (report.produced, report.landed, report.skipped) == (4, 2, 2)
+
+
+@pytest.mark.parametrize(("format", "line"), [("json", b"null"), ("text", b"")])
+def test_null_records_that_are_written_have_a_line(format: str, line: bytes) -> None:
+    world = World(format={"type": format}, nulls="write")
+    world.log.add([b"1", None, b"2"])
+    world.commit("c1", [world.lines("c1", [b"1", line, b"2"], 0)])
+    assert world.verify().clean
+    world.commit("c1", [world.lines("c1", [b"1", b"2"], 0, 2)], {0: Read(0, 3, 3, 2, 1)})
+    assert "offset 1" in texts(world.verify(), "missing")[0]
+
+
+def test_a_null_record_that_should_have_failed_is_missing() -> None:
+    world = World(nulls="fail")
+    world.log.add([b"1", None])
+    world.commit("c1", [world.lines("c1", [b"1"], 0, 1)], {0: Read(0, 2, 2, 1, 1)})
+    assert world.verify().missing == 1
+
+
+def test_offsets_without_a_record_are_not_missing(world: World) -> None:
+    world.log.marker()
+    world.log.add(VALUES[:3])
+    world.log.marker(count=4)
+    world.log.add(VALUES[3:])
+    world.log.marker(count=2)
+    world.commit("c1", [world.lines("c1", VALUES, 1, 12)], {0: Read(0, 15, 8, 8)})
+    assert world.verify().clean
+
+
+def test_a_range_of_markers_alone_is_clean(world: World) -> None:
+    world.log.marker(count=3)
+    world.commit("c1", [], {0: Read(0, 3)})
+    assert world.verify().clean
+
+
+def test_empty_tiles_and_topic_partitions_are_clean(world: World) -> None:
+    world.landed(VALUES)
+    world.log.marker(partition=1, count=0)
+    world.span(0, 0, 0, partition=1)
+    world.span(8, 8, None, hour=NEXT)
+    world.span(0, 0, None, partition=1, hour=NEXT)
+    report = world.verify()
+    assert report.clean
+    assert [(one.hour, one.partition, one.landed) for one in report.checked] == [
+        (HOUR, 0, 8),
+        (HOUR, 1, 0),
+        (NEXT, 0, 0),
+        (NEXT, 1, 0),
+    ]
+
+
+def test_an_open_tile_is_compared_up_to_what_is_committed(world: World) -> None:
+    world.landed(VALUES)
+    world.log.add(VALUES)
+    world.span(0, 8, None)
+    report = world.verify()
+    assert report.clean
+    assert report.produced == 8
+
+
+def test_a_topic_without_index_is_clean_and_empty(world: World) -> None:
+    assert world.verify() == world.verify(between=(HOUR, NEXT))
+    world.store.delete(world.index.head_key)
+    assert world.verify().produced == 0
+
+
+def test_only_the_hours_asked_for_are_compared(world: World) -> None:
+    world.landed(VALUES[:4])
+    world.landed(VALUES[4:], commit="c2", hour=NEXT)
+    assert [one.hour for one in world.verify(between=(NEXT, NEXT)).checked] == [NEXT]
+    assert [one.hour for one in world.verify(between=(HOUR, HOUR)).checked] == [HOUR]
+
+
+def test_progress_counts_offsets_and_ends_at_all_of_them(world: World) -> None:
+    world.landed(VALUES[:5])
+    world.log.marker(count=2)
+    world.landed(VALUES[5:], commit="c2", hour=NEXT)
+    world.span(0, 7, 7)
+    world.change("c1", partitions={0: Read(0, 7, 5, 5)})
+    seen: list[tuple[int, int]] = []
+    assert world.verify(progress=lambda done, total: seen.append((done, total))).clean
+    assert seen[0] == (0, 10)
+    assert seen[-1] == (10, 10)
+    assert seen == sorted(seen)
+
+
+def test_what_differs_says_where(world: World) -> None:
+    file = world.landed(VALUES)
+    world.store.delete(file.key)
+    difference = world.verify().differences[0]
+    assert str(difference) == f"object: events {HOUR} partition 0: {file.key} of commit c1 is gone"
+
+
+def test_a_rewrite_that_takes_the_objects_away_meanwhile_is_followed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = world.landed(VALUES)
+    new = world.lines("c2", VALUES, 0)
+    tile = world.tiles[HOUR]
+    world.commit("c2", [new])
+    world.tiles[HOUR] = tile
+    heads = world.store.head
+
+    def head(key: str) -> Any:
+        if key == old.key:
+            world.store.delete(old.key)
+            rewritten = msgspec.structs.replace(tile, commits=("c2",), garbage=("c1",))
+            world.store.put(world.index.tile_key(HOUR), msgspec.json.encode(rewritten))
+        return heads(key)
+
+    monkeypatch.setattr(world.store, "head", head)
+    assert world.verify().clean
+
+
+def test_many_records_that_differ_are_all_counted(world: World) -> None:
+    values = [b'{"n":%d}' % n for n in range(5000)]
+    world.log.batch = 1000
+    world.log.add(values)
+    lines = [b'{"m":%d}' % n for n in range(5000)]
+    world.commit("c1", [world.lines("c1", lines, 0)])
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (5000, 5000)
+    assert len(report.differences) == 2
+
+
+def test_arrow_is_not_asked_to_guess_a_compression(world: World) -> None:
+    # The key decides: text may look like anything.
+    world.landed([bytes(pa.compress(b"1", codec="gzip", asbytes=True)).replace(b"\n", b" ").replace(b"\r", b" ")])
+    assert world.verify().clean

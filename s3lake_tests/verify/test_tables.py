@@ -1,0 +1,210 @@
+"""Parquet: a row is the value over the file's own schema, in one canonical form."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3lake.commit.index import Read
+from s3lake_tests.verify.world import World, kinds, parquet, texts
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("amount", pa.float64()),
+        ("name", pa.string()),
+        ("ok", pa.bool_()),
+        ("place", pa.struct([("city", pa.string()), ("at", pa.struct([("lat", pa.float64())]))])),
+        ("tags", pa.list_(pa.string())),
+        ("items", pa.list_(pa.struct([("sku", pa.string()), ("price", pa.float64())]))),
+    ]
+)
+EMPTY = dict.fromkeys(SCHEMA.names)
+
+
+def landed(values: Sequence[Any], rows: Sequence[Mapping[str, Any]], schema: pa.Schema = SCHEMA, **sink: Any) -> World:
+    world = World(format={"type": "parquet"}, **sink)
+    world.log.add([value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in values])
+    file = world.file("c1", parquet(rows, schema), 0, len(values) - 1, records=len(rows))
+    world.commit("c1", [file], {0: Read(0, len(values), len(values), len(rows), len(values) - len(rows))})
+    return world
+
+
+def is_clean(value: Any, row: Mapping[str, Any], **more: Any) -> bool:
+    report = landed([value], [{**EMPTY, **row}], **more).verify()
+    assert (report.missing, report.duplicated) in ((0, 0), (1, 1))
+    return report.clean
+
+
+FULL = {
+    "id": 7,
+    "amount": 1.5,
+    "name": "Łódź",
+    "ok": True,
+    "place": {"city": "Lyon", "at": {"lat": 45.7}},
+    "tags": ["a", None, ""],
+    "items": [{"sku": "lamp", "price": 2.0}, {"sku": None, "price": None}, None],
+}
+
+
+def test_a_full_row_is_clean() -> None:
+    assert is_clean(FULL, FULL)
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        pytest.param({}, {}, id="missing fields are null"),
+        pytest.param({"id": None, "place": None}, {}, id="so are nulls"),
+        pytest.param({"unknown": {}, "none": [], "never": None}, {}, id="what the schema lacks is dropped"),
+        pytest.param({"amount": 3}, {"amount": 3.0}, id="an integer in a column of doubles"),
+        pytest.param(b'{"amount":-0}', {"amount": -0.0}, id="minus nothing"),
+        pytest.param(b'{"amount":-0.0}', {"amount": 0.0}, id="nothing"),
+        pytest.param({"amount": 2**70}, {"amount": float(2**70)}, id="beyond 64 bits"),
+        pytest.param(b'{"amount":1e2}', {"amount": 100.0}, id="another spelling"),
+        pytest.param(b'{"amount":0.1000000000000000055}', {"amount": 0.1}, id="the nearest double"),
+        pytest.param({"place": {}}, {"place": {"city": None, "at": None}}, id="an empty object is no null"),
+        pytest.param(
+            {"place": {"at": {"lat": 1}, "zip": 9}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="structs likewise"
+        ),
+        pytest.param({"items": [{"price": 1}, {}]}, {"items": [{"sku": None, "price": 1.0}, {"sku": None, "price": None}]}, id="lists"),
+        pytest.param({"tags": []}, {"tags": []}, id="an empty list"),
+        pytest.param(b' {"id" :\r\n 1 }\n', {"id": 1}, id="space between tokens"),
+        pytest.param(rb'{"name":"\u0141\u00f3d\u017a\n\ud83d\ude00"}', {"name": "Łódź\n😀"}, id="escapes"),
+    ],
+)  # fmt: skip
+def test_values_are_compared_over_the_schema(value: Any, row: dict[str, Any]) -> None:
+    assert is_clean(value, row)
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        pytest.param({"id": 1}, {"id": 2}, id="a number"),
+        pytest.param({"amount": 0.1}, {"amount": 0.1 + 2**-55}, id="the last bit of a double"),
+        pytest.param({"amount": None}, {"amount": float("nan")}, id="no number"),
+        pytest.param({"amount": 10**400}, {"amount": float("inf")}, id="beyond a double"),
+        pytest.param({"id": 1}, {}, id="a value lost"),
+        pytest.param({}, {"name": ""}, id="a value made up"),
+        pytest.param({"id": True}, {"id": 1}, id="a truth is no number"),
+        pytest.param({"id": 1.0}, {"id": 1}, id="a fraction in a column of integers"),
+        pytest.param({"name": 1}, {"name": "1"}, id="a number is no string"),
+        pytest.param({"place": {}}, {"place": None}, id="an empty object is no null"),
+        pytest.param({"tags": []}, {"tags": None}, id="an empty list is no null"),
+        pytest.param({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, id="the order of a list"),
+        pytest.param({"place": ["Lyon", None]}, {"place": {"city": "Lyon", "at": None}}, id="a list is no struct"),
+        pytest.param({"tags": "a"}, {"tags": ["a"]}, id="a string is no list"),
+        pytest.param([1], {"id": 1}, id="no object"),
+        pytest.param(b'{"id":1', {"id": 1}, id="no JSON"),
+        pytest.param(rb'{"name":"\ud800"}', {"name": "?"}, id="half a character"),
+    ],
+)
+def test_a_difference_in_any_field_is_found(value: Any, row: dict[str, Any]) -> None:
+    assert not is_clean(value, row)
+
+
+def test_rows_that_differ_are_named() -> None:
+    world = landed(
+        [{"id": n} for n in range(30_000)], [{**EMPTY, "id": n if n != 29_000 else 5} for n in range(30_000)]
+    )
+    world.log.batch = 10_000
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+    assert "offset 29000" in texts(report, "missing")[0]
+    assert "row 29000: Kafka has this value fewer times" in texts(report, "duplicated")[0]
+
+
+def test_a_null_record_that_is_written_is_a_row_of_nulls() -> None:
+    assert landed([{"id": 1}, None], [{**EMPTY, "id": 1}, EMPTY], nulls="write").verify().clean
+
+
+def test_a_null_record_that_is_skipped_has_no_row() -> None:
+    report = landed([{"id": 1}, None], [{**EMPTY, "id": 1}]).verify()
+    assert report.clean
+    assert report.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("converter", "kind", "values"),
+    [("string", pa.string(), ["Łódź\n", ""]), ("bytes", pa.binary(), [b"\xff\x00", b""])],
+)
+def test_strings_and_bytes_are_one_column(converter: str, kind: pa.DataType, values: list[Any]) -> None:
+    world = World(format={"type": "parquet"}, converter={"value": converter}, nulls="write")
+    world.log.add([*(value.encode() if isinstance(value, str) else value for value in values), None])
+    rows = [{"value": value} for value in [*values, None]]
+    world.commit("c1", [world.file("c1", parquet(rows, pa.schema([("value", kind)])), 0, 2, records=3)])
+    assert world.verify().clean
+    rows[1] = {"value": None}
+    world.commit("c1", [world.file("c1", parquet(rows, pa.schema([("value", kind)])), 0, 2, records=3)])
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (1, 1)
+
+
+def test_a_column_of_another_type_is_found() -> None:
+    world = World(format={"type": "parquet"}, converter={"value": "string"})
+    world.log.add([b"a"])
+    world.commit(
+        "c1", [world.file("c1", parquet([{"value": b"a"}], pa.schema([("value", pa.binary())])), 0, 0, records=1)]
+    )
+    report = world.verify()
+    assert "not one column value of type string" in texts(report, "object")[0]
+    assert report.missing == 1
+
+
+def test_files_of_one_commit_have_the_same_columns() -> None:
+    world = World(format={"type": "parquet"})
+    world.log.add([b'{"a":1}', b'{"a":2}'])
+    narrow, wide = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    files = [
+        world.file("c1", parquet([{"a": 1}], narrow), 0, 0, records=1),
+        world.file("c1", parquet([{"a": 2, "b": None}], wide), 1, 1, records=1),
+    ]
+    world.commit("c1", files)
+    report = world.verify()
+    assert texts(report, "object") == [f"{files[1].key} has other columns than the files before it in its commit"]
+    assert report.missing == 1
+
+
+def test_commits_may_have_columns_of_their_own() -> None:
+    world = World(format={"type": "parquet"})
+    world.log.add([b'{"a":1,"b":2}', b'{"a":2,"b":3}'])
+    narrow, wide = pa.schema([("a", pa.int64())]), pa.schema([("b", pa.float64()), ("a", pa.int64())])
+    world.commit("c1", [world.file("c1", parquet([{"a": 1}], narrow), 0, 0, records=1)])
+    world.commit("c2", [world.file("c2", parquet([{"a": 2, "b": 3.0}], wide), 1, 1, records=1)])
+    assert world.verify().clean
+
+
+def test_a_commit_keeps_the_format_that_it_was_written_in() -> None:
+    world = landed([{"id": 1}], [{**EMPTY, "id": 1}])
+    world.sink = World().sink
+    assert world.verify().clean
+
+
+def test_what_is_no_parquet_is_found() -> None:
+    world = landed([{"id": 1}], [{**EMPTY, "id": 1}])
+    (file,) = world.manifests["c1"].files
+    world.overwrite(file, b"PAR1 or not")
+    report = world.verify()
+    assert {"object", "missing", "count"} <= kinds(report)
+    assert f"{file.key} is no Parquet file" in " ".join(texts(report, "object"))
+
+
+def test_a_broken_page_is_found() -> None:
+    values = [{"name": f"name {n}"} for n in range(2000)]
+    world = landed(values, [{**EMPTY, **value} for value in values])
+    (file,) = world.manifests["c1"].files
+    body = bytearray(world.store.objects[file.key][0])
+    body[200:220] = b"\xaa" * 20
+    world.overwrite(file, bytes(body))
+    assert not world.verify().clean
+
+
+def test_a_commit_of_dead_letters_and_nulls_alone_needs_no_schema() -> None:
+    world = World(format={"type": "parquet"})
+    world.log.add([None, None])
+    world.commit("c1", [], {0: Read(0, 2, 2, 0, 2)})
+    assert world.verify().clean
+    world.log.records[0][1] = (0, b'{"id":1}')
+    assert world.verify().missing == 1

@@ -1,0 +1,227 @@
+"""A topic and its landed hours, built by hand: nothing here is written by the code that lands."""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from s3lake import hours
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.plan.tile import Span, Tile
+from s3lake.sink import Sink
+from s3lake.store import COMMIT
+from s3lake.store.memory import MemoryStore
+from s3lake.verify import Report, verify_against
+from s3lake.verify.kafka_side import LogStartMoved, Records
+
+HOUR = "2026-11-20T05"
+NEXT = "2026-11-20T06"
+TOPIC = "events"
+IN_TIME = hours.start_ms(HOUR)
+
+
+@dataclass
+class MemoryLog:
+    """A topic without Kafka: per topic-partition offset -> (timestamp, value)."""
+
+    records: dict[int, dict[int, tuple[int, bytes | None]]] = field(default_factory=dict)
+    low: dict[int, int] = field(default_factory=dict)
+    end: dict[int, int] = field(default_factory=dict)
+    topic_id: str = "one"
+    is_compacted: bool = False
+    batch: int = 3
+    reads: list[Mapping[int, tuple[int, int]]] = field(default_factory=list)
+
+    def add(self, values: Sequence[bytes | None], *, partition: int = 0, timestamp: int = IN_TIME) -> None:
+        end = self.end.get(partition, 0)
+        log = self.records.setdefault(partition, {})
+        log.update({end + n: (timestamp, value) for n, value in enumerate(values)})
+        self.end[partition] = end + len(values)
+
+    def marker(self, partition: int = 0, count: int = 1) -> None:
+        """Offsets without a record."""
+        self.records.setdefault(partition, {})
+        self.end[partition] = self.end.get(partition, 0) + count
+
+    def expire(self, low: int, partition: int = 0) -> None:
+        self.low[partition] = low
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        assert topic == TOPIC
+        hours.parse(hour)
+        known = {one: LogRange(self.low.get(one, 0), end, 0, end) for one, end in self.end.items()}
+        return Snapshot(self.topic_id, known if self.topic_id else {})
+
+    def compacted(self, topic: str) -> bool:
+        assert topic == TOPIC
+        return self.is_compacted
+
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Records]:
+        assert topic == TOPIC
+        self.reads.append(dict(ranges))
+        for partition, (start, end) in ranges.items():
+            if start < self.low.get(partition, 0):
+                raise LogStartMoved
+            assert end <= self.end[partition], "a consumer would wait for ever"
+            found = [(o, *r) for o, r in sorted(self.records[partition].items()) if start <= o < end]
+            for at in range(0, len(found), self.batch):
+                offsets, timestamps, values = zip(*found[at : at + self.batch], strict=True)
+                yield Records(partition, list(offsets), list(timestamps), list(values))
+
+
+def put(store: MemoryStore, key: str, body: bytes, commit: str) -> None:
+    upload = store.create_upload(key, {COMMIT: commit})
+    store.complete_upload(key, upload, [store.upload_part(key, upload, 1, body)], replace=True)
+
+
+def letter(offset: int, value: Any, *, partition: int = 0, topic: str = TOPIC) -> bytes:
+    """The line of a dead letter."""
+    return json.dumps(
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "timestamp": IN_TIME,
+            "key": None,
+            "value": value,
+            "headers": [],
+            "stage": "convert",
+            "error": "RecordError",
+            "message": "refused",
+        }
+    ).encode()
+
+
+def parquet(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> bytes:
+    out = BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), out, store_schema=False)
+    return out.getvalue()
+
+
+def compressed(body: bytes, extension: str) -> bytes:
+    if extension.endswith(".gz"):
+        return gzip.compress(body)
+    if extension.endswith(".zst"):
+        return bytes(pa.compress(body, codec="zstd", asbytes=True))
+    return body
+
+
+class World:
+    """One sink, one topic, a log, and an index that a test writes as it likes."""
+
+    def __init__(self, **sink: Any) -> None:
+        given = {"name": "events", "topics": (TOPIC,), "bucket": "lake", "start": HOUR, **sink}
+        self.sink = Sink.model_validate(given)
+        self.store = MemoryStore("lake")
+        self.log = MemoryLog()
+        self.index = TopicIndex(self.store, ".indexes/events", TOPIC)
+        self.tiles: dict[str, Tile] = {}
+        self.manifests: dict[str, Manifest] = {}
+        self.since: str | None = None
+
+    def file(
+        self,
+        commit: str,
+        body: bytes,
+        first: int,
+        last: int,
+        *,
+        records: int,
+        partition: int = 0,
+        kind: str = "data",
+        name: str = "",
+    ) -> File:
+        """An object, and how a manifest lists it."""
+        extension = self.sink.format.extension if kind == "data" else ".json"
+        key = f"{kind}/{partition}/{first:012}{name}~{commit}{extension}"
+        body = compressed(body, extension) if kind == "data" else body
+        put(self.store, key, body, commit)
+        return File(key, "upload", ("etag",), partition, first, last, records, len(body), kind)
+
+    def lines(self, commit: str, lines: Sequence[bytes], first: int, last: int | None = None, **more: Any) -> File:
+        """A file of lines, by default one an offset."""
+        body = b"".join(line + b"\n" for line in lines)
+        end = first + len(lines) - 1 if last is None else last
+        return self.file(commit, body, first, end, records=len(lines), **more)
+
+    def letters(self, commit: str, lines: Mapping[int, bytes], **more: Any) -> File:
+        """A dead-letter object."""
+        return self.lines(commit, list(lines.values()), min(lines), max(lines), kind="dead_letters", **more)
+
+    def commit(
+        self,
+        commit: str,
+        files: Sequence[File],
+        reads: Mapping[int, Read] | None = None,
+        *,
+        hour: str = HOUR,
+        expired: tuple[tuple[int, int, int], ...] = (),
+    ) -> None:
+        """List a commit; by default it covers exactly what its files hold, and the tile ends where it ends."""
+        if reads is None:
+            reads = {}
+            for partition in {file.partition for file in files}:
+                own = [file for file in files if file.partition == partition]
+                landed = sum(file.records for file in own if file.kind == "data")
+                dead = sum(file.records for file in own if file.kind != "data")
+                start, end = min(file.first_offset for file in own), max(file.last_offset for file in own) + 1
+                reads[partition] = Read(start, end, landed + dead, landed, 0, dead)
+        self.manifests[commit] = Manifest(
+            commit, TOPIC, hour, dict(reads), tuple(files), expired=expired, format=self.sink.format.type
+        )
+        tile = self.tiles.get(hour, Tile(hour, {}))
+        spans = dict(tile.partitions)
+        for partition, read in reads.items():
+            start = min(read.start, spans[partition].start) if partition in spans else read.start
+            end = max(read.end, spans[partition].committed) if partition in spans else read.end
+            spans[partition] = Span(start, end, end)
+        self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans, commits=(*tile.commits, commit))
+
+    def landed(self, values: Sequence[bytes], *, commit: str = "c1", hour: str = HOUR, partition: int = 0) -> File:
+        """Records in Kafka and, as lines, in one file of one commit."""
+        first = self.log.end.get(partition, 0)
+        self.log.add(values, partition=partition, timestamp=hours.start_ms(hour))
+        file = self.lines(commit, values, first, partition=partition)
+        self.commit(commit, [file], hour=hour)
+        return file
+
+    def span(self, start: int, committed: int, end: int | None, *, partition: int = 0, hour: str = HOUR) -> None:
+        """Give a tile's topic-partition these offsets."""
+        tile = self.tiles.get(hour, Tile(hour, {}))
+        spans = {**tile.partitions, partition: Span(start, committed, end)}
+        self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans)
+
+    def change(self, commit: str, **changes: Any) -> None:
+        """Change a manifest."""
+        self.manifests[commit] = msgspec.structs.replace(self.manifests[commit], **changes)
+
+    def overwrite(self, file: File, body: bytes, commit: str = "c1") -> None:
+        """Other content under a file's key."""
+        put(self.store, file.key, body, commit)
+
+    def write_index(self) -> None:
+        head = TopicHead(topic_id="one", hours=tuple(hours.ranges(self.tiles)), since=self.since)
+        self.store.put(self.index.head_key, msgspec.json.encode(head))
+        for hour, tile in self.tiles.items():
+            self.store.put(self.index.tile_key(hour), msgspec.json.encode(tile))
+        for commit, manifest in self.manifests.items():
+            self.store.put(self.index.manifest_key(manifest.hour, commit), msgspec.json.encode(manifest))
+
+    def verify(self, **more: Any) -> Report:
+        self.write_index()
+        return verify_against(self.sink, self.index, self.log, **more)
+
+
+def kinds(report: Report) -> set[str]:
+    return {difference.kind for difference in report.differences}
+
+
+def texts(report: Report, kind: str) -> list[str]:
+    return [difference.detail for difference in report.differences if difference.kind == kind]
