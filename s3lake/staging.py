@@ -4,6 +4,7 @@ inside the memory budget by moving bytes to local disk, never by shedding small 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from s3lake.commit.index import File
 from s3lake.encode import encoder
+from s3lake.errors import S3LakeError
 from s3lake.layout.key import KeyRule
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
@@ -52,16 +54,16 @@ class FileRule:
 
 
 class _OpenFile:
-    def __init__(self, upload: Upload, rule: FileRule, partition: int, first_offset: int) -> None:
+    def __init__(self, upload: Upload, spill: Spill, rule: FileRule, partition: int, first_offset: int) -> None:
         self.upload = upload
-        self.encoder = encoder(rule.format, rule.codec, rule.level, upload.write, chunk=rule.budget // 8)
+        self.encoder = encoder(rule.format, rule.codec, rule.level, upload.write, spill, chunk=rule.budget // 8)
         self.partition = partition
         self.first_offset = self.last_offset = first_offset
         self.records = 0
 
     @property
     def held(self) -> int:
-        return self.encoder.pending + self.upload.held
+        return self.encoder.memory + self.upload.held
 
     @property
     def size(self) -> int:
@@ -101,8 +103,13 @@ class Staging:
         letters = sorted(letters)
         first, last = letters[0][0], letters[-1][0]
         upload = Upload(self._store, self._keys.dead_letters_key(partition, first), self._metadata, self._spill)
-        upload.write(b"".join(line + b"\n" for _, line in letters))
-        self._report(upload, partition, first, last, len(letters), "dead_letters")
+        try:
+            upload.write(b"".join(line + b"\n" for _, line in letters))
+            self._report(upload, partition, first, last, len(letters), "dead_letters")
+        except S3LakeError:
+            with suppress(S3LakeError):
+                upload.abort()
+            raise
 
     def finish(self) -> list[File]:
         """Close every file: reports of all."""
@@ -112,11 +119,15 @@ class Staging:
         return self.closed
 
     def abort(self) -> None:
-        """Drop every upload, closed files' included: nothing of this task will be visible."""
-        for file in self._open.values():
-            file.upload.abort()
-        for closed in self.closed:
-            self._store.abort_upload(closed.key, closed.upload)
+        """Drop every upload, closed files' included: nothing of this task will be visible.
+
+        A store that is away keeps them, invisible, until the bucket's lifecycle rule ends them; that is no error.
+        """
+        with suppress(S3LakeError):
+            for file in self._open.values():
+                file.upload.abort()
+            for closed in self.closed:
+                self._store.abort_upload(closed.key, closed.upload)
         self._open.clear()
         self.closed.clear()
         self._spill.close()
@@ -137,13 +148,14 @@ class Staging:
 
     def _begin(self, partition: int, directory: str, offset: int) -> _OpenFile:
         upload = Upload(self._store, self._keys.key(directory, partition, offset), self._metadata, self._spill)
-        file = self._open[partition, directory] = _OpenFile(upload, self._rule, partition, offset)
+        file = self._open[partition, directory] = _OpenFile(upload, self._spill, self._rule, partition, offset)
         return file
 
     def _close(self, where: tuple[int, str]) -> None:
-        file = self._open.pop(where)
+        file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
         file.encoder.close()
         self._report(file.upload, file.partition, file.first_offset, file.last_offset, file.records, "data")
+        del self._open[where]
 
     def _report(self, upload: Upload, partition: int, first: int, last: int, records: int, kind: str) -> None:
         identity, parts = upload.finish()
@@ -176,6 +188,8 @@ class Staging:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
         if sum(file.held for file in self._open.values()) <= self._rule.budget // 2:
             return
-        for file in sorted(self._open.values(), key=lambda file: file.held, reverse=True)[: max(1, len(self._open) // 2)]:
-            file.encoder.drain()
+        for file in sorted(self._open.values(), key=lambda file: file.held, reverse=True)[
+            : max(1, len(self._open) // 2)
+        ]:
+            file.encoder.relieve()
             file.upload.spill()

@@ -27,7 +27,16 @@ def test_a_key_is_parsed_to_the_start_of_its_hour():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "2026-11-20", "2026-11-20T5", "2026-11-20T24", "2026-11-20-05", "2026-11-20T05:00", " 2026-11-20T05", "2026-2-1T05"],
+    [
+        "",
+        "2026-11-20",
+        "2026-11-20T5",
+        "2026-11-20T24",
+        "2026-11-20-05",
+        "2026-11-20T05:00",
+        " 2026-11-20T05",
+        "2026-2-1T05",
+    ],
 )
 def test_anything_else_is_refused_with_the_remedy(text: str):
     with pytest.raises(ValueError, match="is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05"):

@@ -230,8 +230,8 @@ def _make(
 ) -> tuple[Tile, str] | None:
     if head.since is not None and hour < head.since:
         raise DataLossError(
-            f"{index.topic} {hour} belongs to an earlier topic of this name, which was deleted: Kafka no longer has it; "
-            f"the present topic's hours begin at {head.since}"
+            f"{index.topic} {hour} belongs to an earlier topic of this name, which was deleted: Kafka no longer has "
+            f"it; the present topic's hours begin at {head.since}"
         )
     existing = [one for one in hours.expand(head.hours) if head.since is None or one >= head.since]
     earlier = [one for one in existing if one < hour]

@@ -1,8 +1,8 @@
 """Columns of JSON objects: inferred, united by name, written down in the index.
 
-A type is `bool`, `int64`, `double`, `string`, `binary`, `{"list": type}` or `{"struct": {name: type}}`. Every field is nullable.
-Integers widen to doubles, and so do integers beyond 64 bits; any other difference is a conflict. What holds nothing yet
-(nulls, empty lists, empty objects) has no type and gets no column until something is seen in it.
+A type is `bool`, `int64`, `double`, `string`, `binary`, `{"list": type}` or `{"struct": {name: type}}`. Every field is
+nullable. Integers widen to doubles, and so do integers beyond 64 bits; any other difference is a conflict. What holds
+nothing yet (nulls, empty lists, empty objects) gets no column until something is seen in it.
 """
 
 import sys

@@ -34,7 +34,11 @@ def read_objects(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBat
         refused.update({rows[position]: reason for position, reason in conflicts.items()})
         batch, united = _parse(_without(kept, conflicts), united)
     if not united:  # a file without columns cannot hold rows
-        return None, united, dict.fromkeys(range(len(values)), "the object holds nothing, and no column is known yet") | refused
+        return (
+            None,
+            united,
+            dict.fromkeys(range(len(values)), "the object holds nothing, and no column is known yet") | refused,
+        )
     return batch, united, refused
 
 
@@ -82,7 +86,11 @@ def _not_objects(values: pa.BinaryArray) -> Refusals:
     braces = pc.starts_with(pc.utf8_ltrim(values.cast(pa.string()), characters=" \t\r\n"), "{")
     if pc.all(braces).as_py() is not False:
         return {}
-    return {row: "the value is no JSON object, which a table needs" for row, is_object in enumerate(braces.to_pylist()) if not is_object}
+    return {
+        row: "the value is no JSON object, which a table needs"
+        for row, is_object in enumerate(braces.to_pylist())
+        if not is_object
+    }
 
 
 def _unite_one_by_one(values: Sequence[bytes], columns: Columns) -> tuple[Columns, Refusals]:

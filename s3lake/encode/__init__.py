@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from s3lake.encode.lines import LinesEncoder
-from s3lake.encode.parquet import ParquetEncoder
+from s3lake.encode.parquet import Disk, ParquetEncoder
 
 Out = Callable[[bytes], None]
 
@@ -16,10 +16,15 @@ class Encoder(Protocol):
     """One file being written.
 
     Attributes:
-        pending: bytes held back, in memory, before compression.
+        pending: bytes held back, before compression.
     """
 
     pending: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that `relieve` gives back."""
+        ...
 
     def write(self, payload: Any) -> None:
         """Take one payload; bytes may come out now or later."""
@@ -29,13 +34,17 @@ class Encoder(Protocol):
         """Let out what is held back, as far as the format allows; the file goes on."""
         ...
 
+    def relieve(self) -> None:
+        """Give memory back, to `out` or to the disk."""
+        ...
+
     def close(self) -> None:
         """Let out the rest."""
         ...
 
 
-def encoder(format: str, codec: str, level: int | None, out: Out, *, chunk: int) -> Encoder:
+def encoder(format: str, codec: str, level: int | None, out: Out, disk: Disk, *, chunk: int) -> Encoder:
     """The encoder of a new file; it holds back at most about `chunk` bytes."""
     if format == "parquet":
-        return ParquetEncoder(out, codec, level, row_group_bytes=chunk)
+        return ParquetEncoder(out, codec, level, disk, row_group_bytes=chunk)
     return LinesEncoder(out, codec, level)

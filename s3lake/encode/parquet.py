@@ -1,9 +1,24 @@
 """Parquet: row groups bounded in memory, dictionary and statistics on, one schema a file."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+_OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
+
+
+class Disk(Protocol):
+    """Where rows go that memory has no room for."""
+
+    def add(self, data: bytes) -> tuple[int, int]:
+        """Keep `data`: where it is."""
+        ...
+
+    def take(self, extent: tuple[int, int]) -> bytes:
+        """Bytes kept before."""
+        ...
 
 
 class _Out:
@@ -32,28 +47,47 @@ class _Out:
 
 
 class ParquetEncoder:
-    """Collects rows into row groups; the writer, which costs memory, begins with the first."""
+    """Collects rows into row groups; the writer, which costs memory, begins with the first.
 
-    def __init__(self, out: Callable[[bytes], None], codec: str, level: int | None, row_group_bytes: int) -> None:
+    Without memory the rows wait on disk: a row group is never cut short, whatever the number of open files.
+    """
+
+    def __init__(
+        self, out: Callable[[bytes], None], codec: str, level: int | None, disk: Disk, row_group_bytes: int
+    ) -> None:
         self._out = _Out(out)
         self._codec, self._level = codec, level
+        self._disk = disk
+        self._spilled: list[tuple[int, int]] = []
+        self._schema: pa.Schema = None
+        self._held_bytes = 0
         self._row_group_bytes = row_group_bytes
         self._held: list[pa.RecordBatch] = []
         self._writer: pq.ParquetWriter | None = None
         self.pending = 0
 
+    @property
+    def memory(self) -> int:
+        """See `Encoder.memory`."""
+        return self._held_bytes
+
     def write(self, payload: pa.RecordBatch) -> None:
         """See `Encoder.write`."""
+        size = payload.nbytes
+        if payload.get_total_buffer_size() > 2 * size:  # a slice would keep all that it was cut from
+            payload = payload.take(pa.array(range(payload.num_rows), pa.int64()))
         self._held.append(payload)
-        self.pending += payload.nbytes
+        self._held_bytes += size + _OBJECT_BYTES * payload.num_columns
+        self.pending += size
         if self.pending >= self._row_group_bytes:
             self.drain()
 
     def drain(self) -> None:
         """Write a row group."""
-        if not self._held:
+        kept = [pa.ipc.read_record_batch(pa.py_buffer(self._disk.take(one)), self._schema) for one in self._spilled]
+        if not kept and not self._held:
             return
-        table = pa.Table.from_batches(self._held)
+        table = pa.Table.from_batches([*kept, *self._held])
         if self._writer is None:
             self._writer = pq.ParquetWriter(
                 self._out,
@@ -63,8 +97,19 @@ class ParquetEncoder:
                 store_schema=False,  # types are the format's own; readers need no Arrow
             )
         self._writer.write_table(table, row_group_size=table.num_rows)
+        self._spilled.clear()
         self._held.clear()
-        self.pending = 0
+        self._held_bytes = self.pending = 0
+
+    def relieve(self) -> None:
+        """See `Encoder.relieve`."""
+        if not self._held:
+            return
+        self._schema = self._held[0].schema
+        batch = pa.Table.from_batches(self._held).combine_chunks().to_batches()[0]
+        self._spilled.append(self._disk.add(batch.serialize().to_pybytes()))
+        self._held.clear()
+        self._held_bytes = 0
 
     def close(self) -> None:
         """See `Encoder.close`."""

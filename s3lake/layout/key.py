@@ -93,7 +93,9 @@ class KeyRule:
             parts = [("topic", self.topic), ("partition", self._partition(partition))]
             return self.root + "/".join(self._named(name, value) for name, value in parts)
         if all(element.source in ("topic", "partition") for element in self.elements):
-            return self._directory([self.topic if e.source == "topic" else self._partition(partition) for e in self.elements])
+            return self._directory(
+                [self.topic if e.source == "topic" else self._partition(partition) for e in self.elements]
+            )
         return None
 
     def directories(self, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:

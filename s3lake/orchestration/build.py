@@ -46,7 +46,7 @@ def build_definitions(
     return dg.Definitions(
         assets=[*map(topic_asset, topics), *assets, *examples],
         asset_checks=[sink_checks(*route) for route in routes],
-        sensors=[topic_sensor(topic, _landing(topic, by_sink, config.sinks), status) for topic in topics],
+        sensors=[topic_sensor(topic, _landing(topic, by_sink, config.sinks), jobs, status) for topic in topics],
         jobs=list(jobs.values()),
         schedules=[hourly_schedule(config.sink(name), job) for name, job in jobs.items()],
         resources=_resources(config, resources or {}),

@@ -16,7 +16,6 @@ def sink_job(sink: Sink, topics: Sequence[str]) -> Any:
     return dg.define_asset_job(
         name=names.identifier("land", sink.name),
         selection=[names.sink_key(sink, topic) for topic in topics],
-        partitions_def=names.hourly(sink),
         description=f"Lands every topic of sink {sink.name}.",
     )
 

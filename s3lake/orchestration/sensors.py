@@ -43,12 +43,21 @@ class Cursor(msgspec.Struct):
     complete: dict[str, list[tuple[str, str]]] = {}
 
 
-def topic_sensor(topic: str, sinks: Sequence[Sink], status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
-    """Asks for every hour of `topic` that the index calls incomplete, and for the one under way when enough waits."""
+def topic_sensor(
+    topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
+) -> dg.SensorDefinition:
+    """Asks for every hour of `topic` that the index calls incomplete, and for the one under way when enough waits.
+
+    Args:
+        topic: the topic.
+        sinks: those that land it.
+        jobs: by sink; one for all would need one start and one backfill policy.
+        status: before anybody switches it in the UI.
+    """
 
     @dg.sensor(
         name=names.identifier("kafka", topic),
-        target=[names.sink_key(sink, topic) for sink in sinks],
+        jobs=[jobs[sink.name] for sink in sinks],
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
         description=f"Lands topic {topic}: {', '.join(sink.name for sink in sinks)}.",

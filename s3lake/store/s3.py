@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s3lake.errors import StoreDeniedError, StoreUnavailableError
+from s3lake.errors import ConfigurationError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import Completion, Document, Head
 
 if TYPE_CHECKING:
@@ -87,6 +87,14 @@ class S3Connection:
     backoff_ms: int = 50
     connect_timeout_s: float = 5.0
     read_timeout_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        # The endpoint is named in every error.
+        if "@" in (self.endpoint_url or ""):
+            raise ConfigurationError(
+                "s3.endpoint_url may hold neither user name nor password: write it as https://host:port, and give the "
+                "keys as s3.credentials."
+            )
 
     @classmethod
     def of(cls, s3: "sink.S3") -> "S3Connection":
@@ -169,8 +177,8 @@ class S3Store:
 
     @property
     def endpoint(self) -> str:
-        """Where the bucket is, for people and for telling stores apart; without user name and password."""
-        return _masked(self.connection.endpoint_url or f"s3.{self.connection.region or 'default'}.amazonaws.com")
+        """Where the bucket is, for people and for telling stores apart."""
+        return self.connection.endpoint_url or f"AWS region {self.connection.region or '(default)'}"
 
     def get(self, key: str) -> Document | None:
         """See `Store.get`."""
@@ -389,7 +397,7 @@ def _refusal(
     response: Mapping[str, Any], connection: S3Connection, what: str, operation: str, answers: Set[int | str]
 ) -> Exception:
     code = str(response.get("Error", {}).get("Code", ""))
-    message = _without_secrets(str(response.get("Error", {}).get("Message", "")), connection)
+    message = _without_secrets(str(response.get("Error", {}).get("Message") or ""), connection)
     status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code != "NoSuchBucket" and (status in answers or code in answers):
         return _Answer(status)
@@ -409,12 +417,7 @@ def _without_secrets(text: str, connection: S3Connection) -> str:
     for secret in (connection.secret_access_key, connection.session_token):
         if secret:
             text = text.replace(secret, "********")
-    return _masked(text)
-
-
-def _masked(text: str) -> str:
-    """Without the user names and passwords of URLs."""
-    return re.sub(r"//[^/@\s]+@", "//", text)
+    return text
 
 
 _clients: dict[S3Connection, Any] = {}

@@ -57,7 +57,7 @@ def compared(
 def _read_kafka(question: Question, parts: dict[int, list[Comparison]], advance: Advance) -> None:
     ranges = {partition: found for partition, some in parts.items() if (found := _span(some))}
     at = {partition: start for partition, (start, _) in ranges.items()}
-    for records in question.log.read(question.index.topic, ranges):
+    for records in question.log.read(question.index.topic, ranges) if ranges else ():
         for part in parts[records.partition]:
             own = _within(records, *part.window)
             if own.offsets:

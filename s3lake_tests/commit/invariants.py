@@ -33,7 +33,7 @@ class Violation(AssertionError):
         self.invariant = invariant
 
 
-# ------------------------------------------------------------------------------------------------------ at every step
+# -------------------------------------------------------------------------------------------------------- at every step
 
 
 def i1_no_loss(world: "World", view: "View") -> None:
@@ -136,7 +136,7 @@ def i6_fencing(world: "World", view: "View") -> None:
                 raise Violation(world, "I6", f"{after.hour}: the fenced writer of {after.pending} passed its CAS")
 
 
-def i7_key_discipline(world: "World", view: "View") -> None:
+def i7_key_discipline(world: "World", _: "View") -> None:
     """Two commits with a completed object never share a key, in any tile of the topic."""
     for key, commits in world.completed.items():
         if len(commits) > 1:
@@ -179,7 +179,7 @@ def i14_clock_independence(world: "World", view: "View") -> None:
                 raise Violation(world, "I14", f"{tile.hour} partition {partition}: {span}, Kafka never said so")
 
 
-# ------------------------------------------------------------------------------------------------------------ at the end
+# ----------------------------------------------------------------------------------------------------------- at the end
 
 
 def i9_exactly_once(world: "World", view: "View") -> None:
@@ -199,7 +199,9 @@ def i9_exactly_once(world: "World", view: "View") -> None:
                 if key is None and (partition, offset) not in expired:
                     raise Violation(world, "I9", f"{tile.hour}: offset {offset} of partition {partition} is nowhere")
                 if key is not None and (partition, offset) in expired:
-                    raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, and said to be expired")
+                    raise Violation(
+                        world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, and said to be expired"
+                    )
                 if key is not None and key not in listed:
                     raise Violation(world, "I9", f"{tile.hour}: {partition}@{offset} is in {key}, which is not listed")
                 if key is None and not _had_expired(world, topic, partition, offset):
@@ -269,10 +271,12 @@ def i13_later_partition(world: "World", view: "View") -> None:
         if whole and topic == world.kafka.topic_id and world.kafka.logs[partition].end and not spans:
             raise Violation(world, "I13", f"partition {partition} is not covered at all")
         if whole and spans and spans[0].start != 0:
-            raise Violation(world, "I13", f"partition {partition} was added after {last} and begins at {spans[0].start}")
+            raise Violation(
+                world, "I13", f"partition {partition} was added after {last} and begins at {spans[0].start}"
+            )
 
 
-# --------------------------------------------------------------------------------------------- in the middle of something
+# ------------------------------------------------------------------------------------------- in the middle of something
 
 
 def i15_atomic_for_readers(tile: Tile, records: list[tuple[str, int, int]]) -> None:
@@ -325,7 +329,7 @@ AT_THE_END: tuple[Invariant, ...] = (
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------- helpers
+# -------------------------------------------------------------------------------------------------------------- helpers
 
 
 def is_tile(key: str) -> bool:

@@ -51,7 +51,7 @@ def index(store: Flaky) -> TopicIndex:
     return TopicIndex(store, "_s3lake/orders-sink", "orders")
 
 
-# ----------------------------------------------------------------------------------------------------------------- names
+# ---------------------------------------------------------------------------------------------------------------- names
 
 
 def test_every_document_has_its_place(index: TopicIndex):
@@ -127,7 +127,9 @@ def test_columns_have_a_revision(index: TopicIndex):
 
 
 def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
-    index.create(index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T06"), ("2026-11-20T09", "2026-11-20T09"))))
+    index.create(
+        index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T06"), ("2026-11-20T09", "2026-11-20T09")))
+    )
     for hour in ("2026-11-20T09", "2026-11-20T06", "2026-11-20T05", "2026-11-20T07"):
         index.create(index.tile_key(hour), Tile(hour, {}))
 
@@ -143,7 +145,7 @@ def test_manifests_of_an_hour_are_listed_with_or_without_a_tile(index: TopicInde
     assert index.manifest_ids(HOUR) == ["c1", "c2"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- refused
+# -------------------------------------------------------------------------------------------------------------- refused
 
 
 @pytest.mark.parametrize("document", [TILE, TopicHead(), Manifest("c1", "orders", HOUR, {}), Columns({})])
@@ -168,7 +170,7 @@ def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: Topi
         index.tile(HOUR)
 
 
-# ------------------------------------------------------------------------------------------------------ conditional writes
+# --------------------------------------------------------------------------------------------------- conditional writes
 
 
 def test_a_document_is_created_once(index: TopicIndex):

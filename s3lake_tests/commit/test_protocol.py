@@ -21,12 +21,10 @@ def tile(world: World, number: int) -> Tile:
 def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None:
     """As the healthy do it, without an actor."""
     head, _ = world.index.head()
-    return protocol.begin(
-        world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute), pace=PACE
-    )
+    return protocol.begin(world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute), pace=PACE)
 
 
-# --------------------------------------------------------------------------------------------------------------- opening
+# -------------------------------------------------------------------------------------------------------------- opening
 
 
 def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
@@ -118,7 +116,7 @@ def test_a_tile_beside_it_that_was_deleted_by_hand_is_noticed(world: World):
         protocol.open_hour(world.index, world.kafka, hour(5))
 
 
-# --------------------------------------------------------------------------------------------------------------- closing
+# -------------------------------------------------------------------------------------------------------------- closing
 
 
 def test_an_hour_is_closed_once_its_grace_is_over(world: World):
@@ -157,7 +155,7 @@ def test_closing_settles_what_is_pending_first(world: World):
     assert shut.commits == ("c1",)
 
 
-# --------------------------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------------------------- writing
 
 
 def test_an_hour_is_landed_in_batches_of_at_most_the_limit(world: World):
@@ -245,7 +243,9 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
     attempt = begin(world, 0)
     world.do("B", materialise(0))
 
-    with pytest.raises(FencedError, match=r"orders 2026-11-20T00 first \(revision 2, commit c2\); nothing of commit c1"):
+    with pytest.raises(
+        FencedError, match=r"orders 2026-11-20T00 first \(revision 2, commit c2\); nothing of commit c1"
+    ):
         protocol.commit(world.index, attempt, Staged((), {}), PACE)
 
 
@@ -268,7 +268,7 @@ def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was
     assert (manifest.partitions[0].start, manifest.partitions[0].end, manifest.partitions[0].read) == (0, 5, 0)
 
 
-# ------------------------------------------------------------------------------------------------------- lost and repeated
+# ---------------------------------------------------------------------------------------------------- lost and repeated
 
 
 @pytest.mark.parametrize("fault", ["answer lost", "timeout, done"])
@@ -336,7 +336,7 @@ def test_committing_the_same_attempt_twice_is_one_commit(world: World):
     assert tile(world, 0).commits == (first.id,)
 
 
-# ------------------------------------------------------------------------------------------------------------- rolling back
+# --------------------------------------------------------------------------------------------------------- rolling back
 
 
 def interrupted(world: World) -> Actor:
@@ -429,7 +429,7 @@ def test_a_conflict_that_consumed_the_upload_rolls_back(world: World):
     assert tile(world, 0).partitions == {0: Span(0, 5)}
 
 
-# ---------------------------------------------------------------------------------------------------------- foreign objects
+# ------------------------------------------------------------------------------------------------------ foreign objects
 
 
 def meeting_foreign(world: World) -> Actor:
@@ -488,7 +488,7 @@ def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
     assert tile(world, 0).partitions == {0: Span(0, 5)}
 
 
-# ------------------------------------------------------------------------------------------------------- exactly_once: false
+# -------------------------------------------------------------------------------------------------- exactly_once: false
 
 
 def staged_at_once(world: World, attempt: protocol.Attempt) -> Staged:
@@ -534,7 +534,7 @@ def test_without_exactly_once_a_commit_sent_twice_is_one_commit(world: World):
     assert tile(world, 0).commits == ("c1",)
 
 
-# ------------------------------------------------------------------------------------------------------------------- pieces
+# --------------------------------------------------------------------------------------------------------------- pieces
 
 
 def test_an_object_belongs_to_the_commit_in_its_metadata(world: World):

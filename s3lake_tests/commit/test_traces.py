@@ -54,8 +54,10 @@ def creates(number: int) -> Callable[[Request], bool]:
     """Announces the tile of an hour in topic.json, or (by a rule taken out) writes it without."""
 
     def wanted(request: Request) -> bool:
-        announces = request.method == "put" and request.key.endswith("topic.json") and hour(number).encode() in (
-            request.arguments[1]
+        announces = (
+            request.method == "put"
+            and request.key.endswith("topic.json")
+            and hour(number).encode() in (request.arguments[1])
         )
         tile = request.puts_tile
         return announces or (tile is not None and tile.hour == hour(number))
@@ -287,7 +289,7 @@ def create_dies(world: World) -> None:
     world.do("B", materialise(1))
 
 
-# --------------------------------------------------------------------------------------------------- topics created again
+# ------------------------------------------------------------------------------------------------- topics created again
 
 
 def close_recreated(world: World) -> None:
@@ -313,7 +315,7 @@ def rewrite_recreated(world: World) -> None:
     world.do("rewrite", rewriting(0))
 
 
-# ------------------------------------------------------------------------------------------------------- rules taken out
+# ------------------------------------------------------------------------------------------------------ rules taken out
 
 
 def without_revision(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +361,7 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         doomed[:] = [commit]
         return commit not in tile.commits and commit != tile.pending
 
-    def remove_at_once(index, hour, pace):
+    def remove_at_once(index, hour, _pace):
         for file in index.manifest(hour, doomed[0]).files:
             recovery.remove(index.store, doomed[0], file)
 
@@ -368,7 +370,7 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "belongs", lambda head, commit: True)
+    monkeypatch.setattr(recovery, "belongs", lambda *_: True)
 
 
 def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,7 +431,7 @@ def without_absent_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "extended", lambda tile, kafka: tile)
+    monkeypatch.setattr(tiles, "extended", lambda tile, _: tile)
 
 
 def without_extension_and_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +448,7 @@ def rebasing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    def close(index, offsets, head, hour, pace):
+    def close(index, offsets, _head, hour, _pace):
         while True:
             tile, etag = index.tile(hour)
             if tile.closed:
@@ -480,6 +482,12 @@ OVERWRITES = Circumstances(overwrites=True)
 LATE = Circumstances(late=True)
 
 
+def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ()) -> None:
+    with World(circumstances, mute=mute) as world:
+        trace(world)
+        world.come_to_rest(random.Random(0))
+
+
 @pytest.mark.parametrize(
     ("trace", "circumstances"),
     [
@@ -508,9 +516,7 @@ LATE = Circumstances(late=True)
     ],
 )
 def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
-    with World(circumstances) as world:
-        trace(world)
-        world.come_to_rest(random.Random(0))
+    play(trace, circumstances)
 
 
 @pytest.mark.parametrize(
@@ -559,7 +565,6 @@ def test_trace_breaks_without_its_rule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rule(monkeypatch)
-    with World(circumstances, mute=mute) as world, pytest.raises(Violation) as caught:
-        trace(world)
-        world.come_to_rest(random.Random(0))
+    with pytest.raises(Violation) as caught:
+        play(trace, circumstances, mute)
     assert caught.value.invariant == violated, str(caught.value)

@@ -83,7 +83,7 @@ class ExpiredError(Exception):
     """The stage's read failed, as Spark's does: the offsets are gone, or are another topic's."""
 
 
-# --------------------------------------------------------------------------------------------------------------- Kafka
+# ---------------------------------------------------------------------------------------------------------------- Kafka
 
 
 @dataclass
@@ -159,7 +159,7 @@ class FakeKafka:
         return [(topic_id, partition, offset) for offset in range(start, end)]
 
 
-# --------------------------------------------------------------------------------------------------------------- store
+# ---------------------------------------------------------------------------------------------------------------- store
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Bucket(MemoryStore):
         return etag
 
 
-# -------------------------------------------------------------------------------------------------------------- actors
+# --------------------------------------------------------------------------------------------------------------- actors
 
 
 @dataclass
@@ -409,7 +409,7 @@ class _Door:
         return self._ask("kafka", "read", topic_id, partition, start, end)
 
 
-# ------------------------------------------------------------------------------------------------------ what actors do
+# ------------------------------------------------------------------------------------------------------- what actors do
 
 
 def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
@@ -539,11 +539,13 @@ def reading(number: int) -> Work:
             for file in manifest.files if manifest else ():
                 document = me.store.get(file.key)
                 if document is None:
-                    return invariants.i15_only_garbage_is_missing(me.world, commit, file.key)
+                    invariants.i15_only_garbage_is_missing(me.world, commit, file.key)
+                    return
                 records += [tuple(one) for one in json.loads(document.body)]
             if manifest is None:
-                return invariants.i15_only_garbage_is_missing(me.world, commit, "its manifest")
-        return invariants.i15_atomic_for_readers(tile, records)
+                invariants.i15_only_garbage_is_missing(me.world, commit, "its manifest")
+                return
+        invariants.i15_atomic_for_readers(tile, records)
 
     return work
 
@@ -562,7 +564,7 @@ def void(_: object) -> None:
     """Drop a result."""
 
 
-# --------------------------------------------------------------------------------------------------------------- world
+# ---------------------------------------------------------------------------------------------------------------- world
 
 
 @dataclass
@@ -584,7 +586,7 @@ class World:
 
     def __init__(
         self,
-        circumstances: Circumstances = Circumstances(),  # noqa: B008
+        circumstances: Circumstances = Circumstances(),
         *,
         partitions: int = 2,
         minute: float = 5,
@@ -923,7 +925,9 @@ def _document(body: bytes) -> str:
             )
             return f"<tile {document.hour} rev {document.rev} {spans} {more}>"
         if isinstance(document, Manifest):
-            reads = " ".join(f"{partition}:[{read.start}..{read.end}]" for partition, read in document.partitions.items())
+            reads = " ".join(
+                f"{partition}:[{read.start}..{read.end}]" for partition, read in document.partitions.items()
+            )
             return f"<manifest {document.id} {reads} {len(document.files)} files replaces {document.replaces}>"
         if isinstance(document, TopicHead):
             new = document.new.hour if document.new else None

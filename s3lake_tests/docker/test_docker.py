@@ -7,7 +7,7 @@ import re
 import runpy
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def environment_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def enter(service: str) -> None:
         for name in list(os.environ):
-            if name.startswith(("AWS_", "S3LAKE_", "DAGSTER_", "KAFKA_")):
+            if name.startswith(("AWS_", "S3LAKE_", "DAGSTER_", "KAFKA_")) and not name.endswith("_FILE"):
                 monkeypatch.delenv(name)
         for name, value in SERVICES[service]["environment"].items():
             monkeypatch.setenv(name, str(value))
@@ -93,8 +93,14 @@ def environment_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def mounted(service: str) -> dict[str, str]:
-    """Paths in the container, and the config that stands there."""
-    return {config["target"]: config["source"] for config in SERVICES[service].get("configs", ())}
+    """Paths in the container, and the files here that stand there."""
+    configs = SERVICES[service].get("configs", ())
+    return {config["target"]: str(DOCKER / COMPOSE["configs"][config["source"]]["file"]) for config in configs}
+
+
+def here(service: str, argv: Sequence[str]) -> list[str]:
+    """A command of a service, with the files here in place of those in the container."""
+    return [mounted(service).get(argument, argument) for argument in argv]
 
 
 # compose.yaml
@@ -129,8 +135,8 @@ def test_service_uses_what_is_declared_and_is_there(name: str) -> None:
     service = SERVICES[name]
     for volume in service.get("volumes", ()):
         assert volume.split(":")[0] in COMPOSE["volumes"], "only named volumes survive `down`"
-    for config in service.get("configs", ()):
-        assert (DOCKER / COMPOSE["configs"][config["source"]]["file"]).is_file()
+    for file in mounted(name).values():
+        assert Path(file).is_file()
     for other, needs in service.get("depends_on", {}).items():
         expected = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
         assert needs["condition"] == expected
@@ -166,9 +172,9 @@ def test_broker_is_the_version_that_s3lake_is_tested_with() -> None:
 # The commands
 
 
-def parsed(argv: list[str]) -> dict[str, Any]:
+def parsed(argv: Sequence[str]) -> dict[str, Any]:
     """The options of a command line, as the program itself understands it."""
-    command, rest, parent = COMMANDS[argv[0]], argv[1:], None
+    command, rest, parent = COMMANDS[argv[0]], list(argv[1:]), None
     while isinstance(command, click.Group):
         parent = click.Context(command, parent)
         found = command.get_command(parent, rest[0])
@@ -177,37 +183,34 @@ def parsed(argv: list[str]) -> dict[str, Any]:
     return command.make_context(argv[0], rest, parent).params
 
 
-def ours() -> Iterator[Any]:
-    for name in OURS:
-        yield pytest.param(SERVICES[name]["command"], id=f"{name}-command")
-        if "healthcheck" in SERVICES[name]:
-            yield pytest.param(SERVICES[name]["healthcheck"]["test"][1:], id=f"{name}-healthcheck")
+OUR_COMMANDS = {f"{name}-command": here(name, SERVICES[name]["command"]) for name in OURS} | {
+    f"{name}-healthcheck": SERVICES[name]["healthcheck"]["test"][1:] for name in OURS if name in SERVERS
+}
 
 
-@pytest.mark.parametrize("argv", ours())
+@pytest.mark.parametrize("argv", OUR_COMMANDS.values(), ids=OUR_COMMANDS.keys())
 def test_command_is_understood_by_its_program(argv: list[str]) -> None:
     if argv[0] != "python":
         parsed(argv)
     elif argv[1] == "-c":
         ast.parse(argv[2])
     else:
-        script = COMPOSE["configs"][mounted("buckets")[argv[1]]]["file"]
-        ast.parse((DOCKER / script).read_text(encoding="utf-8"))
+        ast.parse(Path(argv[1]).read_text(encoding="utf-8"))
 
 
 def test_code_location_is_served_where_the_workspace_looks_for_it() -> None:
     [origin] = location_origins_from_yaml_paths([str(DOCKER / "workspace.yaml")])
     assert isinstance(origin, GrpcServerCodeLocationOrigin)
-    served = parsed(SERVICES["code"]["command"])
+    served = parsed(OUR_COMMANDS["code-command"])
     assert (origin.host, origin.port) == ("code", served["port"])
-    assert parsed(SERVICES["code"]["healthcheck"]["test"][1:])["port"] == served["port"]
-    assert find_spec(*served["module_name"]) is not None
+    assert parsed(OUR_COMMANDS["code-healthcheck"])["port"] == served["port"]
+    assert find_spec(served["module_name"]) is not None
 
 
 def test_web_server_and_daemon_read_the_workspace_that_is_mounted() -> None:
     for name in ("webserver", "daemon"):
-        [workspace] = parsed(SERVICES[name]["command"])["workspace"]
-        assert mounted(name)[workspace] == "workspace"
+        [workspace] = parsed(OUR_COMMANDS[f"{name}-command"])["workspace"]
+        assert Path(workspace).samefile(DOCKER / "workspace.yaml")
 
 
 @pytest.mark.s3
@@ -243,7 +246,8 @@ def test_sinks_of_the_stack_load_in_the_environment_of_the_code_location(environ
 
 
 def test_configuration_is_mounted_where_the_code_location_looks_for_it() -> None:
-    assert mounted("code")[SERVICES["code"]["environment"]["S3LAKE_CONFIG"]] == "s3lake"
+    [config] = here("code", [SERVICES["code"]["environment"]["S3LAKE_CONFIG"]])
+    assert Path(config).samefile(DOCKER / "s3lake.yaml")
 
 
 @pytest.mark.parametrize("name", ["code", "webserver", "daemon"])
@@ -255,7 +259,7 @@ def test_instance_of_the_stack_meets_dagsters_schema_in_the_environment_of_the_s
     assert instance.storage_data is not None
     schema = resolve_to_config_type(DagsterPostgresStorage.config_type())
     storage = process_config(schema, instance.storage_data.config_dict)  # made for real, it would ask the database
-    assert storage.errors == []
+    assert storage.success, storage.errors
     assert storage.value["postgres_db"]["hostname"] in SERVICES
     assert isinstance(instance.compute_log_manager, S3ComputeLogManager)
     assert instance.run_coordinator is not None
@@ -265,7 +269,8 @@ def test_instance_of_the_stack_meets_dagsters_schema_in_the_environment_of_the_s
 def test_instance_is_mounted_in_the_home_of_the_image(name: str) -> None:
     home = re.search(r"^ENV DAGSTER_HOME=(\S+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
     assert home is not None
-    assert mounted(name)[f"{home[1]}/dagster.yaml"] == "dagster"
+    [config] = here(name, [f"{home[1]}/dagster.yaml"])
+    assert Path(config).samefile(DOCKER / "dagster.yaml")
 
 
 # The image

@@ -321,7 +321,7 @@ class TestBrokersDown:
         begun = time.monotonic()
         with pytest.raises(KafkaUnavailableError) as caught:
             ask(offsets)
-        assert time.monotonic() - begun < 0.5 + 0.5
+        assert time.monotonic() - begun < 2.0
         assert f"Kafka at {dead_servers} did not tell the" in str(caught.value)
         assert "within 0.5 s" in str(caught.value)
         assert "Check that the brokers are up" in str(caught.value)

@@ -54,7 +54,7 @@ def test_offsets_are_those_that_the_commit_covers():
     assert Batch({0: (5, 9), 1: (0, 2)}, {0: (7, 9)}).offsets == 6
 
 
-# --------------------------------------------------------------------------------------------------------------- expired
+# -------------------------------------------------------------------------------------------------------------- expired
 
 
 def test_expired_offsets_are_covered_and_noted_but_not_read():
@@ -75,7 +75,7 @@ def test_expired_offsets_do_not_count_against_the_limit():
     assert batch == Batch({0: (0, 994)}, {0: (990, 994)}, ((0, 0, 990),))
 
 
-# ----------------------------------------------------------------------------------------------------------------- wrong
+# ---------------------------------------------------------------------------------------------------------------- wrong
 
 
 def test_a_log_that_ends_before_the_tile_does_is_a_loss():
@@ -84,11 +84,11 @@ def test_a_log_that_ends_before_the_tile_does_is_a_loss():
 
 
 def test_a_closed_tiles_partition_that_kafka_does_not_know_is_a_loss():
-    with pytest.raises(DataLossError, match="topic-partition 1: .* up to 4, Kafka does not know it"):
+    with pytest.raises(DataLossError, match=r"topic-partition 1: .* up to 4, Kafka does not know it"):
         next_batch(tile(p0=(0, 5, 5), p1=(0, 0, 4)), kafka(p0=(0, 9)), 100)
 
 
-# --------------------------------------------------------------------------------------------------------------- rewrite
+# -------------------------------------------------------------------------------------------------------------- rewrite
 
 
 def test_a_rewrite_reads_the_tile_from_its_start_to_what_is_landed():
@@ -99,7 +99,7 @@ def test_a_rewrite_sees_what_has_expired():
     assert whole(tile(p0=(3, 7, 7)), kafka(p0=(5, 9))).expired == ((0, 3, 5),)
 
 
-# ---------------------------------------------------------------------------------------------------------- random tiles
+# --------------------------------------------------------------------------------------------------------- random tiles
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """Tiles: which offsets belong to which hour."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Til
     return tiles.opened(hour, snapshot, before, after, **{"earliest": False, "fresh": False, **how})
 
 
-# --------------------------------------------------------------------------------------------------------------- opening
+# -------------------------------------------------------------------------------------------------------------- opening
 
 
 def test_the_first_tile_begins_at_its_hours_first_record_and_is_open():
@@ -109,7 +110,7 @@ def test_an_open_tile_with_a_successor_is_no_index_of_ours():
         opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: Span(0, 0)}))
 
 
-# --------------------------------------------------------------------------------------------------------------- closing
+# -------------------------------------------------------------------------------------------------------------- closing
 
 
 def test_a_tile_is_closed_at_the_following_hours_first_record():
@@ -156,7 +157,7 @@ def test_what_is_committed_never_goes_back():
     assert tiles.committed(tile, {0: 15, 1: 8}) == {0: Span(10, 20), 1: Span(0, 8)}
 
 
-# ---------------------------------------------------------------------------------------------------------------- states
+# --------------------------------------------------------------------------------------------------------------- states
 
 
 def test_a_tile_without_partitions_is_not_closed():
@@ -177,7 +178,7 @@ def test_a_tile_is_complete_when_nobody_needs_to_come_back(change: dict, complet
     assert Tile(FIVE, {0: Span(0, 5, 5)}).changed(**change).complete is complete
 
 
-# ---------------------------------------------------------------------------------------------------------- random chains
+# -------------------------------------------------------------------------------------------------------- random chains
 
 
 @dataclass
@@ -226,7 +227,11 @@ def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
         before, after = (known[max(earlier)] if earlier else None), (known[min(later)] if later else None)
         made = opened(hour(number), topic.snapshot(number), before, after, earliest=draw(st.booleans()))
         ends = {
-            partition: draw(st.integers(span.start, max(span.start, span.end if span.end is not None else len(topic.logs[partition]))))
+            partition: draw(
+                st.integers(
+                    span.start, max(span.start, span.end if span.end is not None else len(topic.logs[partition]))
+                )
+            )
             for partition, span in made.partitions.items()
         }
         known[number] = made.changed(partitions=tiles.committed(made, ends))
@@ -236,7 +241,7 @@ def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
 @given(chains())
 def test_tiles_are_disjoint_and_adjacent_ones_leave_no_gap(chain):
     found, _, _ = chain
-    for earlier, later in zip(found, found[1:], strict=False):
+    for earlier, later in pairwise(found):
         assert earlier.closed
         for partition in set(earlier.partitions) | set(later.partitions):
             end = earlier.partitions.get(partition, NOTHING).end

@@ -103,7 +103,7 @@ def test_a_line_that_is_no_dead_letter_is_found(line: bytes) -> None:
 
 def test_fewer_dead_letters_than_the_manifest_says_are_found() -> None:
     world = with_letters(letter(1, encoded(BAD)))
-    data, dead = world.manifests["c1"].files
+    _, dead = world.manifests["c1"].files
     world.overwrite(dead, b"")
     report = world.verify()
     assert f"{dead.key} has 0 records, the manifest says 1" in texts(report, "count")

@@ -67,14 +67,14 @@ def test_a_full_row_is_clean() -> None:
         pytest.param(b'{"amount":0.1000000000000000055}', {"amount": 0.1}, id="the nearest double"),
         pytest.param({"place": {}}, {"place": {"city": None, "at": None}}, id="an empty object is no null"),
         pytest.param(
-            {"place": {"at": {"lat": 1}, "zip": 9}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="structs likewise"
+            {"place": {"at": {"lat": 1}, "x": 9}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="structs"
         ),
-        pytest.param({"items": [{"price": 1}, {}]}, {"items": [{"sku": None, "price": 1.0}, {"sku": None, "price": None}]}, id="lists"),
+        pytest.param({"items": [{"price": 1}]}, {"items": [{"sku": None, "price": 1.0}]}, id="lists of structs"),
         pytest.param({"tags": []}, {"tags": []}, id="an empty list"),
         pytest.param(b' {"id" :\r\n 1 }\n', {"id": 1}, id="space between tokens"),
         pytest.param(rb'{"name":"\u0141\u00f3d\u017a\n\ud83d\ude00"}', {"name": "Łódź\n😀"}, id="escapes"),
     ],
-)  # fmt: skip
+)
 def test_values_are_compared_over_the_schema(value: Any, row: dict[str, Any]) -> None:
     assert is_clean(value, row)
 

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Read
+from s3lake.kafka.offsets import Snapshot
 from s3lake.plan.tile import Span
 from s3lake.verify import Unchecked
 from s3lake_tests.verify.world import HOUR, NEXT, World, kinds, letter, texts
@@ -107,9 +108,9 @@ def test_expired_offsets_that_kafka_has_after_all_are_missing() -> None:
 
 def test_a_log_start_that_moves_meanwhile_is_followed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = world.log.snapshot
-    answers = []
+    answers: list[Snapshot] = []
 
-    def before_it_moves(topic: str, hour: str):  # noqa: ANN202
+    def before_it_moves(topic: str, hour: str) -> Snapshot:
         answers.append(snapshot(topic, hour))
         world.log.expire(5)
         return answers[-1]

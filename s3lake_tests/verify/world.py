@@ -182,7 +182,8 @@ class World:
             start = min(read.start, spans[partition].start) if partition in spans else read.start
             end = max(read.end, spans[partition].committed) if partition in spans else read.end
             spans[partition] = Span(start, end, end)
-        self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans, commits=(*tile.commits, commit))
+        commits = tuple(dict.fromkeys((*tile.commits, commit)))
+        self.tiles[hour] = msgspec.structs.replace(tile, partitions=spans, commits=commits)
 
     def landed(self, values: Sequence[bytes], *, commit: str = "c1", hour: str = HOUR, partition: int = 0) -> File:
         """Records in Kafka and, as lines, in one file of one commit."""

@@ -1,0 +1,63 @@
+# `make` lists what there is. Everything runs in .venv, which is made, and brought up to date, when it is needed.
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+PYTEST := $(BIN)/python -m pytest
+MARKED := spark or kafka or s3 or ui
+BENCH ?= --records 1000000 --format json
+
+.PHONY: help demo test test-fast lint types bench java
+.DELETE_ON_ERROR:
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
+	$(BIN)/s3lake demo
+
+test: $(STAMP) ## All tests: the fast ones first, then those with a real Kafka, S3, Spark and UI
+	$(PYTEST) -m "not ($(MARKED))"
+	$(PYTEST) -m "$(MARKED)"
+
+test-fast: $(STAMP) ## Tests that start no server and no JVM
+	$(PYTEST) -m "not ($(MARKED))"
+
+lint: $(STAMP) ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## mypy --strict on s3lake/
+	$(BIN)/mypy
+
+bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="--format parquet"
+	$(BIN)/python benchmarks/sink.py $(BENCH)
+
+# With a Python of your choice: make test PYTHON=python3.12
+$(STAMP): pyproject.toml constraints.txt
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.10); do \
+	    "$$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null && break; \
+	    python=; \
+	  done; \
+	  if [ -z "$$python" ]; then \
+	    echo "s3lake needs Python 3.10 to 3.13: no $(or $(PYTHON),python3) here is one of them." >&2; \
+	    echo "Install one, or say where it is: make PYTHON=.../bin/python3" >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "making .venv with $$("$$python" --version), which takes a minute or two"; \
+	  "$$python" -m venv .venv; \
+	fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt -e '.[dev]'
+	@touch $@
+
+define FIND_JAVA
+from s3lake import errors, jars
+try:
+    jars.find_java()
+except errors.ConfigurationError as error:
+    raise SystemExit(str(error)) from None
+endef
+export FIND_JAVA
+
+java: $(STAMP)
+	@$(BIN)/python -c "$$FIND_JAVA"
