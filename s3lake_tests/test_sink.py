@@ -1,8 +1,6 @@
 """The sink model: defaults, rules, and the same classes through Dagster's Resolvable."""
 
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -441,9 +439,3 @@ def test_templates_of_a_component_are_filled_before_the_rules_are_applied() -> N
 
 def test_a_derived_model_names_the_field_as_yaml_does() -> None:
     assert "from" in Sink.model().model_fields
-
-
-def test_the_model_imports_nothing_heavy() -> None:
-    code = "import sys, s3lake.sink; print(*({'pyarrow', 'boto3', 'botocore', 'pyspark', 'pandas'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []

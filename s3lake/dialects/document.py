@@ -132,7 +132,7 @@ class Document:
         """The value at `place` for a message."""
         node = self._nodes.get(place)
         text = self.texts.get(place)
-        if text is None or not isinstance(node, ScalarNode):
+        if text is None or not isinstance(node, ScalarNode) or self.kind(place) == "null":
             return self.kind(place)
         if self.hidden(place):
             return MASK

@@ -87,6 +87,8 @@ def loads(text: str, name: str) -> Config:
         config = Config.model_validate(document.data)
     except ValidationError as errors:
         _note(errors, document)
+        document.check()
+        raise AssertionError("an error of the model was told nobody") from None
     document.check()
     return config
 
@@ -126,9 +128,9 @@ def _text_where_wanted(document: Document) -> None:
 
 def _note(errors: ValidationError, document: Document) -> None:
     for error in errors.errors(include_url=False, include_input=False):
-        place, branch = _placed(error["loc"], document)
-        if branch and branch.startswith("literal") == (document.kind(place) == "a mapping"):
-            continue  # of the alternatives, one that was not meant
+        place, meant = _placed(error["loc"], document)
+        if not meant:
+            continue
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, Misfit):
             place += cause.path
@@ -136,17 +138,17 @@ def _note(errors: ValidationError, document: Document) -> None:
             document.note(place, _message(error, place, document), at_name=error["type"] == "extra_forbidden")
 
 
-def _placed(location: Sequence[str | int], document: Document) -> tuple[Place, str]:
-    """A location of pydantic's as a place in the file, and the alternative of a union that it goes through."""
+def _placed(location: Sequence[str | int], document: Document) -> tuple[Place, bool]:
+    """A location of pydantic's as a place in the file; False for an alternative of a union that was not meant."""
     place: Place = ()
-    branch = ""
+    meant = True
     for step in location:
         alternative = step == "Credentials" or str(step).startswith("literal[")
         if alternative and not document.holds((*place, step)):
-            branch = str(step)
+            meant = (step == "Credentials") == (document.kind(place) == "a mapping")
         else:
             place = (*place, step)
-    return place, branch
+    return place, meant
 
 
 def _message(error: Any, place: Place, document: Document) -> str:

@@ -4,6 +4,7 @@ They report; nothing that must stop a commit is left to them. A run that landed 
 alone every hour.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,8 @@ import dagster as dg
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.resources import landing
+from s3lake.plan import due
+from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -35,11 +38,9 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
     ) -> Iterator[dg.AssetCheckResult]:
         lander = landing(sink, topic, kafka, s3, spark=None)
-        wanted = _hours_of(context)
         found = lander.index.head()
         existing = hours.expand(found[0].hours) if found else []
-        landed = [lander.report(hour) for hour in existing if wanted is None or wanted[0] <= hour <= wanted[1]]
-        seen = _Seen(lander, existing, landed)
+        seen = _Seen(lander, existing, _chosen(existing, _hours_of(context)))
         for selected in context.selected_asset_check_keys:
             yield _CHECKS[selected.name](seen, selected)
 
@@ -48,33 +49,75 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the checks look at: every hour that has a tile, and what the index says of those that are checked."""
+    """What the checks look at, read when it is first needed.
+
+    Attributes:
+        existing: every hour that has a tile.
+        chosen: those that are checked.
+    """
 
     lander: "Landing"
     existing: Sequence[str]
-    landed: Sequence["LandedHour"]
+    chosen: Sequence[str]
+
+    @functools.cached_property
+    def landed(self) -> list["LandedHour"]:
+        """What the index says of the checked hours."""
+        return [self.lander.report(hour) for hour in self.chosen]
+
+    @functools.cached_property
+    def last(self) -> Tile | None:
+        """The last tile, the only one that can be open."""
+        found = self.lander.index.tile(self.existing[-1]) if self.existing else None
+        return found[0] if found else None
+
+    @property
+    def with_neighbours(self) -> list[Tile]:
+        """The tiles of the checked hours, and of the hours that have one before and after."""
+        if not self.chosen:
+            return []
+        first, last = self.existing.index(self.chosen[0]), self.existing.index(self.chosen[-1])
+        beside = [*self.existing[max(0, first - 1) : first], *self.existing[last + 1 : last + 2]]
+        found = [self.lander.index.tile(hour) for hour in beside]
+        return sorted(
+            [*(one.tile for one in self.landed), *(tile[0] for tile in found if tile)], key=lambda tile: tile.hour
+        )
+
+
+def _chosen(existing: Sequence[str], wanted: tuple[str, str] | None) -> list[str]:
+    return [hour for hour in existing if wanted is None or wanted[0] <= hour <= wanted[1]]
 
 
 def _contiguous(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    broken = []
-    for one, following in pairwise(seen.landed):
-        if hours.shift(one.tile.hour, 1) == following.tile.hour:
-            ends = {partition: span.end for partition, span in one.tile.partitions.items()}
-            starts = {partition: span.start for partition, span in following.tile.partitions.items()}
-            broken += [one.tile.hour for partition, start in starts.items() if ends.get(partition, 0) != start]
-    missing = (
-        [hour for hour in hours.span(seen.existing[0], seen.existing[-1]) if hour not in set(seen.existing)]
-        if seen.existing
-        else []
-    )
+    broken: list[str] = []
+    skipped: list[str] = []
+    offsets_skipped = 0
+    for one, following in pairwise(seen.with_neighbours):
+        gaps = _between(one, following)
+        if hours.shift(one.hour, 1) == following.hour:
+            broken += [one.hour] if any(gaps) else []
+            continue
+        skipped += [hours.shift(one.hour, 1), hours.shift(following.hour, -1)]
+        broken += [one.hour] if min(gaps, default=0) < 0 else []
+        offsets_skipped += sum(max(0, gap) for gap in gaps)
     incomplete = [one.tile.hour for one in seen.landed if one.tile.closed and not one.tile.complete]
     return _result(
         key,
-        not broken and not incomplete,
-        hours_with_gap=sorted(set(broken)),
+        not broken and not incomplete and not offsets_skipped,
+        # Nobody has asked for these hours yet: that is said, and is no fault of those that were landed.
+        dg.AssetCheckSeverity.ERROR if broken or incomplete else dg.AssetCheckSeverity.WARN,
+        hours_with_wrong_edge=broken,
         incomplete_hours=incomplete,
-        hours_never_opened=missing,
+        hours_never_opened=[f"{first} to {last}" for first, last in zip(skipped[::2], skipped[1::2], strict=True)],
+        offsets_in_hours_never_opened=offsets_skipped,
     )
+
+
+def _between(one: Tile, following: Tile) -> list[int]:
+    """Offsets between two tiles, per topic-partition; negative where they overlap."""
+    ends = {partition: span.end or 0 for partition, span in one.partitions.items()}
+    starts = {partition: span.start for partition, span in following.partitions.items()}
+    return [starts.get(partition, 0) - ends.get(partition, 0) for partition in {*ends, *starts}]
 
 
 def _explained(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
@@ -95,6 +138,7 @@ def _explained(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     return _result(
         key,
         not wrong and without >= 0,
+        dg.AssetCheckSeverity.ERROR,
         hours_that_differ=sorted(set(wrong)),
         offsets=offsets,
         records=records,
@@ -104,15 +148,22 @@ def _explained(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
 
 
 def _lag(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    last = seen.lander.index.tile(seen.existing[-1]) if seen.existing else None
-    ends = {partition: end for partition, (_, end) in seen.lander.offsets.ranges(seen.lander.topic).items()}
-    spans = last[0].partitions if last else {}
-    behind = {p: end - spans[p].committed if p in spans else end for p, end in ends.items()}
-    since = seen.lander.offsets.first_since(
-        seen.lander.topic, seen.lander.clock() - int(2 * seen.lander.sink.flush.interval * 1000)
+    lander, tile = seen.lander, seen.last or Tile("", {})
+    behind = due.backlog(tile, {one: end for one, (_, end) in lander.offsets.ranges(lander.topic).items()})
+    patience_ms, late = int(2 * lander.sink.flush.interval * 1000), False
+    if behind:
+        now = lander.clock()
+        manifest = lander.index.manifest(tile.hour, tile.commits[-1]) if tile.commits else None
+        landed_ms = manifest.created_ms if manifest else 0
+        age = due.Age(now, patience_ms, landed_ms, seen_ms=now)
+        late = due.overdue(tile, lander.offsets.first_since(lander.topic, now - patience_ms), age)
+    return _result(
+        key,
+        not late,
+        dg.AssetCheckSeverity.WARN,
+        lag=sum(behind.values()),
+        lag_by_topic_partition={str(one): count for one, count in behind.items()},
     )
-    late = [p for p, first in since.items() if first > (spans[p].committed if p in spans else 0)]
-    return _result(key, not late, lag=sum(behind.values()), topic_partitions_behind=sorted(late))
 
 
 def _dead(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
@@ -121,15 +172,17 @@ def _dead(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
         for one in seen.landed
     }
     found = {hour: dead for hour, dead in counts.items() if dead}
-    return _result(key, not found, dead_letters=sum(found.values()), hours=found)
+    return _result(key, not found, dg.AssetCheckSeverity.WARN, dead_letters=sum(found.values()), hours=found)
 
 
-def _result(key: dg.AssetCheckKey, passed: bool, **metadata: Any) -> dg.AssetCheckResult:
+def _result(
+    key: dg.AssetCheckKey, passed: bool, severity: dg.AssetCheckSeverity, **metadata: Any
+) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=passed,
         asset_key=key.asset_key,
         check_name=key.name,
-        severity=dg.AssetCheckSeverity.ERROR if key.name in NAMES[:2] else dg.AssetCheckSeverity.WARN,
+        severity=severity,
         metadata={
             name: value if isinstance(value, int) else dg.MetadataValue.json(value) for name, value in metadata.items()
         },
@@ -145,7 +198,7 @@ def _hours_of(context: dg.AssetCheckExecutionContext) -> tuple[str, str] | None:
 
 _CHECKS = {"offsets_contiguous": _contiguous, "rows_equal_offsets": _explained, "lag": _lag, "dead_letters": _dead}
 _DESCRIPTIONS = {
-    "offsets_contiguous": "Hours share their edges, and closed hours are landed as a whole.",
+    "offsets_contiguous": "Hours share their edges, none between is left out, and closed hours are landed as a whole.",
     "rows_equal_offsets": "Every record read is a row, a dead letter or a skipped null; other offsets hold no record.",
     "lag": "No record has waited for twice the flush interval.",
     "dead_letters": "No record was refused.",

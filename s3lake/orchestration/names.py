@@ -12,6 +12,8 @@ from s3lake.sink import Sink
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 PARTITION = "dagster/partition"
+SINK = "s3lake/sink"
+TOPIC = "s3lake/topic"
 
 
 def topic_key(topic: str) -> dg.AssetKey:

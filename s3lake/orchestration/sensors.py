@@ -5,7 +5,9 @@ The cursor is advice; the index is the truth. A lost cursor costs one slow tick.
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -27,6 +29,15 @@ INTERVAL_S = 30
 OBSERVE_EVERY_MS = 300_000
 ASK_AGAIN_MS = 600_000
 TILES_PER_TICK = 240
+SECOND_LOOKS_PER_TICK = 12
+
+
+class Seen(msgspec.Struct):
+    """A backlog: of which revision of which tile, and when it was first seen."""
+
+    hour: str
+    rev: int
+    since_ms: int
 
 
 class Cursor(msgspec.Struct):
@@ -36,11 +47,15 @@ class Cursor(msgspec.Struct):
         observed_ms: when the topic was last observed.
         ends: end offsets then.
         complete: per sink, ranges of hours known to be complete.
+        looked: per sink, up to which of those a second look has come: a rewrite that died makes one incomplete again.
+        waiting: per sink, the backlog of the open tile.
     """
 
     observed_ms: int = 0
     ends: dict[int, int] = {}
     complete: dict[str, list[tuple[str, str]]] = {}
+    looked: dict[str, str] = {}
+    waiting: dict[str, Seen] = {}
 
 
 def topic_sensor(
@@ -51,7 +66,7 @@ def topic_sensor(
     Args:
         topic: the topic.
         sinks: those that land it.
-        jobs: by sink; one for all would need one start and one backfill policy.
+        jobs: by sink; one job for all sinks would need them to have one start and one backfill policy.
         status: before anybody switches it in the UI.
     """
 
@@ -65,26 +80,34 @@ def topic_sensor(
     def sense(
         context: dg.SensorEvaluationContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
     ) -> dg.SensorResult | dg.SkipReason:
-        cursor = _cursor(context.cursor)
+        now, cursor = _now_ms(), _cursor(context.cursor)
         try:
             # Kafka first: it answers, or fails, within its own short time.
             ends = {partition: end for partition, (_, end) in kafka.offsets.ranges(topic).items()}
-            if not ends:
-                return dg.SkipReason(f"topic {topic} does not exist")
-            asked = [
-                _ask(context.instance, landing(sink, topic, kafka, s3, spark=None), ends, cursor) for sink in sinks
-            ]
         except S3LakeError as error:
             raise dg.Failure(str(error)) from error
-        requests = [request for one in asked for request in one]
-        clock = landing(sinks[0], topic, kafka, s3, spark=None).clock()
+        if not ends:
+            return dg.SkipReason(f"topic {topic} does not exist")
+        asked: list[_Asked] = []
+        failed: list[S3LakeError] = []
+        for sink in sinks:
+            try:
+                lander = landing(sink, topic, kafka, s3, spark=None)
+                asked.append(_ask(context.instance, lander, jobs[sink.name].name, ends, cursor, now))
+            except S3LakeError as error:  # one sink's bucket is no reason to keep the others waiting
+                context.log.error(f"sink {sink.name}: {error}")
+                failed.append(error)
+        if not asked:
+            raise dg.Failure(str(failed[0])) from failed[0]
+        requests = [one.request for one in asked if one.request]
         events = []
-        if requests or clock - cursor.observed_ms >= OBSERVE_EVERY_MS:
-            events.append(_observation(topic, ends, cursor, clock))
-            cursor.observed_ms, cursor.ends = clock, ends
+        if requests or now - cursor.observed_ms >= OBSERVE_EVERY_MS:
+            lags = {one.sink: one.lag for one in asked if one.lag is not None}
+            events.append(_observation(topic, ends, lags, cursor, now))
+            cursor.observed_ms, cursor.ends = now, ends
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else f"{sum(ends.values())} offsets, nothing due",
+            skip_reason=None if requests else "; ".join(f"{one.sink}: {one.why}" for one in asked),
             cursor=msgspec.json.encode(cursor).decode(),
             asset_events=events,
         )
@@ -92,91 +115,125 @@ def topic_sensor(
     return sense
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What one sink needs.
+
+    Attributes:
+        lag: offsets that wait in the tiles looked at; None while there is none.
+    """
+
+    sink: str
+    why: str
+    lag: int | None
+    request: dg.RunRequest | None = None
+
+
 def _ask(
-    instance: dg.DagsterInstance, lander: "Landing", ends: Mapping[int, int], cursor: Cursor
-) -> list[dg.RunRequest]:
-    sink, now = lander.sink, lander.clock()
+    instance: dg.DagsterInstance, lander: "Landing", job: str, ends: Mapping[int, int], cursor: Cursor, now: int
+) -> _Asked:
+    sink, topic = lander.sink, lander.topic
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
     head = lander.index.head()
     existing = hours.expand(head[0].hours) if head else []
-    known = cursor.complete.get(sink.name, [])
-    looked = [tile for tile in map(_tile_of(lander), _to_look_at(existing, known)) if tile]
-    complete = [*hours.expand(known), *(tile.hour for tile in looked if tile.complete)]
-    cursor.complete[sink.name] = hours.ranges(hour for hour in complete if hour in set(existing))
+    looked = _look(lander, existing, cursor)
+    lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
     wanted = {
         *due.incomplete(looked, now, policy.grace_ms),
         *due.unopened(existing[-1] if existing else None, policy, now),
     }
-    last = next((tile for tile in looked if existing and tile.hour == existing[-1]), None)
-    reason = "hours that the index calls incomplete"
+    why = "hours that the index calls incomplete"
+    last = next((tile for tile in looked if tile.hour == existing[-1]), None)
     if last is not None and not last.closed and last.hour not in wanted:
-        why = _flush_due(lander, last, ends, policy)
-        if why:
+        flush = _flush_due(lander, last, ends, policy, cursor, now)
+        if flush:
             wanted.add(last.hour)
-            reason = why
-    if not wanted or _under_way(instance, lander):
-        return []
+            why = why if len(wanted) > 1 else flush
+    if not wanted:
+        return _Asked(sink.name, f"{lag or 0} offsets wait, nothing is due", lag)
+    held = _held(instance, lander, now)
+    if held:
+        return _Asked(sink.name, held, lag)
     first, final = due.chunks(wanted, sink.hours_per_run)[0]
-    return [
-        dg.RunRequest(
-            run_key=_run_key(lander, first, final, ends, looked, now),
-            asset_selection=[names.sink_key(sink, lander.topic)],
-            tags={
-                names.RANGE_START: first,
-                names.RANGE_END: final,
-                "s3lake/sink": sink.name,
-                "s3lake/topic": lander.topic,
-                "s3lake/reason": reason,
-            },
-        )
-    ]
-
-
-def _to_look_at(existing: Sequence[str], known: Sequence[tuple[str, str]]) -> list[str]:
-    """Hours not known to be complete, the oldest of a long list first, and always the last one."""
-    rest = [hour for hour in existing if not hours.in_ranges(hour, known)]
-    return sorted({*rest[:TILES_PER_TICK], *existing[-1:]})
-
-
-def _tile_of(lander: "Landing") -> Any:
-    def read(hour: str) -> "Tile | None":
-        found = lander.index.tile(hour)
-        return found[0] if found else None
-
-    return read
-
-
-def _flush_due(lander: "Landing", tile: "Tile", ends: Mapping[int, int], policy: due.Policy) -> str | None:
-    since = lander.offsets.first_since(lander.topic, lander.clock() - int(lander.sink.flush.interval * 1000))
-    return due.flush_due(due.waiting(tile, ends, since, _bytes_per_record(lander, tile)), policy)
-
-
-def _bytes_per_record(lander: "Landing", tile: "Tile") -> float:
-    manifest = lander.index.manifest(tile.hour, tile.commits[-1]) if tile.commits else None
-    records = sum(file.records for file in manifest.files) if manifest else 0
-    return sum(file.bytes for file in manifest.files) / records if manifest and records else 0.0
-
-
-def _under_way(instance: dg.DagsterInstance, lander: "Landing") -> bool:
-    """Whether a run that this sensor asked for has not ended; its outcome decides what is due next."""
-    filters = dg.RunsFilter(
-        tags={"s3lake/sink": lander.sink.name, "s3lake/topic": lander.topic}, statuses=list(IN_PROGRESS_RUN_STATUSES)
+    request = dg.RunRequest(
+        run_key=_run_key(lander, first, final, looked, now),
+        job_name=job,
+        asset_selection=[names.sink_key(sink, topic)],
+        tags={
+            names.RANGE_START: first,
+            names.RANGE_END: final,
+            names.SINK: sink.name,
+            names.TOPIC: topic,
+            "s3lake/reason": why,
+        },
     )
-    return bool(instance.get_run_records(filters, limit=1))
+    return _Asked(sink.name, why, lag, request)
 
 
-def _run_key(
-    lander: "Landing", first: str, last: str, ends: Mapping[int, int], tiles: Sequence["Tile"], now: int
-) -> str:
-    # A run that failed is asked for again, but not at every tick: the time is in the key, coarsely.
-    revisions = {tile.hour: tile.rev for tile in tiles if first <= tile.hour <= last}
-    state = json.dumps([sorted(ends.items()), sorted(revisions.items()), now // ASK_AGAIN_MS])
+def _look(lander: "Landing", existing: Sequence[str], cursor: Cursor) -> list["Tile"]:
+    """The tiles not known to be complete, the oldest of a long list first; the last one; and some others in turn."""
+    name = lander.sink.name
+    known = [hour for hour in existing if hours.in_ranges(hour, cursor.complete.get(name, ()))]
+    rest = sorted(set(existing) - set(known))[:TILES_PER_TICK]
+    again = [hour for hour in known if hour > cursor.looked.get(name, "")][:SECOND_LOOKS_PER_TICK]
+    cursor.looked[name] = again[-1] if again else ""
+    found = [lander.index.tile(hour) for hour in sorted({*rest, *again, *existing[-1:]})]
+    tiles = [tile[0] for tile in found if tile]
+    complete = {*known} - {tile.hour for tile in tiles} | {tile.hour for tile in tiles if tile.complete}
+    cursor.complete[name] = hours.ranges(complete)
+    return tiles
+
+
+def _flush_due(
+    lander: "Landing", tile: "Tile", ends: Mapping[int, int], policy: due.Policy, cursor: Cursor, now: int
+) -> str | None:
+    name, behind = lander.sink.name, due.backlog(tile, ends)
+    if not behind:
+        cursor.waiting.pop(name, None)
+        return None
+    seen = cursor.waiting.get(name)
+    if seen is None or (seen.hour, seen.rev) != (tile.hour, tile.rev):
+        seen = cursor.waiting[name] = Seen(tile.hour, tile.rev, now)
+    interval_ms = int(lander.sink.flush.interval * 1000)
+    manifest = lander.index.manifest(tile.hour, tile.commits[-1]) if tile.commits else None
+    stored = sum(file.records for file in manifest.files) if manifest else 0
+    size = sum(file.bytes for file in manifest.files) / stored if manifest and stored else 0.0
+    age = due.Age(now, interval_ms, manifest.created_ms if manifest else 0, seen.since_ms)
+    since = lander.offsets.first_since(lander.topic, now - interval_ms)
+    waiting = due.Waiting(
+        records=sum(behind.values()),
+        bytes=int(sum(behind.values()) * size),
+        partitions=len(behind),
+        overdue=due.overdue(tile, since, age),
+    )
+    return due.flush_due(waiting, policy)
+
+
+def _held(instance: dg.DagsterInstance, lander: "Landing", now: int) -> str | None:
+    """Why no run may be asked for now: one has not ended, or the last one failed a short while ago."""
+    ours = {names.SINK: lander.sink.name, names.TOPIC: lander.topic}
+    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(IN_PROGRESS_RUN_STATUSES)), limit=1):
+        return "a run that was asked for is under way; what it lands decides what is due next"
+    for last in instance.get_run_records(dg.RunsFilter(tags=ours), limit=1):
+        ended_ms = int((last.end_time or last.update_timestamp.timestamp()) * 1000)
+        if last.dagster_run.status != dg.DagsterRunStatus.SUCCESS and now - ended_ms < ASK_AGAIN_MS:
+            minutes = ASK_AGAIN_MS // 60_000
+            return f"run {last.dagster_run.run_id[:8]} did not succeed; asking again {minutes} minutes after its end"
+    return None
+
+
+def _run_key(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"], now: int) -> str:
+    # Every run that lands anything makes a new revision. One that failed is asked for again, hence the coarse time.
+    revisions = sorted((tile.hour, tile.rev) for tile in tiles if first <= tile.hour <= last)
+    state = json.dumps([revisions, now // ASK_AGAIN_MS])
     return f"{lander.sink.name}/{lander.topic}/{first}..{last}/{hashlib.sha256(state.encode()).hexdigest()[:16]}"
 
 
-def _observation(topic: str, ends: Mapping[int, int], cursor: Cursor, clock: int) -> dg.AssetObservation:
+def _observation(
+    topic: str, ends: Mapping[int, int], lags: Mapping[str, int], cursor: Cursor, now: int
+) -> dg.AssetObservation:
     new = sum(ends.values()) - sum(cursor.ends.get(partition, 0) for partition in ends)
-    seconds = (clock - cursor.observed_ms) / 1000
+    seconds = (now - cursor.observed_ms) / 1000
     digest = hashlib.sha256(json.dumps(sorted(ends.items())).encode()).hexdigest()
     return dg.AssetObservation(
         names.topic_key(topic),
@@ -184,6 +241,8 @@ def _observation(topic: str, ends: Mapping[int, int], cursor: Cursor, clock: int
             "end_offsets": dg.MetadataValue.json({str(partition): end for partition, end in sorted(ends.items())}),
             "offsets": sum(ends.values()),
             "records_per_second": round(new / seconds, 3) if cursor.ends and seconds > 0 else 0.0,
+            **({"lag": max(lags.values())} if lags else {}),
+            **({f"lag of {sink}": lag for sink, lag in lags.items()} if len(lags) > 1 else {}),
         },
         tags={"dagster/data_version": digest[:32]},
     )
@@ -192,5 +251,9 @@ def _observation(topic: str, ends: Mapping[int, int], cursor: Cursor, clock: int
 def _cursor(text: str | None) -> Cursor:
     try:
         return msgspec.json.decode(text or "{}", type=Cursor)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError):
         return Cursor()  # another version's: advice that is not understood is no advice
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

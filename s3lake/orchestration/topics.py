@@ -6,6 +6,7 @@ A code location must load with Kafka down, so what the broker said last is kept 
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,20 +20,26 @@ _TIMEOUT_S = 3.0
 
 def topics_of(config: Config) -> dict[str, list[str]]:
     """Topics per sink, by name. A sink whose expression matches nothing yet has none until the location is reloaded."""
-    remembered = _remembered()
-    found: dict[str, list[str]] = {}
-    for sink in config.sinks:
-        if sink.topics_regex is None:
-            found[sink.name] = sorted(sink.topics)
-            continue
-        place = f"{config.kafka.bootstrap_servers} {sink.topics_regex}"
-        try:
-            offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties, _TIMEOUT_S)
-            remembered[place] = sorted(offsets.matching(sink.topics_regex))
-            _remember(remembered)
-        except KafkaUnavailableError as error:
-            _log.warning("sink %s: %s; going by the topics known before", sink.name, error)
-        found[sink.name] = remembered.get(place, [])
+    wanted = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
+    matching = _matching(config, wanted) if wanted else {}
+    return {
+        sink.name: sorted(sink.topics) if sink.topics_regex is None else matching.get(sink.topics_regex, [])
+        for sink in config.sinks
+    }
+
+
+def _matching(config: Config, expressions: list[str]) -> dict[str, list[str]]:
+    """Topics per expression: as the broker says, else as it said last."""
+    kafka, remembered = config.kafka, _remembered()
+    known = remembered.get(kafka.bootstrap_servers, {})
+    offsets = KafkaOffsets(kafka.bootstrap_servers, kafka.properties, _TIMEOUT_S)
+    try:
+        found = {one: offsets.matching(one) for one in expressions}
+    except KafkaUnavailableError as error:
+        _log.warning("%s Going by the topics known before.", error)
+        return known
+    if known | found != known:
+        _remember({**remembered, kafka.bootstrap_servers: known | found})
     return found
 
 
@@ -40,17 +47,25 @@ def _path() -> Path:
     return Path(os.environ.get("DAGSTER_HOME") or ".dagster") / "s3lake_topics.json"
 
 
-def _remembered() -> dict[str, list[str]]:
+def _remembered() -> dict[str, dict[str, list[str]]]:
+    """By brokers and expression. Anything else that stands there is as good as nothing."""
     try:
         found = json.loads(_path().read_text())
-    except (OSError, ValueError):
+        return {
+            str(servers): {str(one): [str(topic) for topic in topics] for one, topics in matching.items()}
+            for servers, matching in found.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
-def _remember(topics: Mapping[str, list[str]]) -> None:
+def _remember(topics: Mapping[str, Mapping[str, list[str]]]) -> None:
+    path = _path()
     try:
-        _path().parent.mkdir(parents=True, exist_ok=True)
-        _path().write_text(json.dumps(topics, indent=1))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Several processes load the code location at once: none may read half a file.
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
+            json.dump(topics, file, indent=1)
+        Path(file.name).replace(path)
     except OSError as error:
         _log.warning("topics are not remembered: %s", error)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from s3lake import hours
-from s3lake.plan.tile import Tile
+from s3lake.plan.tile import NOTHING, Span, Tile
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,23 @@ class Waiting:
     bytes: int
     partitions: int
     overdue: bool
+
+
+@dataclass(frozen=True)
+class Age:
+    """Times, in milliseconds.
+
+    Attributes:
+        now_ms: the clock.
+        interval_ms: `flush.interval`.
+        landed_ms: when the open tile was landed last; 0 if it never was.
+        seen_ms: when it was first seen that something waits.
+    """
+
+    now_ms: int
+    interval_ms: int
+    landed_ms: int
+    seen_ms: int
 
 
 def incomplete(tiles: Iterable[Tile], now_ms: int, grace_ms: int) -> list[str]:
@@ -74,26 +91,42 @@ def flush_due(waiting: Waiting, policy: Policy) -> str | None:
         return None
     if waiting.records >= policy.flush_count * waiting.partitions:
         return f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
-    if waiting.bytes >= policy.flush_bytes:
-        return f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes}"
+    if waiting.bytes >= policy.flush_bytes * waiting.partitions:
+        return f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"
     return "the oldest record has waited for flush.interval" if waiting.overdue else None
 
 
-def waiting(tile: Tile, ends: Mapping[int, int], since: Mapping[int, int], bytes_per_record: float) -> Waiting:
-    """What waits in `tile`.
+def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
+    """Offsets that are not landed, of the topic-partitions that have any.
 
     Args:
-        tile: the open tile.
+        tile: a tile; up to its edges, or while it is open up to `ends`.
         ends: last stable offset per topic-partition.
-        since: first offset stamped within the flush interval, per topic-partition.
-        bytes_per_record: as stored so far; 0 while nothing is.
     """
-    committed = {
-        partition: tile.partitions[partition].committed if partition in tile.partitions else 0 for partition in ends
-    }
-    counts = [end - committed[partition] for partition, end in ends.items() if end > committed[partition]]
-    overdue = any(since.get(partition, 0) > committed[partition] for partition in ends)
-    return Waiting(sum(counts), int(sum(counts) * bytes_per_record), len(counts), overdue)
+    spans = tile.partitions if tile.closed else {partition: Span(0, 0) for partition in ends} | tile.partitions
+    behind = {}
+    for partition, span in sorted(spans.items()):
+        end = ends.get(partition, span.committed) if span.end is None else span.end
+        if end > span.committed:
+            behind[partition] = end - span.committed
+    return behind
+
+
+def overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
+    """Whether a record of the open tile has waited for the flush interval.
+
+    A tile is landed at most once an interval on these grounds, however old the records that arrive. Where a record from
+    the future makes every later offset look young, the time since the backlog was first seen decides.
+
+    Args:
+        tile: the open tile; something of it waits.
+        since: first offset stamped within the flush interval, per topic-partition.
+        age: what is known of times.
+    """
+    if age.now_ms - age.landed_ms < age.interval_ms:
+        return False
+    old = any(first > tile.partitions.get(partition, NOTHING).committed for partition, first in since.items())
+    return old or age.now_ms - age.seen_ms >= age.interval_ms
 
 
 def chunks(wanted: Iterable[str], hours_per_run: int | None) -> list[tuple[str, str]]:

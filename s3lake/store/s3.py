@@ -132,19 +132,25 @@ class S3Connection:
             max_attempts: None for the resource's own.
             backoff_ms: the resource has no such field.
         """
+
+        def plain(name: str) -> Any:
+            value = getattr(resource, name)
+            # Dagster replaces its EnvVar by what it stands for only when a run begins.
+            return value.get_value() if hasattr(value, "get_value") else value
+
         return cls(
-            endpoint_url=resource.endpoint_url,
-            region=resource.region_name,
+            endpoint_url=plain("endpoint_url"),
+            region=plain("region_name"),
             path_style=path_style,
             max_pool_connections=max_pool_connections,
-            access_key_id=resource.aws_access_key_id,
-            secret_access_key=resource.aws_secret_access_key,
-            session_token=resource.aws_session_token,
-            profile=resource.profile_name,
-            unsigned=resource.use_unsigned_session,
-            use_ssl=resource.use_ssl,
-            verify=resource.verify,
-            max_attempts=resource.max_attempts if max_attempts is None else max_attempts,
+            access_key_id=plain("aws_access_key_id"),
+            secret_access_key=plain("aws_secret_access_key"),
+            session_token=plain("aws_session_token"),
+            profile=plain("profile_name"),
+            unsigned=plain("use_unsigned_session"),
+            use_ssl=plain("use_ssl"),
+            verify=plain("verify"),
+            max_attempts=plain("max_attempts") if max_attempts is None else max_attempts,
             backoff_ms=backoff_ms,
         )
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from dagster import EnvVar
 from dagster_aws.s3 import S3Resource
 from pydantic import SecretStr
 
@@ -449,6 +450,11 @@ class TestConnection:
         )
         assert S3Connection.from_resource(S3Resource()) == S3Connection()
         assert S3Connection.from_resource(S3Resource(), max_attempts=2).max_attempts == 2
+
+    def test_variables_of_dagsters_resource_are_resolved(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LAKE_SECRET", SECRET)
+        resource = S3Resource(aws_secret_access_key=EnvVar("LAKE_SECRET"))
+        assert S3Connection.from_resource(resource).secret_access_key == SECRET
 
     def test_every_field_of_dagsters_resource_is_known(self) -> None:
         """A field that Dagster adds would be ignored in silence."""

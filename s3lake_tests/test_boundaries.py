@@ -1,0 +1,243 @@
+"""Which room of the package may import which, and what stands in no file. CONTRIBUTING.md says it in words."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "s3lake"
+
+ROOMS = [
+    "errors",
+    "hours",
+    "jars",
+    "sink",
+    "dialects",
+    "kafka",
+    "plan",
+    "convert",
+    "layout",
+    "encode",
+    "store",
+    "commit",
+    "staging",
+    "pipeline",
+    "spark",
+    "readback",
+    "landing",
+    "verify",
+    "orchestration",
+    "definitions",
+    "cli",
+    "demo",
+]
+"""From left to right: a room imports only from rooms to its left."""
+
+TO_THE_RIGHT = {
+    ("sink", "layout.partitioners"): "the model refuses an element of partition_by that the layout cannot parse",
+    ("kafka.reader", "plan.batch"): "the type of its argument",
+    ("cli", "demo.run"): "the command `demo` starts it, and only that command imports it",
+}
+"""Imports against the order, and why each is there. All but those of types happen when a function is called."""
+
+DAGSTER = {
+    "sink": "its models are Dagster's Model and Resolvable, so that the YAML component is the same classes",
+    "orchestration": "all there is of Dagster",
+    "definitions": "the code location",
+    "demo.run": "it backfills through the definitions, as a user would",
+}
+"""The only modules that may import Dagster."""
+
+VERIFY_DOES_NOT_KNOW = {"convert", "layout", "encode", "staging", "pipeline", "spark", "readback", "landing"}
+"""`verify` finds the writer's mistakes, so it may not share them."""
+
+NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore"}
+"""Imported where they are used, inside a function: each costs every process that loads the package half a second."""
+
+HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]
+"""What a Python worker of Spark never imports on its way through the pipeline."""
+
+LONGEST = 440
+LONGER = {
+    "sink.py": (600, "one model and its rules of validity: read as a reference, from top to bottom"),
+    "store/s3.py": (500, "the one door to S3, with everything that can come through it"),
+}
+"""Files that may grow past `LONGEST` lines, to which size, and why they are still one idea."""
+
+
+class Import(NamedTuple):
+    """`importer` imports `imported`, both without `s3lake.` where they are ours."""
+
+    importer: str
+    imported: str
+    line: int
+    types_only: bool
+    at_import: bool
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(part for part in parts if part != "__init__")] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _imports(module: str) -> Iterator[Import]:
+    def visit(node: ast.AST, types_only: bool, at_import: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name in _named(node):
+                yield Import(module, name, node.lineno, types_only, at_import)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            types_only = True
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            at_import = False
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, types_only, at_import)
+
+    yield from visit(ast.parse(MODULES[module].read_text(encoding="utf-8")), False, True)
+
+
+def _named(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """What an import statement names: our modules without `s3lake.`, anything else by its top-level package."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        assert node.level == 0, "TID: relative imports are not used"
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+    for name in names:
+        top, _, rest = name.partition(".")
+        if top != "s3lake":
+            yield top
+            continue
+        # `from s3lake.sink import Sink` names a module and something in it, `from s3lake import sink` only a module.
+        yield rest if rest in MODULES else rest.rpartition(".")[0]
+
+
+IMPORTS = [found for module in MODULES for found in _imports(module)]
+OURS = [found for found in IMPORTS if found.imported in MODULES]
+
+
+def _room(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _within(module: str, rooms: dict[str, str]) -> bool:
+    return module in rooms or _room(module) in rooms
+
+
+def test_every_module_has_its_room() -> None:
+    assert {_room(module) for module in MODULES} - {""} == set(ROOMS)
+
+
+def test_modules_import_only_from_rooms_to_their_left() -> None:
+    # The package itself holds the public names, looked up when somebody asks for one.
+    against = [
+        found
+        for found in OURS
+        if found.importer
+        and _room(found.importer) != _room(found.imported)
+        and (not found.imported or ROOMS.index(_room(found.imported)) > ROOMS.index(_room(found.importer)))
+    ]
+    assert [str(found) for found in against if (found.importer, found.imported) not in TO_THE_RIGHT] == []
+    used = {(found.importer, found.imported) for found in against}
+    assert used == TO_THE_RIGHT.keys(), "an exception that nothing needs any more"
+    assert [str(found) for found in against if found.at_import and not found.types_only] == []
+
+
+def test_the_package_itself_imports_none_of_its_modules() -> None:
+    assert [str(found) for found in OURS if not found.importer and found.at_import and not found.types_only] == []
+
+
+def test_only_the_sink_model_and_orchestration_know_dagster() -> None:
+    users = [found for found in IMPORTS if found.imported.startswith("dagster")]
+    assert [str(found) for found in users if not _within(found.importer, DAGSTER)] == []
+
+
+def test_verify_knows_nothing_of_the_writer() -> None:
+    shared = [found for found in OURS if _room(found.importer) == "verify"]
+    assert [str(found) for found in shared if _room(found.imported) in VERIFY_DOES_NOT_KNOW] == []
+
+
+def test_heavy_packages_are_imported_where_they_are_used() -> None:
+    heavy = [found for found in IMPORTS if found.imported in NEVER_AT_IMPORT and not found.types_only]
+    assert [str(found) for found in heavy if found.at_import] == []
+
+
+def test_workers_import_nothing_heavy() -> None:
+    program = f"import sys, s3lake.pipeline, s3lake.store.s3; print(*set({HEAVY_FOR_WORKERS}) & sys.modules.keys())"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if _within(name, DAGSTER) and name != "demo.run"])
+def test_annotations_that_dagster_reads_are_no_strings(module: str) -> None:
+    # `from __future__ import annotations` makes them strings, and Dagster then refuses a context's type.
+    assert "__future__" not in {found.imported for found in IMPORTS if found.importer == module}
+
+
+def test_files_are_one_idea_long() -> None:
+    for path in MODULES.values():
+        name = path.relative_to(PACKAGE).as_posix()
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines <= LONGER.get(name, (LONGEST, ""))[0], f"{name} has {lines} lines: two ideas?"
+
+
+# Everything in the repository
+
+
+def _files() -> list[Path]:
+    """What git knows here, or would if it were added."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("no git here, or no clone")
+    paths = {ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name}
+    return sorted(path for path in paths if path.is_file())
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for path in _files():
+        data = path.read_bytes()
+        if b"\0" not in data and path != Path(__file__):
+            yield path.relative_to(ROOT).as_posix(), data.decode("utf-8")
+
+
+def test_no_file_names_a_path_of_somebodys_machine() -> None:
+    homes = r"(?<![\w.$}])/(?:home|Users)/[a-z]\w*|(?<![\w.$}])/root/|[A-Z]:\\Users"
+    here = "|".join(re.escape(str(path)) for path in (ROOT, Path(sys.prefix)) if len(path.parts) > 2)
+    pattern = re.compile(f"{homes}|(?:{here})(?![\\w-])")
+    assert [f"{name}: {found[0]}" for name, text in _texts() for found in pattern.finditer(text)] == []
+
+
+def test_no_file_says_where_packages_come_from() -> None:
+    options = r"--(?:extra-)?index-url|--find-links|--trusted-host|\bGOPROXY\b|PIP_(?:EXTRA_)?INDEX_URL"
+    addresses = r"https?://[^\s\"'<>)]*/(?:simple|maven2?|pypi|goproxy|artifactory|nexus)\b"
+    pattern = re.compile(f"{options}|{addresses}")
+    assert [f"{name}: {found[0]}" for name, text in _texts() for found in pattern.finditer(text)] == []
+
+
+def test_no_file_names_a_host_that_this_machine_gets_packages_from() -> None:
+    settings = [value for name, value in os.environ.items() if re.search("INDEX|PROXY|FIND_LINKS|MIRROR", name.upper())]
+    hosts = {urlsplit(part).hostname for value in settings for part in re.split(r"[\s,|]+", value) if "://" in part}
+    hosts -= {None, "localhost", "127.0.0.1"}
+    # Whatever the host is called, it does not belong into the message.
+    assert [name for name, text in _texts() if any(host and host in text for host in hosts)] == []
