@@ -20,7 +20,7 @@ from s3lake.commit import protocol
 from s3lake.commit.index import Columns as RecordedColumns
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.commit.recovery import abort, sweep
+from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.convert.columns import Columns
 from s3lake.errors import DataLossError, FencedError, RecordError, S3LakeError, TransientError
@@ -30,6 +30,7 @@ from s3lake.pipeline import OUTCOME, Done, Failed, Grown, Outcome, Refused, Stor
 from s3lake.plan.batch import Intervals
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
+from s3lake.store.probe import probe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,8 +97,12 @@ class Landing:
                 head = heads[hour]
                 while head is not None and (attempt := self._begin(head, hour)):
                     staged = self._stage(attempt)
-                    if flying and not self._arrived(flying, new):
-                        again.append(flying[0])
+                    try:
+                        if flying and not self._arrived(flying, new):
+                            again.append(flying[0])
+                    except BaseException:
+                        abort(self.store, staged.files)
+                        raise
                     flying = (hour, background.submit(self._commit, attempt, staged))
                     if _covers(attempt):
                         break  # nothing is left to plan: read the next hour while this one becomes visible
@@ -121,7 +126,6 @@ class Landing:
             raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
         self._commit(attempt, self._stage(attempt))
-        sweep(self.index, hour)
         return self.report(hour, 1)
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
@@ -134,6 +138,8 @@ class Landing:
         return LandedHour(tile, tuple(manifest for manifest in manifests if manifest), new)
 
     def _open(self, hour: str) -> TopicHead | None:
+        if self.sink.exactly_once:
+            probe(self.store, f"{self.sink.index.prefix}/{self.sink.name}")  # once a process
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
         return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
 

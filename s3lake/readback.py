@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
+import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.convert import columns as kinds
-from s3lake.errors import DataLossError
+from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.pipeline import Stores
 
 if TYPE_CHECKING:
@@ -29,10 +30,18 @@ def frame(spark: SparkSession, sink: Sink, topic: str, stores: Stores, wanted: S
     A file of an hour that is being rewritten is read from one side of the switch, never from both.
 
     Raises:
+        ConfigurationError: some of these hours were landed in another format than the sink has now.
         DataLossError: a manifest is gone from the index.
     """
     index = TopicIndex(stores(sink.bucket), f"{sink.index.prefix}/{sink.name}", topic)
-    files = [file for manifest in manifests(index, wanted) for file in manifest.files if file.kind == "data"]
+    found = manifests(index, wanted)
+    for manifest in found:
+        if manifest.format != sink.format.type:
+            raise ConfigurationError(
+                f"{topic} {manifest.hour} was landed as {manifest.format}, sink {sink.name} is {sink.format.type} now: "
+                "rewrite the hour, or read it with the former configuration"
+            )
+    files = [file for manifest in found for file in manifest.files if file.kind == "data"]
     schema = _schema(sink, index)
     ddl = spark.createDataFrame([], _spark_schema(schema)).schema
     if not files:
@@ -59,10 +68,10 @@ def manifests(index: TopicIndex, wanted: Iterable[str] | None) -> list[Manifest]
 
 
 def _schema(sink: Sink, index: TopicIndex) -> pa.Schema:
-    if sink.format.type != "parquet":
+    if sink.format.type == "json":
         return pa.schema([("value", pa.string())])
-    if sink.converter.value != "json":
-        return pa.schema([("value", pa.string() if sink.converter.value == "string" else pa.binary())])
+    if sink.format.type == "text" or sink.converter.value != "json":
+        return pa.schema([("value", pa.binary() if sink.converter.value == "bytes" else pa.string())])
     recorded = index.columns()
     return kinds.to_arrow(recorded[0].columns if recorded else {})
 
@@ -76,7 +85,7 @@ def _spark_schema(schema: pa.Schema) -> Any:
 def _reader(
     stores: Stores, sink: Sink, schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    bucket, kind, codec = sink.bucket, sink.format.type, sink.format.codec
+    bucket, kind = sink.bucket, sink.format.type
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = stores(bucket)
@@ -88,7 +97,7 @@ def _reader(
                         f"s3://{bucket}/{key} is gone: the hour was rewritten meanwhile, or a file deleted"
                     )
                 yield from (
-                    _parquet(document.body, schema) if kind == "parquet" else _lines(document.body, codec, schema)
+                    _parquet(document.body, schema) if kind == "parquet" else _lines(document.body, _codec(key), schema)
                 )
 
     return read
@@ -124,21 +133,28 @@ def _fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
             _fitted(column.values, kind.value_type),
             mask=column.is_null() if column.null_count else None,
         ).cast(kind)
-    return column.cast(kind)
+    return column.cast(kind, safe=False)  # the same rounding that JSON's integers get in a column of doubles
 
 
 def _lines(body: bytes, codec: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     lines = _decompressed(body, codec).split(b"\n")[:-1]  # each line is ended, so the last piece is empty
     for at in range(0, len(lines), 10_000):
         values = pa.array(lines[at : at + 10_000], pa.binary())
-        yield pa.record_batch([values.cast(pa.string())], schema=schema)
+        yield pa.record_batch([values.cast(schema.field("value").type)], schema=schema)
+
+
+def _codec(key: str) -> str:
+    """By the file's own name: the sink's codec may have changed since."""
+    return {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(key).suffix, "none")
 
 
 def _decompressed(body: bytes, codec: str) -> bytes:
+    """A file may hold several gzip members or zstd frames, one after the other."""
     if codec == "gzip":
-        return zlib.decompress(body, 16 + zlib.MAX_WBITS)
+        return gzip.decompress(body)
     if codec == "zstd":
         import zstandard
 
-        return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+        with zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True) as reader:
+            return reader.read()
     return body

@@ -50,10 +50,10 @@ def _parse(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBatch | N
     schema = kinds.to_arrow(columns)
     table = _read(block, schema, "infer")
     united = kinds.unite_columns(columns, kinds.from_arrow(table.schema))
-    if united != columns or table.schema != schema:
-        schema = kinds.to_arrow(united)
-        if table.schema != schema:  # timestamps that are strings, or fields that hold nothing
-            table = _read(block, schema, "ignore")
+    if table.schema != schema:
+        # Inferred types serve, inferred arrays do not: strings became timestamps, and lists that begin with a null
+        # point outside of their memory (apache/arrow#51305).
+        table = _read(block, kinds.to_arrow(united), "ignore")
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):

@@ -1,25 +1,21 @@
 """The sink IO manager: `handle_output` lands hours, `load_input` gives back exactly what was committed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import metadata
 from s3lake.orchestration.names import sink_key
 from s3lake.orchestration.resources import stores
+from s3lake.orchestration.retries import retried
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from s3lake.landing import LandedHour, Landing
-
-A = TypeVar("A")
-RETRIES = 3
-PAUSE_S = 10
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class SinkIOManager(dg.ConfigurableIOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: Request) -> None:
         """Land one hour or a range of hours; each gets its own metadata."""
-        landed = _retried(lambda: _land(obj))
+        landed = retried(lambda: _land(obj))
         lags = _lags(obj.landing, landed)
         for hour in landed:
             found = metadata.of_hour(hour, obj.landing.index, lags.get(hour.tile.hour))
@@ -71,23 +67,13 @@ class SinkIOManager(dg.ConfigurableIOManager):
         sink, topic = self._route(context.asset_key)
         hours = context.asset_partition_keys if context.has_asset_partitions else None
         session = self.spark.spark_session
-        return _retried(lambda: readback.frame(session, sink, topic, stores(self.s3), hours))
+        return retried(lambda: readback.frame(session, sink, topic, stores(self.s3), hours))
 
     def _route(self, key: dg.AssetKey) -> tuple[Sink, str]:
         for sink in map(Sink.model_validate_json, self.sinks):
             if sink.reads(key.path[-1]) and sink_key(sink, key.path[-1]) == key:
                 return sink, key.path[-1]
         raise dg.Failure(f"{key.to_user_string()} is no asset of a sink of this code location")
-
-
-def _retried(work: Callable[[], A]) -> A:
-    """Run `work`; what may pass later asks Dagster for a retry, what cannot fails the step at once."""
-    try:
-        return work()
-    except TransientError as error:
-        raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=PAUSE_S) from error
-    except S3LakeError as error:
-        raise dg.Failure(str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error
 
 
 def _land(request: Request) -> list["LandedHour"]:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from s3lake.errors import StoreUnavailableError
 from s3lake.store import Completion, Document, Head
 
 
@@ -60,16 +61,19 @@ class MemoryStore:
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
         """See `Store.upload_part`."""
-        self.uploads[upload].parts[number] = bytes(body)
+        found = self._upload(key, upload)
+        if found is None:
+            raise StoreUnavailableError(f"{key}: the store no longer knows the upload")
+        found.parts[number] = bytes(body)
         return _etag(body)
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         """See `Store.complete_upload`."""
         with self._lock:
-            found = self.uploads.get(upload)
+            found = self._upload(key, upload)
             if found is None:
                 return "gone"
-            if found.key in self.objects and not replace:
+            if key in self.objects and not replace:
                 return "taken"
             if [_etag(found.parts[number]) for number in sorted(found.parts)] != list(parts):
                 raise ValueError(f"{key}: the parts named are not the parts uploaded")
@@ -79,7 +83,13 @@ class MemoryStore:
 
     def abort_upload(self, key: str, upload: str) -> None:
         """See `Store.abort_upload`."""
-        self.uploads.pop(upload, None)
+        if self._upload(key, upload):
+            self.uploads.pop(upload, None)
+
+    def _upload(self, key: str, upload: str) -> _Upload | None:
+        """An upload is known by its key and its id, as in S3."""
+        found = self.uploads.get(upload)
+        return found if found and found.key == key else None
 
     def _write(self, key: str, body: bytes, metadata: Mapping[str, str]) -> str:
         etag = _etag(body)

@@ -709,8 +709,8 @@ class World:
         answer, error = None, None
         try:
             answer = getattr(target, request.method)(*request.arguments, **request.options)
-        except (ExpiredError, KeyError) as failure:  # KeyError: a part of an upload that is gone
-            error = failure if isinstance(failure, ExpiredError) else StoreUnavailableError("404 NoSuchUpload")
+        except (ExpiredError, StoreUnavailableError) as failure:  # a part of an upload that is gone
+            error = failure
         if request.method == "get":
             request.actor.got[request.key] = self.moment
         self.log.append(f"{request} -> {_short(answer if error is None else error)}")

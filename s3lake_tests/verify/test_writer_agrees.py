@@ -4,7 +4,6 @@ And the other way round: with any one record taken out of Kafka or put twice int
 """
 
 import json
-import os
 from typing import Any
 
 import msgspec
@@ -80,7 +79,7 @@ def name_of(sink: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("sink", SINKS, ids=name_of)
-@settings(max_examples=int(os.environ.get("EXAMPLES", "25")), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(given=st.lists(anything, min_size=1, max_size=12), touched=st.integers(0, 11))
 def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | None], touched: int) -> None:
     world = World(**sink, errors={"tolerance": "all"}, flush={"count": 5})

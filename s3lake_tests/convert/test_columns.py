@@ -1,0 +1,183 @@
+"""Columns: what JSON objects show, how two of them unite, and when they do not."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.convert.columns import (
+    Columns,
+    Conflict,
+    agree,
+    from_arrow,
+    held,
+    of_object,
+    to_arrow,
+    unite,
+    unite_columns,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "columns"),
+    [
+        ({"a": True}, {"a": "bool"}),
+        ({"a": 1}, {"a": "int64"}),
+        ({"a": 2**63 - 1}, {"a": "int64"}),
+        ({"a": 2**63}, {"a": "double"}),
+        ({"a": -(2**63) - 1}, {"a": "double"}),
+        ({"a": 1.0}, {"a": "double"}),
+        ({"a": "2026-11-20"}, {"a": "string"}),
+        ({"a": [1, 2.5]}, {"a": {"list": "double"}}),
+        ({"a": [[1], [], None]}, {"a": {"list": {"list": "int64"}}}),
+        ({"a": {"b": {"c": "x"}}}, {"a": {"struct": {"b": {"struct": {"c": "string"}}}}}),
+        ({"a": [{"b": 1}, {"c": "x"}]}, {"a": {"list": {"struct": {"b": "int64", "c": "string"}}}}),
+        ({"a": None, "b": [], "c": {}, "d": [None], "e": {"f": None}, "g": [[]]}, {}),
+        ({"a": {"b": None, "c": 1}}, {"a": {"struct": {"c": "int64"}}}),
+        ({}, {}),
+    ],
+)
+def test_what_an_object_shows(value: dict[str, Any], columns: Columns) -> None:
+    assert held(of_object(value)) == columns
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"a": [1, "x"]}, "field 'a[]' is string, the sink's files have int64"),
+        ({"a": {"b": [{"c": 1}, {"c": True}]}}, "field 'a.b[].c' is bool, the sink's files have int64"),
+        ({"a": float("inf")}, "field 'a': the number is beyond a double"),
+        ({"a": 10**400}, "field 'a': the number is beyond a double"),
+    ],
+)
+def test_an_object_at_odds_with_itself(value: dict[str, Any], said: str) -> None:
+    with pytest.raises(Conflict) as conflict:
+        of_object(value)
+    assert str(conflict.value) == said
+
+
+def test_more_levels_than_readers_take_are_a_conflict() -> None:
+    value: Any = 1
+    for _ in range(33):
+        value = {"a": value}
+    with pytest.raises(Conflict, match="nests deeper than 32 levels"):
+        of_object(value)
+    of_object(value["a"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        ("int64", "int64", "int64"),
+        ("int64", "double", "double"),
+        ("double", "int64", "double"),
+        (None, "string", "string"),
+        ("string", None, "string"),
+        ({"list": "int64"}, {"list": "double"}, {"list": "double"}),
+        ({"list": None}, {"list": "bool"}, {"list": "bool"}),
+        ({"struct": {}}, {"struct": {"a": "bool"}}, {"struct": {"a": "bool"}}),
+        (
+            {"struct": {"a": "int64", "b": "string"}},
+            {"struct": {"c": "bool", "a": "double"}},
+            {"struct": {"a": "double", "b": "string", "c": "bool"}},
+        ),
+    ],
+)
+def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
+    assert unite(one, other, "a") == united
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("int64", "string", "field 'a' is string, the sink's files have int64"),
+        ("bool", "int64", "field 'a' is int64, the sink's files have bool"),
+        ("string", {"struct": {}}, "field 'a' is an object, the sink's files have string"),
+        ({"list": "int64"}, {"struct": {"b": "bool"}}, "field 'a' is an object, the sink's files have a list of int64"),
+        ({"list": "int64"}, {"list": "string"}, "field 'a[]' is string, the sink's files have int64"),
+        ({"struct": {"b": "bool"}}, {"list": None}, "field 'a' is an empty list, the sink's files have an object"),
+        (
+            {"struct": {"b": {"struct": {"c": "string"}}}},
+            {"struct": {"b": {"struct": {"c": "double"}}}},
+            "field 'a.b.c' is double, the sink's files have string",
+        ),
+    ],
+)
+def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: str) -> None:
+    with pytest.raises(Conflict) as conflict:
+        unite(one, other, "a")
+    assert str(conflict.value) == said
+
+
+def test_new_columns_come_after_known_ones() -> None:
+    assert list(unite_columns({"b": "bool", "a": "int64"}, {"c": "string", "a": "double"})) == ["b", "a", "c"]
+
+
+def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
+    one = {"a": "int64", "s": {"struct": {"x": "bool"}}}
+    other = {"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}}
+    assert agree(one, other) == {"a": "int64", "s": {"struct": {"x": "bool", "y": "int64"}}, "b": "bool"}
+
+
+def test_every_field_of_a_file_may_be_null() -> None:
+    schema = to_arrow(
+        {"a": "int64", "b": {"list": {"struct": {"c": "string"}}}, "d": "binary", "e": "double", "f": "bool"}
+    )
+    assert schema == pa.schema(
+        [
+            pa.field("a", pa.int64()),
+            pa.field("b", pa.list_(pa.struct([pa.field("c", pa.string())]))),
+            pa.field("d", pa.binary()),
+            pa.field("e", pa.float64()),
+            pa.field("f", pa.bool_()),
+        ]
+    )
+    assert all(field.nullable for field in schema)
+
+
+def test_what_pyarrow_takes_for_a_timestamp_is_a_string() -> None:
+    assert from_arrow(pa.schema([("a", pa.timestamp("s")), ("b", pa.list_(pa.timestamp("ns")))])) == {
+        "a": "string",
+        "b": {"list": "string"},
+    }
+
+
+def test_what_pyarrow_saw_only_null_is_no_column() -> None:
+    assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
+
+
+_types = st.recursive(
+    st.sampled_from(["bool", "int64", "double", "string"]),
+    lambda inner: (
+        st.builds(lambda kind: {"list": kind}, inner)
+        | st.builds(lambda fields: {"struct": fields}, st.dictionaries(st.sampled_from("abc"), inner, min_size=1))
+    ),
+    max_leaves=6,
+)
+_columns = st.dictionaries(st.sampled_from("abcd"), _types, min_size=1)
+
+
+@given(_columns)
+def test_columns_survive_a_file(columns: Columns) -> None:
+    assert from_arrow(to_arrow(columns)) == columns
+
+
+@given(_columns, _columns)
+def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> None:
+    try:
+        united = unite_columns(one, other)
+    except Conflict:
+        with pytest.raises(Conflict):
+            unite_columns(other, one)
+        return
+    assert unite_columns(other, one) == united
+    assert unite_columns(united, one) == united
+
+
+@given(_columns, _columns)
+def test_agreeing_again_changes_nothing(one: Columns, other: Columns) -> None:
+    once = agree(one, other)
+    assert agree(once, other) == once
+    assert agree(once, one) == once

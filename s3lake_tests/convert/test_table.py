@@ -1,0 +1,246 @@
+"""JSON objects to columns: one row per record, never shifted, and every refusal with its record."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.convert.columns import Columns
+from s3lake.convert.table import read_objects
+
+
+def binary(*values: Any) -> pa.BinaryArray:
+    return pa.array([one if isinstance(one, bytes) else json.dumps(one).encode() for one in values], pa.binary())
+
+
+def rows(*values: Any, columns: Columns | None = None) -> list[dict[str, Any]]:
+    batch, _, refused = read_objects(binary(*values), columns or {})
+    assert refused == {}
+    return batch.to_pylist()  # type: ignore[no-any-return, union-attr]
+
+
+def test_fields_become_columns() -> None:
+    batch, columns, refused = read_objects(binary({"id": 1, "name": "x", "ok": True, "part": 0.5}), {})
+    assert columns == {"id": "int64", "name": "string", "ok": "bool", "part": "double"}
+    assert batch.to_pylist() == [{"id": 1, "name": "x", "ok": True, "part": 0.5}]
+    assert refused == {}
+
+
+def test_a_missing_field_is_null() -> None:
+    assert rows({"a": 1}, {"b": "x"}) == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
+
+
+def test_known_columns_come_first_and_stay_though_nobody_shows_them() -> None:
+    batch, columns, _ = read_objects(binary({"c": 1, "a": 2}), {"a": "int64", "b": "string"})
+    assert list(columns) == batch.schema.names == ["a", "b", "c"]
+    assert batch.to_pylist() == [{"a": 2, "b": None, "c": 1}]
+
+
+def test_known_columns_make_a_batch_of_empty_objects() -> None:
+    assert rows({}, {"a": None}, columns={"a": "int64"}) == [{"a": None}, {"a": None}]
+
+
+def test_integers_widen_to_doubles() -> None:
+    batch, columns, _ = read_objects(binary({"a": 1}, {"a": 2.5}, {"a": 10**30}), {"a": "int64"})
+    assert columns == {"a": "double"}
+    assert batch.to_pylist() == [{"a": 1.0}, {"a": 2.5}, {"a": 1e30}]
+
+
+def test_integers_go_into_a_column_of_doubles() -> None:
+    assert rows({"a": 1}, {"a": 2**63}, columns={"a": "double"}) == [{"a": 1.0}, {"a": 2.0**63}]
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-20", "2026-11-20T00:00:00Z", "2026-11-20 01:02:03", "1970-01-01T00:00:00.123456789"]
+)
+def test_strings_that_look_like_dates_stay_strings(text: str) -> None:
+    batch, columns, _ = read_objects(binary({"a": text, "b": [text], "c": {"d": text}}), {})
+    assert columns == {"a": "string", "b": {"list": "string"}, "c": {"struct": {"d": "string"}}}
+    assert batch.to_pylist() == [{"a": text, "b": [text], "c": {"d": text}}]
+
+
+def test_nested_objects_and_lists_become_structs_and_lists() -> None:
+    batch, columns, _ = read_objects(
+        binary({"a": {"b": {"c": 1}}, "l": [[1], [2.5, None]], "s": [{"x": 1}, {"y": "z"}]}), {}
+    )
+    assert columns == {
+        "a": {"struct": {"b": {"struct": {"c": "int64"}}}},
+        "l": {"list": {"list": "double"}},
+        "s": {"list": {"struct": {"x": "int64", "y": "string"}}},
+    }
+    assert batch.to_pylist() == [
+        {"a": {"b": {"c": 1}}, "l": [[1.0], [2.5, None]], "s": [{"x": 1, "y": None}, {"x": None, "y": "z"}]}
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [None, 1]},
+        {"a": [None, None, "x", None]},
+        {"a": [None, True, False]},
+        {"a": [None, {"b": [None, 2.5]}]},
+        {"a": {"b": [None, [None, 1]]}},
+    ],
+)
+def test_a_list_may_begin_with_a_null(value: dict[str, Any]) -> None:
+    assert rows(value, {"a": None}) == [value, {"a": None}]
+
+
+def test_what_holds_nothing_gets_no_column() -> None:
+    batch, columns, _ = read_objects(binary({"a": 1, "n": None, "l": [], "o": {}, "m": [None]}), {})
+    assert columns == {"a": "int64"}
+    assert batch.to_pylist() == [{"a": 1}]
+
+
+def test_objects_that_hold_nothing_are_refused_while_no_column_is_known() -> None:
+    batch, columns, refused = read_objects(binary({}, {"a": None}), {})
+    assert (batch, columns) == (None, {})
+    assert set(refused) == {0, 1}
+    assert "no column is known yet" in refused[0]
+
+
+@pytest.mark.parametrize("value", [b"1", b"-2.5", b"true", b"null", b'"x"', b"[]", b'[{"a":1}]', b"  7 "])
+def test_what_is_no_object_is_refused_and_never_reaches_pyarrow(value: bytes) -> None:
+    batch, _, refused = read_objects(binary(value, {"a": 1}), {})
+    assert refused == {0: "the value is no JSON object, which a table needs"}
+    assert batch.to_pylist() == [{"a": 1}]
+
+
+def test_nothing_but_refused_values_make_no_batch() -> None:
+    assert read_objects(binary(b"1", b"2"), {"a": "int64"})[0] is None
+
+
+def test_no_values_make_no_batch() -> None:
+    assert read_objects(binary(), {"a": "int64"}) == (None, {"a": "int64"}, {})
+
+
+@pytest.mark.parametrize(
+    ("known", "value", "said"),
+    [
+        ({"a": "int64"}, {"a": "x"}, "field 'a' is string, the sink's files have int64"),
+        ({"a": "string"}, {"a": 1}, "field 'a' is int64, the sink's files have string"),
+        ({"a": "string"}, {"a": {}}, "field 'a' is an object, the sink's files have string"),
+        ({"a": "int64"}, {"a": []}, "field 'a' is an empty list, the sink's files have int64"),
+        ({"a": {"struct": {"b": "bool"}}}, {"a": {"b": 0}}, "field 'a.b' is int64, the sink's files have bool"),
+        ({"a": {"list": "string"}}, {"a": [1]}, "field 'a[]' is int64, the sink's files have string"),
+        ({"a": {"list": "string"}}, {"a": "x"}, "field 'a' is string, the sink's files have a list of string"),
+    ],
+)
+def test_a_conflict_refuses_its_record_and_no_other(known: Columns, value: Any, said: str) -> None:
+    batch, columns, refused = read_objects(binary({"k": 1}, value, {"k": 2}), known)
+    assert refused == {1: said}
+    assert [row["k"] for row in batch.to_pylist()] == [1, 2]
+    assert columns == {**known, "k": "int64"}
+
+
+def test_within_a_batch_the_first_type_decides() -> None:
+    batch, columns, refused = read_objects(binary({"a": 1}, {"a": "x"}, {"a": 2}), {})
+    assert (batch.to_pylist(), columns) == ([{"a": 1}, {"a": 2}], {"a": "int64"})
+    assert refused == {1: "field 'a' is string, the sink's files have int64"}
+
+
+def test_what_holds_nothing_may_still_be_at_odds() -> None:
+    batch, _, refused = read_objects(binary({"a": {}, "k": 1}, {"a": [], "k": 2}), {})
+    assert refused == {1: "field 'a' is an empty list, the sink's files have an object"}
+    assert batch.to_pylist() == [{"k": 1}]
+
+
+@pytest.mark.parametrize("value", [b'{"a":1,"a":2}', b'{"a":1,"\\u0061":2}', b'{"o":{"a":1,"a":1}}'])
+def test_a_field_given_twice_is_refused(value: bytes) -> None:
+    _, _, refused = read_objects(binary({"k": 1}, value), {})
+    assert refused == {1: "field 'a' is given twice"}
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"9" * 400, b"-" + b"9" * 5000])
+def test_a_number_beyond_a_double_is_refused(number: bytes) -> None:
+    for value in (b'{"a":%s}', b'{"a":1.5,"o":{"a":[%s]}}'):
+        _, _, refused = read_objects(binary({"a": 1.5}, value % number), {})
+        assert "the number is beyond a double" in refused[1]
+
+
+@pytest.mark.parametrize("depth", [33, 500, 900])
+def test_deep_nesting_is_refused(depth: int) -> None:
+    objects = b'{"a":' * depth + b"1" + b"}" * depth
+    lists = b'{"a":' + b"[" * depth + b"]" * depth + b"}"
+    batch, _, refused = read_objects(binary({"k": 1}, objects, lists, {"k": 2}), {})
+    assert set(refused) == {1, 2}
+    assert batch.to_pylist() == [{"k": 1}, {"k": 2}]
+
+
+def test_nesting_that_readers_take_is_kept() -> None:
+    value = b'{"a":' * 30 + b"1" + b"}" * 30
+    assert rows(value) == [json.loads(value)]
+
+
+def test_spaces_round_an_object_are_fine() -> None:
+    assert rows(b' \t{"a" : 1 } ', b'{"a":2}') == [{"a": 1}, {"a": 2}]
+
+
+_scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=4)
+    | st.sampled_from(["2026-11-20", "2026-11-20T00:00:00Z", ""])
+)
+_fields = st.sampled_from(["a", "b", "c", "a.b", "", "é"])
+_values = st.recursive(
+    _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_fields, inner, max_size=3), max_leaves=5
+)
+_objects = st.dictionaries(_fields, _values, max_size=4)
+_others = st.one_of(_scalars, st.lists(_scalars, max_size=2))
+_known: st.SearchStrategy[Columns] = st.dictionaries(
+    _fields, st.sampled_from(["int64", "double", "string", {"list": "string"}, {"struct": {"a": "int64"}}])
+)
+
+
+def _same(found: Any, given: Any, kind: Any) -> bool:
+    """Whether a column's value is the JSON value that was given; what holds nothing may be null."""
+    if found is None:
+        return given is None or _empty(given)
+    if isinstance(found, dict):
+        return all(_same(found[name], given.get(name), kind) for name in found) and all(
+            name in found or _empty(one) for name, one in given.items()
+        )
+    if isinstance(found, list):
+        return len(found) == len(given) and all(
+            _same(one, other, kind) for one, other in zip(found, given, strict=True)
+        )
+    if isinstance(found, float) and not isinstance(given, bool):
+        return found == float(given)
+    return type(found) is type(given) and found == given
+
+
+def _empty(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_empty, value.values()))
+    return value is None or (isinstance(value, list) and all(map(_empty, value)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_objects | _others, min_size=1, max_size=12), _known)
+def test_rows_never_shift(values: list[Any], known: Columns) -> None:
+    batch, columns, refused = read_objects(binary(*values), known)
+    kept = [value for row, value in enumerate(values) if row not in refused]
+    found = batch.to_pylist() if batch is not None else []
+    assert len(found) == len(kept)
+    for row, value in zip(found, kept, strict=True):
+        assert _same(row, value, columns)
+    if batch is not None:
+        assert batch.schema.names == list(columns)
+        assert list(columns)[: len(known)] == list(known)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_objects, min_size=1, max_size=8), _known)
+def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], known: Columns) -> None:
+    _, columns, refused = read_objects(binary(*values), known)
+    kept = [value for row, value in enumerate(values) if row not in refused]
+    if kept:
+        _, again, none = read_objects(binary(*kept), columns)
+        assert (again, none) == (columns, {})

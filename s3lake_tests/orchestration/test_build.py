@@ -1,0 +1,359 @@
+"""What Dagster gets from a configuration."""
+
+import json
+import time
+import warnings
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.repository_definition import RepositoryDefinition
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._core.snap import JobSnap
+
+from s3lake import hours
+from s3lake.dialects import native
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration import topics
+from s3lake.orchestration.assets import code_version
+from s3lake.orchestration.build import build_definitions
+from s3lake.sink import Config
+
+EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"
+SECRETS = ("hunter2-kafka", "hunter2-s3", "hunter2-token", "hunter2-spark")
+
+
+def config(*sinks: str, examples: bool = False, kafka: str = "127.0.0.1:1") -> Config:
+    return native.loads(
+        "\n".join(
+            [
+                f"kafka: {{bootstrap_servers: '{kafka}', properties: {{sasl.password: hunter2-kafka}}}}",
+                "s3:",
+                "  endpoint_url: http://127.0.0.1:1",
+                "  credentials:",
+                "    {access_key_id: ID, secret_access_key: hunter2-s3, session_token: hunter2-token}",
+                "spark: {conf: {spark.ssl.keyPassword: hunter2-spark}}",
+                f"examples: {str(examples).lower()}",
+                "sinks:",
+                *(f"  - {sink}" for sink in sinks or (EVENTS,)),
+            ]
+        ),
+        "test.yaml",
+    )
+
+
+def repository(*sinks: str, examples: bool = False) -> RepositoryDefinition:
+    return build_definitions(config(*sinks, examples=examples)).get_repository_def()
+
+
+def sink_spec(key: str = "s3/events/orders", *sinks: str) -> dg.AssetSpec:
+    return repository(*sinks).assets_defs_by_key[dg.AssetKey(key.split("/"))].get_asset_spec(
+        dg.AssetKey(key.split("/"))
+    )
+
+
+class TestTopics:
+    def test_a_topic_is_an_external_asset(self) -> None:
+        node = repository().asset_graph.get(dg.AssetKey(["kafka", "orders"]))
+        assert node.is_external
+        assert not node.is_materializable
+        assert node.kinds == {"kafka"}
+        assert node.group_name == "kafka"
+
+    def test_a_topic_of_two_sinks_is_one_asset_with_one_sensor(self) -> None:
+        both = repository(EVENTS, "{name: copy, topics: [orders], bucket: lake, prefix: copy, start: 2026-01-05T00}")
+        keys = {key.to_user_string() for key in both.asset_graph.get_all_asset_keys()}
+        assert keys == {"kafka/orders", "s3/events/orders", "s3/copy/orders"}
+        assert [sensor.name for sensor in both.sensor_defs] == ["kafka_orders"]
+
+    def test_a_topic_may_have_every_character_that_kafka_allows(self) -> None:
+        built = repository("{name: my-sink, topics: [orders.v1-eu], bucket: lake, start: 2026-01-05T00}")
+        assert built.asset_graph.has(dg.AssetKey(["s3", "my-sink", "orders.v1-eu"]))
+        assert built.has_sensor_def("kafka_orders_v1_eu")
+        assert built.has_job("land_my_sink")
+        assert built.has_schedule_def("hourly_my_sink")
+
+
+class TestSinkAssets:
+    def test_lineage_goes_from_kafka_to_the_sink_to_the_example(self) -> None:
+        graph = repository(
+            "{name: events, topics: [orders], bucket: lake, start: 2026-01-05T00, format: {type: parquet}}",
+            examples=True,
+        ).asset_graph
+        landed = graph.get(dg.AssetKey(["s3", "events", "orders"]))
+        assert landed.parent_keys == {dg.AssetKey(["kafka", "orders"])}
+        assert landed.child_keys == {dg.AssetKey(["example", "events", "orders", "events_by_type"])}
+
+    def test_the_example_is_for_files_with_columns_only(self) -> None:
+        graph = repository(EVENTS, examples=True).asset_graph
+        assert not [key for key in graph.get_all_asset_keys() if key.path[0] == "example"]
+
+    @pytest.mark.parametrize("kind", ["json", "parquet", "text"])
+    def test_kinds_have_icons(self, kind: str) -> None:
+        spec = sink_spec(
+            "s3/events/orders",
+            f"{{name: events, topics: [orders], bucket: lake, start: 2026-01-05T00, format: {{type: {kind}}}}}",
+        )
+        assert spec.kinds == {"s3", "pyspark", kind}
+
+    def test_the_group_is_the_sink(self) -> None:
+        assert sink_spec().group_name == "events"
+        named = sink_spec("s3/my-sink/orders", EVENTS.replace("name: events", "name: my-sink"))
+        assert named.group_name == "my_sink"
+
+    def test_one_pool_for_each_sink_and_topic(self) -> None:
+        built = repository(EVENTS.replace("[orders]", "[orders, clicks.v1]"))
+        pools = {
+            definition.node_def.pool  # type: ignore[union-attr]
+            for definition in built.assets_defs_by_key.values()
+            if definition.is_materializable
+        }
+        assert pools == {"s3lake_events_orders", "s3lake_events_clicks_v1"}
+
+    def test_where_it_lands_is_in_the_metadata(self) -> None:
+        metadata = sink_spec().metadata
+        assert metadata["topic"] == "orders"
+        assert metadata["bucket"] == "lake"
+        assert metadata["prefix"] == "raw"
+
+    def test_all_four_checks_are_on_every_sink_asset(self) -> None:
+        checks = repository().asset_graph.get_check_keys_for_assets({dg.AssetKey(["s3", "events", "orders"])})
+        assert {key.name for key in checks} == {"offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters"}
+
+    def test_everything_runs_in_one_process(self) -> None:
+        executor = repository().get_job("land_events").executor_def
+        assert executor is dg.in_process_executor
+
+
+class TestCodeVersion:
+    """Changes when the bytes would, and only then."""
+
+    def version(self, *settings: str) -> str:
+        return code_version(config(EVENTS.replace("}", "".join(f", {one}" for one in settings) + "}")).sink("events"))
+
+    @pytest.mark.parametrize(
+        "setting",
+        ["format: {type: text}", "converter: {value: string}", "nulls: write", "errors: {tolerance: all}"]
+        + ["layout: {partition_by: [_topic]}"],
+    )
+    def test_changes_with_what_is_written(self, setting: str) -> None:
+        assert self.version(setting) != self.version()
+
+    @pytest.mark.parametrize("setting", ["hours_per_run: 3", "flush: {interval: 5m}", "close_grace: 1m"])
+    def test_does_not_change_with_when_it_is_written(self, setting: str) -> None:
+        assert self.version(setting) == self.version()
+
+
+class TestPartitions:
+    def partitions(self) -> dg.HourlyPartitionsDefinition:
+        spec = sink_spec()
+        assert isinstance(spec.partitions_def, dg.HourlyPartitionsDefinition)
+        return spec.partitions_def
+
+    def test_are_hours_in_utc_whose_keys_hold_no_colon(self) -> None:
+        found = self.partitions()
+        assert found.fmt == "%Y-%m-%dT%H"
+        assert found.timezone == "UTC"
+        assert found.get_first_partition_key() == "2026-01-05T00"
+
+    def test_include_the_hour_under_way(self) -> None:
+        now = datetime(2026, 1, 5, 3, 59, 59, tzinfo=timezone.utc)
+        keys = self.partitions().get_partition_keys(current_time=now)
+        assert keys == ["2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03"]
+
+    def test_are_the_hours_that_the_index_speaks_of(self) -> None:
+        window = self.partitions().time_window_for_partition_key("2026-01-05T02")
+        assert int(window.start.timestamp() * 1000) == hours.start_ms("2026-01-05T02")
+        assert int(window.end.timestamp() * 1000) == hours.end_ms("2026-01-05T02")
+
+
+class TestBackfillPolicy:
+    def policy(self, sink: str) -> dg.BackfillPolicy | None:
+        return repository(sink).assets_defs_by_key[dg.AssetKey(["s3", "events", "orders"])].backfill_policy
+
+    def test_a_run_takes_a_day_of_hours(self) -> None:
+        assert self.policy(EVENTS) == dg.BackfillPolicy.multi_run(24)
+
+    def test_a_run_takes_as_many_hours_as_configured(self) -> None:
+        assert self.policy(EVENTS.replace("}", ", hours_per_run: 6}")) == dg.BackfillPolicy.multi_run(6)
+
+    def test_without_a_limit_one_run_takes_all(self) -> None:
+        assert self.policy(EVENTS.replace("}", ", hours_per_run: null}")) == dg.BackfillPolicy.single_run()
+
+
+class TestNameClashes:
+    """Dagster's names are poorer than Kafka's: two things must not silently become one."""
+
+    @pytest.mark.parametrize(
+        "sinks",
+        [
+            pytest.param((EVENTS.replace("[orders]", "[orders.v1, orders_v1]"),), id="topics of one sink"),
+            pytest.param(
+                (
+                    EVENTS.replace("[orders]", "[orders-v1]"),
+                    "{name: copy, topics: [orders_v1], bucket: lake, prefix: copy, start: 2026-01-05T00}",
+                ),
+                id="topics of two sinks",
+            ),
+            pytest.param(
+                (
+                    EVENTS.replace("[orders]", "[a_orders]"),
+                    "{name: events_a, topics: [orders], bucket: lake, prefix: a, start: 2026-01-05T00}",
+                ),
+                id="sink and topic",
+            ),
+        ],
+    )
+    def test_are_refused(self, sinks: tuple[str, ...]) -> None:
+        with pytest.raises(ConfigurationError, match="would both be called"):
+            build_definitions(config(*sinks))
+
+
+class TestJobsAndSchedules:
+    def test_one_job_lands_every_topic_of_a_sink(self) -> None:
+        built = repository(EVENTS.replace("[orders]", "[orders, clicks]"))
+        keys = {key.to_user_string() for key in built.get_job("land_events").asset_layer.selected_asset_keys}
+        assert keys == {"s3/events/orders", "s3/events/clicks"}
+
+    def test_sinks_of_one_topic_may_differ_in_start_and_backfill_policy(self) -> None:
+        built = repository(
+            EVENTS,
+            "{name: copy, topics: [orders], bucket: lake, prefix: b, start: 2026-01-01T00, hours_per_run: null}",
+        )
+        assert {job.name for job in built.get_all_jobs()} == {"land_events", "land_copy", "__ASSET_JOB"}
+
+    def requests(self, now: datetime, sink: str = EVENTS) -> list[dg.RunRequest]:
+        schedule = repository(sink).get_schedule_def("hourly_events")
+        with dg.build_schedule_context(scheduled_execution_time=now) as context:
+            return list(schedule.evaluate_tick(context).run_requests or ())
+
+    def test_every_hour_the_one_before_and_the_one_under_way_are_one_run(self) -> None:
+        (request,) = self.requests(datetime(2026, 1, 7, 15, 6, tzinfo=timezone.utc))
+        assert request.tags["dagster/asset_partition_range_start"] == "2026-01-07T14"
+        assert request.tags["dagster/asset_partition_range_end"] == "2026-01-07T15"
+
+    def test_the_range_begins_no_earlier_than_the_sink(self) -> None:
+        (request,) = self.requests(datetime(2026, 1, 5, 0, 6, tzinfo=timezone.utc))
+        assert request.tags["dagster/asset_partition_range_start"] == "2026-01-05T00"
+        assert request.tags["dagster/asset_partition_range_end"] == "2026-01-05T00"
+
+    def test_before_the_sink_s_start_there_is_nothing_to_do(self) -> None:
+        assert self.requests(datetime(2026, 1, 4, 23, 6, tzinfo=timezone.utc)) == []
+
+    @pytest.mark.parametrize(("grace", "cron"), [("5m", "6 * * * *"), ("0s", "1 * * * *"), ("3h", "59 * * * *")])
+    def test_ticks_when_the_grace_of_the_hour_before_is_over(self, grace: str, cron: str) -> None:
+        schedule = repository(EVENTS.replace("}", f", close_grace: {grace}}}")).get_schedule_def("hourly_events")
+        assert schedule.cron_schedule == cron
+        assert schedule.execution_timezone == "UTC"
+
+    def test_sensors_and_schedules_wait_to_be_switched_on(self) -> None:
+        built = repository()
+        assert built.get_sensor_def("kafka_orders").default_status is dg.DefaultSensorStatus.STOPPED
+        assert built.get_schedule_def("hourly_events").default_status is dg.DefaultScheduleStatus.STOPPED
+
+    def test_sensors_can_be_on_from_the_start(self) -> None:
+        built = build_definitions(config(), sensors_running=True).get_repository_def()
+        assert built.get_sensor_def("kafka_orders").default_status is dg.DefaultSensorStatus.RUNNING
+
+
+class TestTopicsByExpression:
+    SINK = "{name: events, topics_regex: 'shop[.].*', bucket: lake, start: 2026-01-05T00}"
+
+    @pytest.fixture(autouse=True)
+    def _home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+        monkeypatch.setattr(topics, "_TIMEOUT_S", 0.3)
+
+    @pytest.fixture
+    def broker(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """What the broker says it has."""
+        names: list[str] = []
+        monkeypatch.setattr(topics.KafkaOffsets, "topics", lambda _: list(names))
+        return names
+
+    def topics(self, *sinks: str) -> Mapping[str, list[str]]:
+        return topics.topics_of(config(*sinks))
+
+    def test_are_those_that_the_whole_expression_fits(self, broker: list[str]) -> None:
+        broker += ["shop.clicks", "shop.orders", "workshop.orders", "shop"]
+        assert self.topics(self.SINK) == {"events": ["shop.clicks", "shop.orders"]}
+
+    def test_named_topics_need_no_broker(self, tmp_path: Path) -> None:
+        assert self.topics(EVENTS) == {"events": ["orders"]}
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_a_first_time_without_a_broker_there_are_none(self, caplog: pytest.LogCaptureFixture) -> None:
+        assert self.topics(self.SINK) == {"events": []}
+        assert "Going by the topics known before" in caplog.text
+
+    def test_are_remembered_while_the_broker_is_down(self) -> None:
+        with pytest.MonkeyPatch.context() as up:
+            up.setattr(topics.KafkaOffsets, "topics", lambda _: ["shop.orders"])
+            assert self.topics(self.SINK) == {"events": ["shop.orders"]}
+        assert self.topics(self.SINK) == {"events": ["shop.orders"]}
+
+    def test_a_broker_that_is_down_is_waited_for_once_whatever_the_number_of_sinks(self) -> None:
+        others = [self.SINK.replace("events", f"s{n}").replace("shop", f"shop{n}") for n in range(8)]
+        others = [one.replace("bucket: lake", f"bucket: lake{n}") for n, one in enumerate(others)]
+        began = time.monotonic()
+        assert set(self.topics(*others)) == {f"s{n}" for n in range(8)}
+        assert time.monotonic() - began < 2
+
+    def test_nothing_fits_yet_then_there_is_no_asset_and_no_job(self, broker: list[str]) -> None:
+        broker += ["orders"]
+        built = build_definitions(config(self.SINK, EVENTS.replace("events", "other"))).get_repository_def()
+        keys = {key.to_user_string() for key in built.asset_graph.get_all_asset_keys()}
+        assert keys == {"kafka/orders", "s3/other/orders"}
+        assert not built.has_job("land_events")
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"a": 1}', '{"a": {"b": 1}}', "\x00"])
+    def test_a_damaged_memory_is_no_memory(self, text: str, tmp_path: Path, broker: list[str]) -> None:
+        home = tmp_path / "home"
+        home.mkdir()
+        (home / "s3lake_topics.json").write_text(text)
+        broker += ["shop.orders"]
+        assert self.topics(self.SINK) == {"events": ["shop.orders"]}
+        assert [one.name for one in home.iterdir()] == ["s3lake_topics.json"]
+
+    def test_a_memory_that_cannot_be_kept_is_no_error(
+        self, tmp_path: Path, broker: list[str], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (tmp_path / "home").write_text("a file where the directory should be")
+        broker += ["shop.orders"]
+        assert self.topics(self.SINK) == {"events": ["shop.orders"]}
+        assert "not remembered" in caplog.text
+
+
+class TestSecrets:
+    """Nothing that the code location tells the UI holds one."""
+
+    def shown(self, resources: dict[str, Any] | None = None) -> str:
+        """The repository as the web server gets it, with every job, and what objects say of themselves."""
+        settings = config(EVENTS, examples=True)
+        definitions = build_definitions(settings, resources=resources)
+        built = definitions.get_repository_def()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Dagster reads a deprecated attribute of its own schedules
+            snap = dg.serialize_value(RepositorySnap.from_def(built))
+        jobs = [dg.serialize_value(JobSnap.from_job_def(job)) for job in built.get_all_jobs()]
+        resources_by_job = [job.resource_defs for job in built.get_all_jobs()]
+        return "\n".join(
+            [snap, *jobs, repr(resources_by_job), repr(definitions.resources), repr(built), repr(vars(definitions))]
+            + [repr(settings), str(settings), native.dump(settings), json.dumps(settings.model_dump(mode="json"))]
+        )
+
+    @pytest.mark.parametrize("secret", SECRETS)
+    def test_are_in_no_definition(self, secret: str) -> None:
+        shown = self.shown()
+        assert '"lake\\' in shown  # what is no secret is there
+        assert secret not in shown
+
+    def test_of_stand_ins_are_those_of_their_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from dagster_aws.s3 import S3Resource
+
+        monkeypatch.setenv("LAKE_SECRET", "hunter2-environment")
+        stand_in = S3Resource(aws_access_key_id="ID", aws_secret_access_key=dg.EnvVar("LAKE_SECRET"))
+        assert "hunter2-environment" not in self.shown({"s3": stand_in})

@@ -1,0 +1,102 @@
+"""The code location: loads fast, with nothing running, and says what is missing."""
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import s3lake
+from s3lake import definitions
+from s3lake.errors import ConfigurationError
+
+HEAVY = {"pyspark", "pyarrow", "pandas", "numpy", "boto3", "botocore", "dagster_aws", "dagster_pyspark", "moto"}
+NOBODY = """\
+kafka: {bootstrap_servers: "127.0.0.1:1"}
+s3: {endpoint_url: "http://127.0.0.1:1"}
+examples: true
+sinks:
+  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00, format: {type: parquet}}
+  - {name: others, topics_regex: "shop.*", bucket: lake, prefix: others, start: 2026-01-05T00}
+"""
+
+
+@pytest.fixture
+def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration whose Kafka and S3 are down."""
+    path = tmp_path / "elsewhere.yaml"
+    path.write_text(NOBODY)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("S3LAKE_CONFIG", str(path))
+    return path
+
+
+def test_loads_with_kafka_and_s3_down(nobody: Path) -> None:
+    began = time.monotonic()
+    loaded = definitions.defs().get_repository_def()
+    assert loaded.has_job("land_events")
+    assert time.monotonic() - began < 10
+
+
+def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
+    """Every run worker imports the code location anew."""
+    script = "from s3lake.definitions import defs; defs().get_repository_def().get_all_jobs()"
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", script],
+        env={**os.environ, "S3LAKE_CONFIG": str(nobody), "DAGSTER_HOME": str(nobody.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    lines = [line.rsplit("|", 1)[1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")]
+    packages = {line.split(".")[0] for line in lines}
+    assert {"s3lake", "dagster", "confluent_kafka"} <= packages
+    assert packages & HEAVY == set()
+
+
+def test_the_file_in_the_working_directory_is_the_default(
+    nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("S3LAKE_CONFIG")
+    nobody.rename(tmp_path / "s3lake.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert definitions.defs().get_repository_def().has_job("land_events")
+
+
+def test_without_any_file_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"s3lake\.yaml: no such file; set S3LAKE_CONFIG"):
+        definitions.defs()
+
+
+def test_a_wrong_configuration_names_file_line_and_the_right_name(nobody: Path) -> None:
+    nobody.write_text(NOBODY.replace("bucket: lake", "buckte: lake", 1))
+    with pytest.raises(ConfigurationError, match=r"elsewhere\.yaml:5:\d+: .*did you mean bucket\?"):
+        definitions.defs()
+
+
+@pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
+def test_sensors_are_on_where_the_environment_says_so(
+    nobody: Path, variable: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S3LAKE_SENSORS", variable)
+    sensor = definitions.defs().get_repository_def().get_sensor_def("kafka_orders")
+    assert sensor.default_status.name == status
+
+
+def test_modules_that_define_dagster_objects_do_not_postpone_annotations() -> None:
+    """Dagster reads them at definition time: nested functions would fail to resolve theirs."""
+    root = Path(s3lake.__file__).parent
+    modules = [*(root / "orchestration").glob("*.py"), root / "definitions.py", root / "sink.py"]
+    postponing = [
+        path.name
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    ]
+    assert len(modules) > 10
+    assert postponing == []
