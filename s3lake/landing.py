@@ -236,7 +236,7 @@ class Landing:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
         if bad:
             abort(self.store, [file for one in outcomes if isinstance(one, Done) for file in one.files])
-            raise self._error(min(bad, key=lambda one: (isinstance(one, Failed), str(one))))
+            raise self._error(min(bad, key=_first))
         return outcomes
 
     def _error(self, outcome: Refused | Failed) -> S3LakeError:
@@ -264,6 +264,11 @@ class Landing:
                 written = self.index.swap(self.index.columns_key, document, recorded[1]) is not None
             if written:
                 return work.with_columns(columns)
+
+
+def _first(outcome: Refused | Failed) -> tuple[int, int, int]:
+    """The record that is named is the same one whenever the micro-batch is tried again."""
+    return (0, outcome.partition, outcome.offset) if isinstance(outcome, Refused) else (1, 0, 0)
 
 
 def _covers(attempt: Attempt) -> bool:

@@ -1,15 +1,28 @@
-"""What every test may ask for: a real broker, an S3 server, and an environment without the developer's own settings."""
+"""What every test may ask for: a real broker, an S3 server, a Spark session, and an environment without the developer's
+own settings.
+"""
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.sink import Spark
+from s3lake_tests.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Where jars come from and are kept is the machine's business, and resolving them anew takes a minute.
 _KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """PySpark leaves the sockets of its collect() to the garbage collector, which may come in anybody's test."""
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,3 +51,19 @@ def s3_server() -> Iterator[EmbeddedS3]:
     """One moto server for the whole session: name buckets so that tests do not meet."""
     with EmbeddedS3.start() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """One session for all: its JVM takes ten seconds to start, and its first job three more."""
+    from s3lake.spark import session
+
+    made = session(Spark(master="local[2]", conf={"spark.sql.shuffle.partitions": "1"}))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> Lake:
+    """A bucket of the test's own, topics of its own, and the session."""
+    return Lake(kafka, s3_server, lambda: spark)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import msgspec
-from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES  # the same list that Dagster itself guards with
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES  # Dagster's own list, queued ones included
 
 from s3lake import hours
 from s3lake.errors import S3LakeError
@@ -212,7 +212,7 @@ def _flush_due(
 def _held(instance: dg.DagsterInstance, lander: "Landing", now: int) -> str | None:
     """Why no run may be asked for now: one has not ended, or the last one failed a short while ago."""
     ours = {names.SINK: lander.sink.name, names.TOPIC: lander.topic}
-    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(IN_PROGRESS_RUN_STATUSES)), limit=1):
+    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(NOT_FINISHED_STATUSES)), limit=1):
         return "a run that was asked for is under way; what it lands decides what is due next"
     for last in instance.get_run_records(dg.RunsFilter(tags=ours), limit=1):
         ended_ms = int((last.end_time or last.update_timestamp.timestamp()) * 1000)

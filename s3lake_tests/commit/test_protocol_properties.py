@@ -221,6 +221,7 @@ outside = st.one_of(
     st.builds(Wait, st.sampled_from([6, 18, 36, 60, 126])),
     st.builds(Retention, PARTITION, st.integers(1, 6)),
     st.builds(AddPartition),
+    st.builds(AddPartition),
     st.builds(Lifecycle, st.integers(0, 9)),
     st.builds(Arrive, st.integers(0, 3)),
     st.builds(Transaction, PARTITION),
@@ -279,13 +280,13 @@ def slowly(examples: int) -> settings:
     )
 
 
-@slowly(120)
+@slowly(200)
 @given(scripts(everyday), circumstances, st.integers(0, 999))
 def test_every_invariant_holds_whatever_happens(script: list, circumstances: Circumstances, rest: int) -> None:
     play(script, circumstances, rest)
 
 
-@slowly(60)
+@slowly(100)
 @given(scripts(topics_come_and_go), circumstances, st.integers(0, 999))
 def test_every_invariant_holds_when_the_topic_is_created_again(
     script: list, circumstances: Circumstances, rest: int

@@ -448,7 +448,7 @@ def rebasing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    def close(index, offsets, _head, hour, _pace):
+    def close(index, offsets, _head, hour, _pace=recovery.PACE):
         while True:
             tile, etag = index.tile(hour)
             if tile.closed:

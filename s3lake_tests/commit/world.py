@@ -843,7 +843,8 @@ class World:
         for number in todo:
             self._wake(rng)
             self._accept_if_need_be()
-            self._healthy(materialise(number, rounds=40))
+            if number >= self._first_hour():  # no hour of a topic that is gone
+                self._healthy(materialise(number, rounds=40))
         for _ in range(2):
             for actor in list(self.actors):
                 self.run(actor)

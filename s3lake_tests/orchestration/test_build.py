@@ -50,8 +50,8 @@ def repository(*sinks: str, examples: bool = False) -> RepositoryDefinition:
 
 
 def sink_spec(key: str = "s3/events/orders", *sinks: str) -> dg.AssetSpec:
-    return repository(*sinks).assets_defs_by_key[dg.AssetKey(key.split("/"))].get_asset_spec(
-        dg.AssetKey(key.split("/"))
+    return (
+        repository(*sinks).assets_defs_by_key[dg.AssetKey(key.split("/"))].get_asset_spec(dg.AssetKey(key.split("/")))
     )
 
 
@@ -136,8 +136,13 @@ class TestCodeVersion:
 
     @pytest.mark.parametrize(
         "setting",
-        ["format: {type: text}", "converter: {value: string}", "nulls: write", "errors: {tolerance: all}"]
-        + ["layout: {partition_by: [_topic]}"],
+        [
+            "format: {type: text}",
+            "converter: {value: string}",
+            "nulls: write",
+            "errors: {tolerance: all}",
+            "layout: {partition_by: [_topic]}",
+        ],
     )
     def test_changes_with_what_is_written(self, setting: str) -> None:
         assert self.version(setting) != self.version()
@@ -338,12 +343,11 @@ class TestSecrets:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Dagster reads a deprecated attribute of its own schedules
             snap = dg.serialize_value(RepositorySnap.from_def(built))
-        jobs = [dg.serialize_value(JobSnap.from_job_def(job)) for job in built.get_all_jobs()]
-        resources_by_job = [job.resource_defs for job in built.get_all_jobs()]
-        return "\n".join(
-            [snap, *jobs, repr(resources_by_job), repr(definitions.resources), repr(built), repr(vars(definitions))]
-            + [repr(settings), str(settings), native.dump(settings), json.dumps(settings.model_dump(mode="json"))]
-        )
+        jobs = built.get_all_jobs()
+        objects = [definitions.resources, built, vars(definitions), settings, *(job.resource_defs for job in jobs)]
+        shown = [dg.serialize_value(JobSnap.from_job_def(job)) for job in jobs]
+        printed = [native.dump(settings), json.dumps(settings.model_dump(mode="json"))]
+        return "\n".join([snap, *shown, *printed, *map(repr, objects), *map(str, objects)])
 
     @pytest.mark.parametrize("secret", SECRETS)
     def test_are_in_no_definition(self, secret: str) -> None:

@@ -34,7 +34,8 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_loads_with_kafka_and_s3_down(nobody: Path) -> None:
+@pytest.mark.usefixtures("nobody")
+def test_loads_with_kafka_and_s3_down() -> None:
     began = time.monotonic()
     loaded = definitions.defs().get_repository_def()
     assert loaded.has_job("land_events")
@@ -80,8 +81,9 @@ def test_a_wrong_configuration_names_file_line_and_the_right_name(nobody: Path) 
 
 
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
+@pytest.mark.usefixtures("nobody")
 def test_sensors_are_on_where_the_environment_says_so(
-    nobody: Path, variable: str, status: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("S3LAKE_SENSORS", variable)
     sensor = definitions.defs().get_repository_def().get_sensor_def("kafka_orders")

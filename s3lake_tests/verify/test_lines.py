@@ -82,6 +82,14 @@ def test_a_duplicated_record_is_named_by_its_last_row(world: World) -> None:
     assert text == f"{file.key} row 1: Kafka has this value fewer times among this commit's records"
 
 
+def test_a_record_that_landed_three_times_is_found(world: World) -> None:
+    world.log.add(VALUES)
+    world.commit("c1", [world.lines("c1", [*VALUES, VALUES[2], VALUES[2]], 0, 9)], {0: Read(0, 10, 8, 10)})
+    world.log.marker(count=2)
+    report = world.verify()
+    assert (report.missing, report.duplicated) == (0, 2)
+
+
 def test_a_record_in_two_commits_is_duplicated_in_the_one_that_does_not_cover_it(world: World) -> None:
     world.log.add(VALUES)
     world.commit("c1", [world.lines("c1", VALUES[:4], 0)])

@@ -1,0 +1,72 @@
+"""Dead letters: one JSON line with all that is needed to bring a record back."""
+
+import base64
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.encode.dead_letters import line
+
+
+def letter(**changes: Any) -> bytes:
+    given: dict[str, Any] = {
+        "topic": "events",
+        "partition": 1,
+        "offset": 7,
+        "timestamp_ms": 1_270_188_000_000,
+        "key": b"k",
+        "value": b"{",
+        "headers": [{"key": "region", "value": b"eu"}],
+        "stage": "convert",
+        "error": "RecordError",
+        "message": "Input data was truncated",
+    }
+    return line(**{**given, **changes})
+
+
+def test_a_letter_is_one_line_of_json() -> None:
+    assert letter() == (
+        b'{"topic":"events","partition":1,"offset":7,"timestamp":1270188000000,"key":"k","value":"{",'
+        b'"headers":[{"name":"region","value":"eu"}],"stage":"convert","error":"RecordError",'
+        b'"message":"Input data was truncated"}'
+    )
+
+
+def test_bytes_that_are_no_utf8_are_in_base64() -> None:
+    found = json.loads(letter(key=b"\xff", value=b"\x00\xfe", headers=[{"key": "h", "value": b"\xfd"}]))
+    assert found["key"] == {"base64": "/w=="}
+    assert found["value"] == {"base64": "AP4="}
+    assert found["headers"] == [{"name": "h", "value": {"base64": "/Q=="}}]
+
+
+def test_null_is_null() -> None:
+    found = json.loads(letter(key=None, value=None, headers=[{"key": "h", "value": None}]))
+    assert (found["key"], found["value"], found["headers"]) == (None, None, [{"name": "h", "value": None}])
+
+
+def test_a_record_without_headers_has_none() -> None:
+    assert json.loads(letter(headers=None))["headers"] == []
+
+
+def test_headers_keep_their_order_and_their_repetitions() -> None:
+    headers = [{"key": "b", "value": b"1"}, {"key": "a", "value": b"2"}, {"key": "b", "value": b"3"}]
+    assert [one["name"] for one in json.loads(letter(headers=headers))["headers"]] == ["b", "a", "b"]
+
+
+def _bytes(text: Any) -> bytes | None:
+    if isinstance(text, dict):
+        return base64.b64decode(text["base64"])
+    return None if text is None else text.encode()
+
+
+@given(
+    st.none() | st.binary(), st.none() | st.binary(), st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary()))
+)
+def test_every_byte_comes_back(key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]) -> None:
+    written = letter(key=key, value=value, headers=[{"key": name, "value": data} for name, data in headers])
+    assert b"\n" not in written
+    found = json.loads(written)
+    assert (_bytes(found["key"]), _bytes(found["value"])) == (key, value)
+    assert [(one["name"], _bytes(one["value"])) for one in found["headers"]] == headers

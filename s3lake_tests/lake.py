@@ -1,0 +1,197 @@
+"""A lake of real parts: topics of a real broker, a bucket behind a real S3 API, a Spark session."""
+
+import functools
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from s3lake import hours
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.dialects import native
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.landing import Landing
+from s3lake.sink import Config, Sink
+from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.verify import Report, verify
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = "2026-01-05T08"
+MINUTE_MS = 60_000
+
+
+def at(hour: str, minutes: float = 0) -> int:
+    """Epoch milliseconds of a moment in an hour."""
+    return hours.start_ms(hour) + int(minutes * MINUTE_MS)
+
+
+def values(count: int, first: int = 0) -> list[bytes]:
+    """JSON objects, each of its own."""
+    return [b'{"id": %d, "type": "t%d"}' % (number, number % 3) for number in range(first, first + count)]
+
+
+@dataclass
+class Lake:
+    """Topics and buckets, made when first asked for; nobody else has their names."""
+
+    kafka: EmbeddedKafka
+    s3: EmbeddedS3
+    session: "Callable[[], SparkSession]"
+    bucket: str = field(default_factory=lambda: f"lake-{uuid.uuid4()}")
+
+    def __post_init__(self) -> None:
+        self.s3.create_bucket(self.bucket)
+        self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+
+    @functools.cached_property
+    def producer(self) -> Producer:
+        """Plain, not transactional."""
+        return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, "linger.ms": 5})
+
+    @functools.cached_property
+    def client(self) -> Any:
+        """A boto3 client that knows nothing of s3lake."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.s3.endpoint_url,
+            region_name=self.s3.region,
+            aws_access_key_id=self.s3.access_key_id,
+            aws_secret_access_key=self.s3.secret_access_key,
+        )
+
+    def topic(self, partitions: int = 1, name: str | None = None, **settings: str) -> str:
+        """A new topic; settings with underscores for dots."""
+        topic = name or f"t-{uuid.uuid4()}"
+        dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=dotted)])[topic].result()
+        self.await_partitions(topic, partitions)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        """Delete the topic."""
+        self.admin.delete_topics([topic])[topic].result()
+        self.await_partitions(topic, 0)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Let the topic have `total` topic-partitions."""
+        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result()
+        self.await_partitions(topic, total)
+
+    def await_partitions(self, topic: str, count: int) -> None:
+        """Wait until the broker has them all."""
+        while len(self.offsets.ranges(topic)) != count:
+            time.sleep(0.02)
+
+    def expire(self, topic: str, before: int, partition: int = 0) -> None:
+        """Drop the records before an offset, as retention does."""
+        wanted = TopicPartition(topic, partition, before)
+        self.admin.delete_records([wanted])[wanted].result()
+
+    def produce(
+        self, topic: str, records: Iterable[bytes | None], stamp_ms: int | Sequence[int] = 0, partition: int = 0
+    ) -> None:
+        """Records at one time, or each at its own."""
+        fill(self.producer, topic, records, stamp_ms, partition)
+
+    def transaction(self, topic: str, records: Iterable[bytes | None], stamp_ms: int, partition: int = 0) -> Producer:
+        """Records in a transaction that is still open."""
+        settings = {"transactional.id": str(uuid.uuid4()), "log_level": 0, "linger.ms": 0}
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, **settings})
+        producer.init_transactions()
+        producer.begin_transaction()
+        fill(producer, topic, records, stamp_ms, partition)
+        return producer
+
+    @property
+    def offsets(self) -> KafkaOffsets:
+        """What planning asks."""
+        return KafkaOffsets(self.kafka.bootstrap_servers)
+
+    @property
+    def connection(self) -> S3Connection:
+        """To the S3 server."""
+        return S3Connection(
+            self.s3.endpoint_url,
+            self.s3.region,
+            access_key_id=self.s3.access_key_id,
+            secret_access_key=self.s3.secret_access_key,
+        )
+
+    @property
+    def store(self) -> S3Store:
+        """The bucket."""
+        return S3Store(self.connection, self.bucket)
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """Every object's key, the index's left out unless it is asked for."""
+        return [key for key in self.store.list(prefix) if prefix or not key.startswith(".indexes/")]
+
+    def uploads(self) -> list[str]:
+        """Keys of the multipart uploads that are neither completed nor aborted."""
+        return [one["Key"] for one in self.client.list_multipart_uploads(Bucket=self.bucket).get("Uploads", ())]
+
+    def config_text(self, *sinks: str) -> str:
+        """A native configuration; of a sink only what matters to the test has to be said."""
+        server, bucket = self.s3, self.bucket
+        keys = f"access_key_id: {server.access_key_id}, secret_access_key: {server.secret_access_key}"
+        started = [sink if "start:" in sink else f"{sink}, start: {START}" for sink in sinks]
+        return "\n".join(
+            [
+                f"kafka: {{bootstrap_servers: '{self.kafka.bootstrap_servers}'}}",
+                f"s3: {{endpoint_url: '{server.endpoint_url}', credentials: {{{keys}}}}}",
+                "spark: {master: 'local[2]', driver_memory: 512m}",
+                "sinks:",
+                *(
+                    f"  - {{{sink}{'' if 'start:' in sink else f', start: {START}'}, bucket: {bucket}}}"
+                    for sink in sinks
+                ),
+                "",
+            ]
+        )
+
+    def config(self, *sinks: str) -> Config:
+        """The same, read."""
+        return native.loads(self.config_text(*sinks), "test.yaml")
+
+    def sink(self, topic: str, settings: str = "") -> Sink:
+        """A sink called events."""
+        more = f", {settings}" if settings else ""
+        return self.config(f"name: events, topics: ['{topic}']{more}").sink("events")
+
+    def landing(self, topic: str, settings: str = "", now_ms: int | None = None) -> Landing:
+        """What lands `topic` into a sink called events, by a clock that stands still unless `now_ms` is None."""
+        found = Landing(
+            sink=self.sink(topic, settings),
+            topic=topic,
+            spark=self.session,
+            stores=functools.partial(S3Store, self.connection),
+            offsets=self.offsets,
+            kafka_options={"kafka.bootstrap.servers": self.kafka.bootstrap_servers},
+        )
+        if now_ms is not None:
+            found.clock = lambda: now_ms
+        return found
+
+    def verify(self, landing: Landing) -> Report:
+        """Kafka and the bucket compared record by record, without the writer's code."""
+        return verify(landing.sink, landing.topic, landing.index, self.kafka.bootstrap_servers, {})
+
+
+def fill(
+    producer: Producer, topic: str, records: Iterable[bytes | None], stamp_ms: int | Sequence[int], partition: int
+) -> None:
+    """Produce, and wait until all of it is there."""
+    for number, value in enumerate(records):
+        stamp = stamp_ms if isinstance(stamp_ms, int) else stamp_ms[number]
+        producer.produce(topic, value, key=b"k%d" % number, partition=partition, timestamp=stamp)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0

@@ -1,0 +1,467 @@
+"""What a topic's sensor asks for, from offsets and the index alone."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+import msgspec
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.test_utils import create_run_for_test
+
+from s3lake import hours
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.dialects import native
+from s3lake.errors import KafkaUnavailableError
+from s3lake.orchestration import resources, sensors
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.resources import KafkaResource
+from s3lake.plan.tile import Span, Tile
+from s3lake.sink import Config, Kafka
+from s3lake.store import Store
+from s3lake.store.memory import MemoryStore
+from s3lake.store.s3 import S3Connection, S3Store
+
+START = "2026-01-05T08"
+HOUR = "2026-01-05T10"
+MINUTE_MS = 60_000
+FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+def at(hour: str, minutes: float = 0) -> int:
+    return hours.start_ms(hour) + int(minutes * MINUTE_MS)
+
+
+@dataclass
+class FakeKafka:
+    """What a sensor asks of Kafka: ends, and the first offset since a time."""
+
+    ends: dict[int, int] = field(default_factory=lambda: {0: 100})
+    since: dict[int, int] = field(default_factory=dict)
+    down: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def offsets(self) -> "FakeKafka":
+        return self
+
+    @property
+    def spark_options(self) -> Mapping[str, str]:
+        return {}
+
+    def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
+        self.asked.append("ranges")
+        if self.down:
+            raise KafkaUnavailableError("Kafka at nowhere did not answer")
+        return {partition: (0, end) for partition, end in self.ends.items()}
+
+    def first_since(self, *_: object) -> Mapping[int, int]:
+        self.asked.append("first_since")
+        return self.since
+
+
+class World:
+    """A topic, its sinks' indexes, a clock, and what the sensor said last."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *sinks: str, server: EmbeddedS3 | None = None) -> None:
+        self.config = _config(server, sinks)
+        if server is None:
+            self.store: Store = MemoryStore("lake")
+            patch.setattr(resources, "stores", lambda _: lambda _: self.store)
+        else:
+            self.store = S3Store(S3Connection.of(self.config.s3), "lake")
+        patch.setattr(sensors, "_now_ms", lambda: self.now)
+        self.definitions = build_definitions(self.config)
+        self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
+        self.kafka: Any = FakeKafka()
+        self.s3 = resources.S3(self.config.s3)
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.cursor: str | None = None
+        self.now = at(HOUR, 30)
+
+    def index(self, sink: str = "events") -> TopicIndex:
+        return TopicIndex(self.store, f".indexes/{sink}", "orders")
+
+    def write(self, *tiles: Tile, sink: str = "events") -> None:
+        """Make these tiles of the index."""
+        index = self.index(sink)
+        known = index.head()
+        named = [*hours.expand(known[0].hours if known else ()), *(tile.hour for tile in tiles)]
+        self.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(named)))))
+        for tile in tiles:
+            self.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
+
+    def write_commit(self, hour: str, commit: str, *, size: int = 100, records: int = 10, at_ms: int = 0) -> None:
+        file = File("k", "u", (), 0, 0, records - 1, records, size)
+        manifest = Manifest(commit, "orders", hour, {0: Read(0, records)}, (file,), created_ms=at_ms)
+        self.store.put(self.index().manifest_key(hour, commit), msgspec.json.encode(manifest))
+
+    def tick(self) -> SensorExecutionData:
+        with dg.build_sensor_context(
+            instance=self.instance,
+            definitions=self.definitions,
+            resources={"kafka": self.kafka, "s3": self.s3},
+            cursor=self.cursor,
+        ) as context:
+            result = self.sensor.evaluate_tick(context)
+        self.cursor = result.cursor
+        return result
+
+
+def _config(server: EmbeddedS3 | None, sinks: tuple[str, ...]) -> Config:
+    s3 = "endpoint_url: 'http://127.0.0.1:1'"
+    if server is not None:
+        keys = f"access_key_id: {server.access_key_id}, secret_access_key: {server.secret_access_key}"
+        s3 = f"endpoint_url: '{server.endpoint_url}', credentials: {{{keys}}}"
+    lines = [
+        "kafka: {bootstrap_servers: '127.0.0.1:1'}",
+        f"s3: {{{s3}, retries: {{max_attempts: 1}}}}",
+        "sinks:",
+        *(f"  - {sink[:-1]}, topics: [orders], bucket: lake, start: {START}}}" for sink in sinks),
+    ]
+    return native.loads("\n".join(lines), "test.yaml")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch, "{name: events, flush: {count: 100, size: 10kB, interval: 10m}}")
+
+
+def ranges(result: SensorExecutionData) -> list[tuple[str, str]]:
+    return [(request.tags[FIRST], request.tags[LAST]) for request in result.run_requests]
+
+
+class TestHoursOfTheIndex:
+    """Whatever the index calls incomplete, and what it does not have yet."""
+
+    def test_an_empty_index_wants_everything_since_the_sink_s_start(self, world: World) -> None:
+        assert ranges(world.tick()) == [(START, HOUR)]
+
+    def test_a_long_way_is_gone_in_runs_of_hours_per_run_the_oldest_first(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = World(monkeypatch, "{name: events, hours_per_run: 2}")
+        assert ranges(world.tick()) == [(START, "2026-01-05T09")]
+        world.write(
+            Tile(START, {0: Span(0, 10, 10)}),
+            Tile("2026-01-05T09", {0: Span(10, 20)}),
+        )
+        assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]
+
+    def test_when_everything_is_landed_nothing_is_asked_for(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        result = world.tick()
+        assert ranges(result) == []
+        assert result.skip_message == "events: 0 offsets wait, nothing is due"
+
+    def test_at_an_hour_s_turn_the_grace_is_waited_for(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.now = at(HOUR, 64.9)
+        assert ranges(world.tick()) == []
+
+    def test_then_the_previous_hour_and_the_new_one_are_one_range(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.now = at(HOUR, 65)
+        assert ranges(world.tick()) == [(HOUR, "2026-01-05T11")]
+
+    @pytest.mark.parametrize(
+        "tile",
+        [
+            pytest.param(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), id="closed, and not all landed"),
+            pytest.param(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, pending="c"), id="a commit is pending"),
+            pytest.param(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, garbage=("c",)), id="garbage is left"),
+        ],
+    )
+    def test_an_hour_that_a_run_left_behind_is_asked_for_again(self, tile: Tile, world: World) -> None:
+        world.write(tile, Tile(HOUR, {0: Span(50, 100)}))
+        (request,) = world.tick().run_requests
+        assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", "2026-01-05T09")
+        assert request.tags["s3lake/reason"] == "hours that the index calls incomplete"
+
+    def test_an_hour_that_was_complete_and_is_no_more_is_found_before_long(self, world: World) -> None:
+        """A rewrite died: the cursor knows better, and is wrong."""
+        first = "2025-12-01T00"
+        past = list(hours.span(first, "2026-01-05T09"))
+        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        for _ in range(len(past) // sensors.TILES_PER_TICK + 1):
+            assert ranges(world.tick()) == []
+        world.write(Tile(past[500], {0: Span(0, 0, 0)}, pending="c"))
+        ticks = 0
+        while not (found := ranges(world.tick())):
+            ticks += 1
+            assert ticks <= len(past) / sensors.SECOND_LOOKS_PER_TICK + 1
+        assert found == [(past[500], past[500])]
+
+    def test_a_tick_reads_few_documents_however_long_the_index_is(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        past = list(hours.span("2025-12-20T00", "2026-01-05T09"))
+        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        read: list[str] = []
+        tile = TopicIndex.tile
+        monkeypatch.setattr(TopicIndex, "tile", lambda self, hour: (read.append(hour), tile(self, hour))[1])
+        world.tick()
+        assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1
+        world.tick()
+        read.clear()
+        world.tick()
+        assert len(read) <= sensors.SECOND_LOOKS_PER_TICK + 1
+
+
+class TestBacklog:
+    """The hour under way, sooner or later."""
+
+    def reason(self, world: World) -> str | None:
+        requests = world.tick().run_requests
+        assert all((one.tags[FIRST], one.tags[LAST]) == (HOUR, HOUR) for one in requests)
+        return requests[0].tags["s3lake/reason"] if requests else None
+
+    def test_nothing_new_asks_kafka_once(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        assert self.reason(world) is None
+        assert world.kafka.asked == ["ranges"]
+
+    def test_enough_records(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 0), 1: Span(0, 0)}))
+        world.kafka.ends = {0: 150, 1: 49}
+        assert self.reason(world) is None
+        world.kafka.ends = {0: 150, 1: 50}
+        assert self.reason(world) == "200 records wait, flush.count is 100 a topic-partition"
+
+    def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 10)}, commits=("c",)))
+        world.write_commit(HOUR, "c", size=2_000, records=10)
+        world.kafka.ends = {0: 59}
+        assert self.reason(world) is None
+        world.kafka.ends = {0: 60}
+        assert self.reason(world) == "about 10000 bytes wait, flush.size is 10000 a topic-partition"
+
+    def test_a_record_that_is_older_than_the_flush_interval(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 99)}))
+        world.kafka.since = {0: 99}
+        assert self.reason(world) is None
+        world.kafka.since = {0: 100}
+        assert self.reason(world) == "the oldest record has waited for flush.interval"
+
+    def test_records_from_the_past_do_not_make_a_run_of_every_tick(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
+        world.write_commit(HOUR, "c", at_ms=world.now - 9 * MINUTE_MS)
+        world.kafka.since = {0: 100}
+        assert self.reason(world) is None
+        world.now += MINUTE_MS
+        assert self.reason(world) == "the oldest record has waited for flush.interval"
+
+    def test_a_record_from_the_future_does_not_keep_the_others_waiting(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 99)}))
+        world.kafka.since = {0: 3}
+        assert self.reason(world) is None
+        world.now += 9 * MINUTE_MS
+        assert self.reason(world) is None
+        world.now += MINUTE_MS
+        assert self.reason(world) == "the oldest record has waited for flush.interval"
+
+    def test_an_older_hour_comes_first(self, world: World) -> None:
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 50)}))
+        world.kafka.ends = {0: 500}
+        assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]
+
+
+class TestRequests:
+    def test_name_the_sink_the_topic_and_the_reason(self, world: World) -> None:
+        (request,) = world.tick().run_requests
+        assert request.job_name == "land_events"
+        assert request.asset_selection == [dg.AssetKey(["s3", "events", "orders"])]
+        assert request.tags["s3lake/sink"] == "events"
+        assert request.tags["s3lake/topic"] == "orders"
+        assert request.run_key.startswith(f"events/orders/{START}..{HOUR}/")
+
+    def run(self, world: World, status: dg.DagsterRunStatus) -> None:
+        tags = {"s3lake/sink": "events", "s3lake/topic": "orders"}
+        origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_events")
+        create_run_for_test(world.instance, job_name="land_events", tags=tags, status=status, remote_job_origin=origin)
+
+    @pytest.mark.parametrize("status", ["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
+    def test_there_is_no_second_one_while_a_run_is_under_way(self, status: str, world: World) -> None:
+        self.run(world, dg.DagsterRunStatus[status])
+        result = world.tick()
+        assert result.run_requests == []
+        assert "under way" in result.skip_message
+
+    @pytest.mark.parametrize("status", ["FAILURE", "CANCELED"])
+    def test_what_a_run_failed_to_land_is_asked_for_again_later_not_at_every_tick(
+        self, status: str, world: World
+    ) -> None:
+        world.now = ended = int(time.time() * 1000)
+        current = hours.key_of_ms(world.now)
+        world.write(Tile(current, {0: Span(0, 10)}, pending="c"))
+        (first,) = world.tick().run_requests
+        self.run(world, dg.DagsterRunStatus[status])
+        world.kafka.ends = {0: 200}
+        world.now = ended + sensors.ASK_AGAIN_MS - 20_000
+        result = world.tick()
+        assert result.run_requests == []
+        assert "did not succeed; asking again 10 minutes after its end" in result.skip_message
+        world.now = ended + sensors.ASK_AGAIN_MS + 60_000
+        (second,) = world.tick().run_requests
+        assert second.run_key != first.run_key
+
+    def test_after_a_run_that_succeeded_the_index_decides(self, world: World) -> None:
+        self.run(world, dg.DagsterRunStatus.SUCCESS)
+        assert ranges(world.tick()) == [(START, HOUR)]
+
+    def test_runs_of_other_topics_and_sinks_are_none_of_its_business(self, world: World) -> None:
+        for tags in ({"s3lake/sink": "events", "s3lake/topic": "clicks"}, {"s3lake/topic": "orders"}):
+            create_run_for_test(world.instance, tags=tags, status=dg.DagsterRunStatus.STARTED)
+        assert len(world.tick().run_requests) == 1
+
+    def test_the_same_state_has_the_same_key_so_that_dagster_starts_one_run(self, world: World) -> None:
+        """An interrupted tick is evaluated again."""
+        (one,) = world.tick().run_requests
+        world.cursor = None
+        (again,) = world.tick().run_requests
+        assert again.run_key == one.run_key
+
+    def test_a_run_that_landed_something_makes_the_next_one_another(self, world: World) -> None:
+        tile = Tile(HOUR, {0: Span(0, 0)})
+        world.kafka.ends = {0: 500}
+        world.write(tile)
+        (one,) = world.tick().run_requests
+        world.write(tile.changed(partitions={0: Span(0, 300)}))
+        (other,) = world.tick().run_requests
+        assert one.run_key != other.run_key
+
+
+class TestSinksOfOneTopic:
+    @pytest.fixture
+    def two(self, monkeypatch: pytest.MonkeyPatch) -> World:
+        return World(monkeypatch, "{name: events}", "{name: copy, prefix: copy, hours_per_run: null}")
+
+    def test_each_gets_what_its_own_index_lacks(self, two: World) -> None:
+        two.write(Tile(HOUR, {0: Span(0, 100)}), sink="copy")
+        two.write(Tile("2026-01-05T09", {0: Span(0, 10)}), sink="events")
+        (request,) = two.tick().run_requests
+        assert request.job_name == "land_events"
+        assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", HOUR)
+
+    def test_both_may_be_asked_for_in_one_tick(self, two: World) -> None:
+        requests = two.tick().run_requests
+        assert {one.job_name for one in requests} == {"land_events", "land_copy"}
+
+    def test_a_run_of_one_does_not_hold_up_the_other(self, two: World) -> None:
+        tags = {"s3lake/sink": "events", "s3lake/topic": "orders"}
+        create_run_for_test(two.instance, tags=tags, status=dg.DagsterRunStatus.STARTED)
+        assert [one.job_name for one in two.tick().run_requests] == ["land_copy"]
+
+    def test_an_index_that_cannot_be_read_does_not_hold_up_the_other(self, two: World) -> None:
+        two.store.put(two.index("copy").head_key, b"{ no index")
+        assert [one.job_name for one in two.tick().run_requests] == ["land_events"]
+
+
+class TestCursor:
+    """It is advice; the index is the truth."""
+
+    @pytest.mark.parametrize(
+        "cursor",
+        [None, "", "null", "7", "{", '{"complete": 7}', '{"ends": {"a": 1}}', '{"version": 9}', "\x00"],
+    )
+    def test_lost_or_garbage_it_changes_nothing(self, cursor: str | None, world: World) -> None:
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.cursor = cursor
+        assert ranges(world.tick()) == [("2026-01-05T09", "2026-01-05T09")]
+
+    def test_claiming_too_much_it_is_corrected(self, world: World) -> None:
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.cursor = json.dumps({"complete": {"events": [["2020-01-01T00", "2030-01-01T00"]]}})
+        assert ranges(world.tick()) == [("2026-01-05T09", "2026-01-05T09")]
+
+    def test_is_short_however_many_hours_there_are(self, world: World) -> None:
+        past = list(hours.span("2025-12-28T00", "2026-01-05T09"))
+        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        world.tick()
+        assert world.cursor is not None
+        assert len(world.cursor) < 300
+
+
+class TestObservations:
+    @pytest.fixture(autouse=True)
+    def _idle(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 60)}))
+
+    def test_tell_offsets_rate_and_lag(self, world: World) -> None:
+        world.tick()
+        world.kafka.ends = {0: 100, 1: 50}
+        world.now += 500_000
+        (event,) = world.tick().asset_events
+        assert event.asset_key == dg.AssetKey(["kafka", "orders"])
+        assert event.metadata["end_offsets"].value == {"0": 100, "1": 50}
+        assert event.metadata["offsets"].value == 150
+        assert event.metadata["records_per_second"].value == 0.1
+        assert event.metadata["lag"].value == 90
+
+    def test_are_throttled_because_events_are_kept_for_ever(self, world: World) -> None:
+        assert len(world.tick().asset_events) == 1
+        world.now += sensors.OBSERVE_EVERY_MS - 1
+        assert world.tick().asset_events == []
+        world.now += 1
+        assert len(world.tick().asset_events) == 1
+
+    def test_come_with_a_request_too(self, world: World) -> None:
+        world.tick()
+        world.kafka.ends = {0: 500}
+        result = world.tick()
+        assert len(result.run_requests) == 1
+        assert len(result.asset_events) == 1
+
+    def test_have_a_data_version_that_changes_with_the_data_only(self, world: World) -> None:
+        def version() -> str:
+            world.now += sensors.OBSERVE_EVERY_MS
+            return str(world.tick().asset_events[0].tags["dagster/data_version"])
+
+        first = version()
+        assert version() == first
+        world.kafka.ends = {0: 101}
+        assert version() != first
+
+
+class TestOutages:
+    def test_a_topic_that_does_not_exist_is_skipped(self, world: World) -> None:
+        world.kafka.ends = {}
+        result = world.tick()
+        assert result.run_requests == []
+        assert result.skip_message == "topic orders does not exist"
+
+    def test_kafka_down_fails_the_tick_with_a_reason_and_keeps_the_cursor(self, world: World) -> None:
+        world.tick()
+        cursor = world.cursor
+        world.kafka.down = True
+        with pytest.raises(dg.Failure, match="Kafka at nowhere did not answer"):
+            world.tick()
+        assert world.cursor == cursor
+
+    def test_a_broker_that_does_not_answer_takes_bounded_time(self, world: World) -> None:
+        world.kafka = KafkaResource(Kafka(bootstrap_servers="127.0.0.1:1"), timeout_s=1)
+        began = time.monotonic()
+        with pytest.raises(dg.Failure, match=r"Kafka at 127\.0\.0\.1:1 did not tell .* within 1 s"):
+            world.tick()
+        assert time.monotonic() - began < 4
+
+    def test_s3_down_fails_the_tick_with_a_reason(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.undo()  # of the store in memory
+        began = time.monotonic()
+        with pytest.raises(dg.Failure, match=r"http://127\.0\.0\.1:1"):
+            world.tick()
+        assert time.monotonic() - began < 4
+
+
+@pytest.mark.s3
+def test_the_index_is_read_from_the_sink_s_bucket(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3_server.create_bucket("lake")
+    world = World(monkeypatch, "{name: events}", server=s3_server)
+    assert ranges(world.tick()) == [(START, HOUR)]
+    world.write(Tile("2026-01-05T09", {0: Span(0, 20)}))
+    assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]

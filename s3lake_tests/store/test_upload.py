@@ -1,0 +1,165 @@
+"""Streaming uploads: parts as S3 wants them, one part in memory, the rest on disk when memory is short."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.store import COMMIT
+from s3lake.store import upload as uploads
+from s3lake.store.memory import MemoryStore
+from s3lake.store.upload import PART_BYTES, Spill, Upload
+
+SMALLEST = 5 * 2**20
+
+
+@pytest.fixture
+def spill() -> Iterator[Spill]:
+    with closing(Spill()) as disk:
+        yield disk
+
+
+def begun(store: MemoryStore, spill: Spill) -> Upload:
+    return Upload(store, "key", {COMMIT: "c1"}, spill)
+
+
+def parts(store: MemoryStore) -> list[int]:
+    """Sizes of the parts of the one upload."""
+    (upload,) = store.uploads.values()
+    return [len(upload.parts[number]) for number in sorted(upload.parts)]
+
+
+def body(store: MemoryStore, upload: Upload) -> bytes:
+    identity, etags = upload.finish()
+    assert store.complete_upload("key", identity, etags) == "completed"
+    return store.objects["key"][0]
+
+
+def test_a_small_object_is_one_part(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.write(b"a")
+    upload.write(b"b")
+    assert (upload.size, upload.held, store.uploads) == (2, 2, {})
+    assert body(store, upload) == b"ab"
+
+
+def test_an_empty_object_is_one_empty_part(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.finish()
+    assert parts(store) == [0]
+
+
+def test_a_full_part_is_sent_at_once(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.write(b"x" * PART_BYTES)
+    assert parts(store) == [PART_BYTES]
+    assert upload.held == 0
+
+
+@pytest.mark.parametrize("writes", [[3 * PART_BYTES + 1], [PART_BYTES - 1, 2, PART_BYTES], [10**6] * 40, [PART_BYTES]])
+def test_all_parts_but_the_last_are_large(writes: list[int], spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    for size in writes:
+        upload.write(b"x" * size)
+        assert upload.held < PART_BYTES
+    upload.finish()
+    sizes = parts(store)
+    assert sum(sizes) == upload.size == sum(writes)
+    assert all(size >= SMALLEST for size in sizes[:-1])
+    assert sizes[-1] > 0
+
+
+def test_a_multiple_of_a_part_has_no_empty_part(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.write(b"x" * (2 * PART_BYTES))
+    upload.finish()
+    assert parts(store) == [PART_BYTES, PART_BYTES]
+
+
+def test_an_upload_carries_its_commit(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.write(b"a")
+    body(store, upload)
+    assert store.objects["key"][1].metadata == {COMMIT: "c1"}
+
+
+def test_an_aborted_upload_is_gone(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.write(b"x" * PART_BYTES)
+    upload.abort()
+    assert store.uploads == {}
+
+
+def test_aborting_what_has_not_begun_asks_nothing_of_the_store(spill: Spill) -> None:
+    store = MemoryStore()
+    begun(store, spill).abort()
+    assert store.uploads == {}
+
+
+def test_spilled_bytes_are_not_in_memory_and_not_lost(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    for piece in (b"one ", b"two ", b"three"):
+        upload.write(piece)
+        upload.spill()
+        assert upload.held == 0
+    assert upload.size == 13
+    assert body(store, upload) == b"one two three"
+
+
+def test_spilled_bytes_fill_a_part(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.write(b"a" * (PART_BYTES - 1))
+    upload.spill()
+    upload.write(b"b")
+    assert parts(store) == [PART_BYTES]
+
+
+def test_spilling_nothing_makes_no_file(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = begun(store, spill)
+    upload.spill()
+    assert body(store, upload) == b""
+
+
+def test_one_spill_serves_many_uploads(spill: Spill) -> None:
+    store = MemoryStore()
+    many = {f"key {number}": Upload(store, f"key {number}", {}, spill) for number in range(20)}
+    for turn in range(3):
+        for key, upload in many.items():
+            upload.write(f"{key}, {turn}\n".encode())
+            upload.spill()
+    for key, upload in many.items():
+        store.complete_upload(key, *upload.finish())
+        assert store.objects[key][0].decode() == "".join(f"{key}, {turn}\n" for turn in range(3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=20))
+def test_every_byte_arrives_in_order(writes: list[tuple[int, bool]]) -> None:
+    store = MemoryStore()
+    with pytest.MonkeyPatch.context() as patch, closing(Spill()) as disk:
+        patch.setattr(uploads, "PART_BYTES", 16)
+        upload = begun(store, disk)
+        expected = b""
+        for number, (size, spill) in enumerate(writes):
+            data = bytes([number]) * size
+            expected += data
+            upload.write(data)
+            assert upload.held < 16
+            if spill:
+                upload.spill()
+        identity, etags = upload.finish()
+    assert all(size >= 16 for size in parts(store)[:-1])
+    store.complete_upload("key", identity, etags)
+    assert store.objects["key"][0] == expected

@@ -1,0 +1,482 @@
+"""Landing on real parts: a broker, an S3 API, a Spark session; compared with Kafka in the end."""
+
+import functools
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from s3lake import hours
+from s3lake.commit.recreated import accept
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
+from s3lake.errors import DataLossError, FencedError, RecordError
+from s3lake.landing import LandedHour, Landing
+from s3lake.plan.tile import Span
+from s3lake_tests.lake import START, Lake, at, values
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
+
+NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
+AFTER = at("2026-01-06T00")
+
+
+def rows(landed: LandedHour) -> int:
+    return sum(read.landed for manifest in landed.manifests for read in manifest.partitions.values())
+
+
+def intervals(landed: LandedHour, partition: int = 0) -> list[tuple[int, int]]:
+    """What each commit covered of a topic-partition, in order."""
+    found = [manifest.partitions.get(partition) for manifest in landed.manifests]
+    return [(read.start, read.end) for read in found if read]
+
+
+def assert_all_landed(lake: Lake, landing: Landing, records: int) -> None:
+    """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
+    report = lake.verify(landing)
+    assert report.differences == ()
+    assert (report.produced, report.landed + report.skipped + report.dead_letters) == (records, records)
+    tiles = list(landing.index.tiles())
+    listed = [
+        file.key
+        for tile in tiles
+        for commit in tile.commits
+        for file in getattr(landing.index.manifest(tile.hour, commit), "files", ())
+    ]
+    assert sorted(listed) == lake.keys()
+    assert [tile for tile in tiles if tile.pending or tile.garbage] == []
+    assert lake.uploads() == []
+
+
+class TestHours:
+    def test_many_are_landed_in_order_in_one_session(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        wanted = list(hours.span(START, ELEVEN))
+        for number, hour in enumerate(wanted):
+            for partition in (0, 1):
+                lake.produce(topic, values(200 + number), at(hour, 5), partition)
+        landing = lake.landing(topic, "flush: {count: 100}", AFTER)
+        landed = landing.land(wanted)
+        assert [one.tile.hour for one in landed] == wanted
+        assert [rows(one) for one in landed] == [400, 402, 404, 406]
+        assert all(one.tile.complete for one in landed)
+        commits = [one.manifests[0].created_ms for one in landed]
+        assert commits == sorted(commits)
+        assert_all_landed(lake, landing, 1612)
+
+    def test_share_their_edges(self, lake: Lake) -> None:
+        topic = lake.topic()
+        for hour in (NINE, TEN, ELEVEN):
+            lake.produce(topic, values(10), at(hour, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        spans = [one.tile.partitions[0] for one in landing.land([NINE, TEN, ELEVEN])]
+        assert spans == [Span(0, 10, 10), Span(10, 20, 20), Span(20, 30, 30)]
+
+    def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        (landed,) = lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
+        assert landed.tile.partitions == {0: Span(0, 10, None)}
+        lake.produce(topic, values(7, first=10), at(TEN, 20))
+        (landed,) = lake.landing(topic, now_ms=at(TEN, 64)).land([TEN])
+        assert intervals(landed) == [(0, 10), (10, 17)]
+        assert not landed.tile.complete
+        landing = lake.landing(topic, now_ms=at(TEN, 65))
+        (landed,) = landing.land([TEN])
+        assert landed.tile.complete
+        assert landed.new == 0
+        assert_all_landed(lake, landing, 17)
+
+    def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.landing(topic, now_ms=AFTER).land([TEN])
+        again = lake.landing(topic, now_ms=AFTER)
+        again.spark = _no_spark
+        (landed,) = again.land([TEN])
+        assert landed.new == 0
+        assert rows(landed) == 10
+        assert set(again.requests) <= {"GetObject", "HeadObject"}
+
+    def test_an_empty_topic_has_empty_hours_that_are_complete(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        landing = lake.landing(topic, now_ms=AFTER)
+        landing.spark = _no_spark
+        landed = landing.land([NINE, TEN])
+        assert [one.tile.complete for one in landed] == [True, True]
+        assert_all_landed(lake, landing, 0)
+
+    def test_a_topic_that_does_not_exist_yet_has_none(self, lake: Lake) -> None:
+        landing = lake.landing("not-yet", now_ms=AFTER)
+        landing.spark = _no_spark
+        (landed,) = landing.land([TEN])
+        assert landed.tile.partitions == {}
+        assert list(landing.index.tiles()) == []
+
+    def test_from_earliest_the_first_tile_takes_what_is_older(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(5), at("2025-06-01T00"))
+        lake.produce(topic, values(5, first=5), at(START, 5))
+        (landed,) = lake.landing(topic, now_ms=AFTER).land([START])
+        assert intervals(landed) == [(5, 10)]
+        everything = lake.landing(topic, "from: earliest, prefix: all, index: {prefix: other}", AFTER)
+        (landed,) = everything.land([START])
+        assert intervals(landed) == [(0, 10)]
+        assert sum(read.late for manifest in landed.manifests for read in manifest.partitions.values()) == 5
+
+
+def _no_spark() -> "object":
+    raise AssertionError("a session is started for nothing")
+
+
+class TestMicroBatches:
+    def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(1000), at(TEN, 5))
+        landing = lake.landing(topic, "batch_records: 300", AFTER)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
+        assert landed.new == 4
+        assert_all_landed(lake, landing, 1000)
+
+    def test_of_several_topic_partitions_advance_together(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        lake.produce(topic, values(300), at(TEN, 5), 0)
+        lake.produce(topic, values(100), at(TEN, 5), 1)
+        landing = lake.landing(topic, "batch_records: 200", AFTER)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed, 0) == [(0, 150), (150, 300)]
+        assert intervals(landed, 1) == [(0, 50), (50, 100)]
+        assert_all_landed(lake, landing, 400)
+
+
+class TestTopicPartitions:
+    def test_idle_ones_cost_nothing(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=5)
+        lake.produce(topic, values(10), at(TEN, 5), 3)
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        assert set(landed.tile.partitions) == set(range(5))
+        assert set(landed.manifests[0].partitions) == {3}
+        assert len(landed.manifests[0].files) == 1
+        assert_all_landed(lake, landing, 10)
+
+    def test_added_later_they_are_landed_from_their_first_record(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        lake.landing(topic, now_ms=at(TEN, 5)).land([NINE])
+        lake.add_partitions(topic, 2)
+        lake.produce(topic, values(3), at(NINE, 30), 1)
+        lake.produce(topic, values(4, first=3), at(TEN, 30), 1)
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed, 1) == [(0, 7)]
+        assert landed.manifests[0].partitions[1].late == 3
+        assert_all_landed(lake, landing, 17)
+
+    def test_added_to_the_hour_under_way_they_join_its_tile(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
+        lake.add_partitions(topic, 2)
+        lake.produce(topic, values(4), at(TEN, 30), 1)
+        landing = lake.landing(topic, now_ms=at(TEN, 40))
+        (landed,) = landing.land([TEN])
+        assert intervals(landed, 1) == [(0, 4)]
+        assert_all_landed(lake, landing, 14)
+
+
+class TestTimestamps:
+    def test_out_of_order_every_record_is_in_exactly_one_hour(self, lake: Lake) -> None:
+        topic = lake.topic()
+        minutes = [0, 70, 30, 65, 10, 130, 59, 125]
+        lake.produce(topic, values(8), [at(NINE, minute) for minute in minutes])
+        landing = lake.landing(topic, now_ms=AFTER)
+        landed = landing.land([NINE, TEN, ELEVEN])
+        assert [intervals(one) for one in landed] == [[(0, 1)], [(1, 5)], [(5, 8)]]
+        assert [sum(read.late for read in one.manifests[0].partitions.values()) for one in landed] == [0, 2, 1]
+        assert_all_landed(lake, landing, 8)
+
+    def test_from_the_far_future_they_neither_stall_nor_skip_anything(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(3), at(NINE, 5))
+        lake.produce(topic, values(1, first=3), at("2099-01-01T00"))
+        lake.produce(topic, values(3, first=4), at(NINE, 6))
+        lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
+        lake.produce(topic, values(3, first=7), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        landed = landing.land([NINE, TEN])
+        assert [intervals(one) for one in landed] == [[(0, 7)], [(7, 10)]]
+        assert_all_landed(lake, landing, 10)
+
+    def test_of_the_broker_s_clock_hours_are_when_it_appended(self, lake: Lake) -> None:
+        topic = lake.topic(message_timestamp_type="LogAppendTime")
+        before = hours.key_of_ms(int(time.time() * 1000))
+        lake.produce(topic, values(10), at(START, 5))
+        after = hours.key_of_ms(int(time.time() * 1000))
+        landing = lake.landing(topic)
+        landed = landing.land([START, *hours.span(before, after)])
+        assert rows(landed[0]) == 0
+        assert sum(map(rows, landed)) == 10
+        assert_all_landed(lake, landing, 10)
+
+
+class TestRetention:
+    def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
+        lake.produce(topic, values(30, first=10), at(TEN, 20))
+        lake.expire(topic, before=25)
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        assert landed.tile.expired == ((0, 10, 25),)
+        assert rows(landed) == 25
+        assert landed.tile.complete
+        report = lake.verify(landing)
+        assert report.clean
+        assert report.not_checkable == 25
+
+    def test_what_expired_altogether_leaves_a_commit_without_files(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        landing._open(TEN)
+        lake.produce(topic, values(5, first=10), at(ELEVEN, 5))
+        lake.expire(topic, before=12)
+        landing = lake.landing(topic, now_ms=AFTER)
+        landed = landing.land([TEN, ELEVEN])
+        assert landed[0].tile.expired == ((0, 0, 10),)
+        assert landed[0].manifests[0].files == ()
+        assert landed[1].tile.expired == ((0, 10, 12),)
+        assert rows(landed[1]) == 3
+        assert lake.verify(landing).clean
+
+
+class TestTransactions:
+    """Markers carry the broker's clock, so these are about the present hour."""
+
+    @pytest.fixture
+    def now(self) -> str:
+        """The hour under way; one more may begin while a test runs."""
+        return hours.key_of_ms(int(time.time() * 1000))
+
+    def landed_now(self, lake: Lake, topic: str, first: str) -> tuple[Landing, int]:
+        landing = lake.landing(topic)
+        last = hours.key_of_ms(int(time.time() * 1000))
+        return landing, sum(map(rows, landing.land(list(hours.span(first, last)))))
+
+    def test_aborted_records_are_not_landed(self, lake: Lake, now: str) -> None:
+        topic, stamp = lake.topic(), int(time.time() * 1000)
+        lake.transaction(topic, values(10), stamp).commit_transaction(10)
+        lake.transaction(topic, values(20, first=100), stamp).abort_transaction(10)
+        lake.produce(topic, values(5, first=10), stamp)
+        landing, landed = self.landed_now(lake, topic, now)
+        assert landed == 15
+        assert_all_landed(lake, landing, 15)
+
+    def test_nothing_but_aborted_records_is_a_commit_without_files(self, lake: Lake, now: str) -> None:
+        topic, stamp = lake.topic(), int(time.time() * 1000)
+        lake.transaction(topic, values(20), stamp).abort_transaction(10)
+        landing, landed = self.landed_now(lake, topic, now)
+        assert landed == 0
+        assert lake.keys() == []
+        assert_all_landed(lake, landing, 0)
+
+    def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
+        topic, stamp = lake.topic(), int(time.time() * 1000)
+        lake.produce(topic, values(5), stamp)
+        transaction = lake.transaction(topic, values(7, first=5), stamp)
+        lake.produce(topic, values(3, first=12), stamp)
+        _, landed = self.landed_now(lake, topic, now)
+        assert landed == 5
+        transaction.commit_transaction(10)
+        landing, landed = self.landed_now(lake, topic, now)
+        assert landed == 15
+        assert_all_landed(lake, landing, 15)
+
+
+class TestRefusedRecords:
+    BAD = (*values(3), b"{ broken", *values(3, first=3))
+
+    def test_without_tolerance_say_where_and_why_and_nothing_is_visible(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        lake.produce(topic, values(500), at(TEN, 5), 0)
+        lake.produce(topic, self.BAD, at(TEN, 5), 1)
+        landing = lake.landing(topic, "flush: {count: 100}", AFTER)
+        with pytest.raises(RecordError) as refused:
+            landing.land([TEN])
+        message = str(refused.value)
+        for part in (f"topic '{topic}'", "partition 1", "offset 3", "stage convert", "errors.tolerance: all"):
+            assert part in message
+        assert "malformed" in message.lower()
+        assert lake.keys() == []
+        assert lake.uploads() == []
+        assert [tile.commits for tile in landing.index.tiles()] == [()]
+
+    def test_name_the_first_one_of_the_first_topic_partition(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for partition, good in ((0, 100), (1, 2)):
+            lake.produce(topic, [*values(good), b"x", b"y"], at(TEN, 5), partition)
+        with pytest.raises(RecordError, match="partition 0, offset 100,"):
+            lake.landing(topic, now_ms=AFTER).land([TEN])
+
+    def test_leave_earlier_hours_landed(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        lake.produce(topic, self.BAD, at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        with pytest.raises(RecordError):
+            landing.land([NINE, TEN])
+        assert [(tile.hour, tile.complete) for tile in landing.index.tiles()] == [(NINE, True), (TEN, False)]
+        assert lake.uploads() == []
+
+    def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, self.BAD, at(TEN, 5))
+        landing = lake.landing(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
+        (landed,) = landing.land([TEN])
+        (letters,) = lake.keys("raw/_dead_letters/")
+        assert letters in [file.key for file in landed.manifests[0].files]
+        found = lake.store.get(letters)
+        assert found is not None
+        (letter,) = [json.loads(line) for line in found.body.splitlines()]
+        assert (letter["topic"], letter["partition"], letter["offset"]) == (topic, 0, 3)
+        assert (letter["value"], letter["key"], letter["stage"]) == ("{ broken", "k3", "convert")
+        assert_all_landed(lake, landing, 7)
+
+    def test_nulls_are_skipped_and_counted(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [*values(3), None, None], at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        read = landed.manifests[0].partitions[0]
+        assert (read.read, read.landed, read.skipped) == (5, 3, 2)
+        assert_all_landed(lake, landing, 5)
+
+
+class TestRewrite:
+    def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(100), at(TEN, 5))
+        landing = lake.landing(topic, "flush: {count: 30}", AFTER)
+        landing.land([TEN])
+        before = lake.keys()
+        landed = landing.rewrite(TEN)
+        assert landed.tile.complete
+        assert len(landed.tile.commits) == 1
+        assert len(before) == len(lake.keys()) == 4
+        assert set(before) & set(lake.keys()) == set()
+        assert_all_landed(lake, landing, 100)
+
+    def test_is_refused_when_kafka_has_expired_some_of_it(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        landing.land([TEN])
+        before = lake.keys()
+        lake.expire(topic, before=1)
+        with pytest.raises(DataLossError, match="expired"):
+            landing.rewrite(TEN)
+        assert lake.keys() == before
+
+
+class TestTopicCreatedAgain:
+    def test_is_refused_until_it_is_accepted_and_then_landed_from_its_start(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
+        lake.delete(topic)
+        lake.topic(name=topic)
+        lake.produce(topic, values(4), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        with pytest.raises(DataLossError, match=r"was created again.*s3lake index accept"):
+            landing.land([NINE, TEN])
+        assert accept(landing.index, landing.offsets) == TEN
+        (landed,) = landing.land([TEN])
+        assert intervals(landed) == [(0, 4)]
+        assert len(lake.keys()) == 2
+        assert lake.verify(landing).clean
+
+
+class TestAtLeastOnce:
+    def test_objects_are_visible_before_the_commit_and_complete_after_it(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for partition in (0, 1):
+            lake.produce(topic, values(100), at(TEN, 5), partition)
+        landing = lake.landing(topic, "exactly_once: false, flush: {count: 30}, batch_records: 100", AFTER)
+        (landed,) = landing.land([TEN])
+        assert landed.tile.complete
+        assert landed.new == 2
+        assert_all_landed(lake, landing, 200)
+
+
+class TestTwoWriters:
+    def land_at_once(self, landings: Sequence[Landing], wanted: Sequence[str]) -> list[object]:
+        """What each has to say in the end: hours, or an error."""
+        said: list[object] = [None] * len(landings)
+        barrier = threading.Barrier(len(landings))
+
+        def run(number: int) -> None:
+            barrier.wait()
+            try:
+                said[number] = landings[number].land(wanted)
+            except Exception as error:
+                said[number] = error
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(landings))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return said
+
+    def test_of_the_same_hours_land_every_record_once(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for hour in (NINE, TEN):
+            for partition in (0, 1):
+                lake.produce(topic, values(300), at(hour, 5), partition)
+        landings = [lake.landing(topic, "flush: {count: 50}, batch_records: 250", AFTER) for _ in range(2)]
+        for said in self.land_at_once(landings, [NINE, TEN]):
+            assert isinstance(said, list | FencedError), said
+        landings[0].land([NINE, TEN])
+        assert_all_landed(lake, landings[0], 1200)
+
+    def test_either_side_of_the_turn_of_an_hour_share_no_record(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(100), at(NINE, 59))
+        lake.produce(topic, values(100, first=100), at(TEN, 1))
+        early, late = lake.landing(topic, now_ms=at(NINE, 59.9)), lake.landing(topic, now_ms=at(TEN, 1))
+        threads = [
+            threading.Thread(target=functools.partial(one.land, [hour])) for one, hour in ((early, NINE), (late, TEN))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        landing = lake.landing(topic, now_ms=AFTER)
+        landing.land([NINE, TEN])
+        assert_all_landed(lake, landing, 200)
+
+
+class TestVersitygw:
+    @pytest.fixture(scope="class")
+    def server(self) -> Iterator[EmbeddedS3]:
+        if versitygw_binary() is None:
+            pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+        with EmbeddedS3.start("versitygw") as running:
+            yield running
+
+    def test_serves_as_the_store_too(self, lake: Lake, kafka: EmbeddedKafka, server: EmbeddedS3) -> None:
+        posix = Lake(kafka, server, lake.session)
+        topic = posix.topic(partitions=2)
+        for hour in (NINE, TEN):
+            for partition in (0, 1):
+                posix.produce(topic, values(300), at(hour, 5), partition)
+        landing = posix.landing(topic, "format: {type: parquet}, flush: {count: 100}, prefix: raw", AFTER)
+        landed = landing.land([NINE, TEN])
+        assert [rows(one) for one in landed] == [600, 600]
+        landing.rewrite(TEN)
+        assert_all_landed(posix, landing, 1200)
