@@ -84,6 +84,7 @@ class Lake:
         """Let the topic have `total` topic-partitions."""
         self.admin.create_partitions([NewPartitions(topic, total)])[topic].result()
         self.await_partitions(topic, total)
+        self.__dict__.pop("producer", None)  # it would not know them for minutes
 
     def await_partitions(self, topic: str, count: int) -> None:
         """Wait until the broker has them all."""
@@ -149,10 +150,7 @@ class Lake:
                 f"s3: {{endpoint_url: '{server.endpoint_url}', credentials: {{{keys}}}}}",
                 "spark: {master: 'local[2]', driver_memory: 512m}",
                 "sinks:",
-                *(
-                    f"  - {{{sink}{'' if 'start:' in sink else f', start: {START}'}, bucket: {bucket}}}"
-                    for sink in sinks
-                ),
+                *(f"  - {{{sink}, bucket: {bucket}}}" for sink in started),
                 "",
             ]
         )

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -127,7 +128,7 @@ class TestHours:
         assert sum(read.late for manifest in landed.manifests for read in manifest.partitions.values()) == 5
 
 
-def _no_spark() -> "object":
+def _no_spark() -> NoReturn:
     raise AssertionError("a session is started for nothing")
 
 
@@ -242,11 +243,11 @@ class TestRetention:
     def test_what_expired_altogether_leaves_a_commit_without_files(self, lake: Lake) -> None:
         topic = lake.topic()
         lake.produce(topic, values(10), at(TEN, 5))
-        landing = lake.landing(topic, now_ms=at(TEN, 10))
-        landing._open(TEN)
         lake.produce(topic, values(5, first=10), at(ELEVEN, 5))
-        lake.expire(topic, before=12)
         landing = lake.landing(topic, now_ms=AFTER)
+        for hour in (TEN, ELEVEN):
+            landing._open(hour)
+        lake.expire(topic, before=12)
         landed = landing.land([TEN, ELEVEN])
         assert landed[0].tile.expired == ((0, 0, 10),)
         assert landed[0].manifests[0].files == ()
@@ -462,7 +463,7 @@ class TestTwoWriters:
 
 
 class TestVersitygw:
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def server(self) -> Iterator[EmbeddedS3]:
         if versitygw_binary() is None:
             pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")

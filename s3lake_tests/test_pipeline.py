@@ -1,4 +1,4 @@
-"""The way of the data inside one task, without Spark: batches as it hands them over, outcomes as the driver gets them."""
+"""The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
 
 import gzip
 import io

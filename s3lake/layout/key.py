@@ -148,7 +148,10 @@ class KeyRule:
                 return [self._partition(partition)] * records
             case "date":
                 formatter = _formatter(element.path[0])
-                return [_text(element, _date, formatter, timestamp) for timestamp in fields.timestamps]
+                try:
+                    return list(map(formatter, fields.timestamps))
+                except ValueError:  # one of them has no date: look at each
+                    return [_text(element, _date, formatter, timestamp) for timestamp in fields.timestamps]
             case "value":
                 what = f"field {element.name}"
                 return [_text(element, _field, value, element.path, what) for value in values]

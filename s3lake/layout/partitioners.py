@@ -59,7 +59,8 @@ def parse(text: str) -> Element:
         case "_date":
             if not rest:
                 raise ValueError("partition_by '_date': a pattern is needed, for example _date.yyyy-MM-dd")
-            dates.formatter(rest)
+            if {".", ".."} & set(dates.formatter(rest)(0).split("/")):
+                raise ValueError(f"partition_by {text!r}: a path step cannot stand in a key")
             return Element(text, "date", (rest,), "date")
         case "_key":
             return Element(text, "key", path, rest or "key")

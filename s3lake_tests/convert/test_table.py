@@ -220,7 +220,7 @@ def _empty(value: Any) -> bool:
     return value is None or (isinstance(value, list) and all(map(_empty, value)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(_objects | _others, min_size=1, max_size=12), _known)
 def test_rows_never_shift(values: list[Any], known: Columns) -> None:
     batch, columns, refused = read_objects(binary(*values), known)
@@ -234,7 +234,7 @@ def test_rows_never_shift(values: list[Any], known: Columns) -> None:
         assert list(columns)[: len(known)] == list(known)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(_objects, min_size=1, max_size=8), _known)
 def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], known: Columns) -> None:
     _, columns, refused = read_objects(binary(*values), known)

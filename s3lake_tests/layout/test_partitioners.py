@@ -48,6 +48,7 @@ def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name:
         ("_date", "a pattern is needed, for example _date.yyyy-MM-dd"),
         ("_date.", "a pattern is needed"),
         ("_date.YYYY", "is not among"),
+        ("_date.yyyy/'..'/MM", "a path step cannot stand in a key"),
         ("_offset", "_offset is no element; use _key, _value"),
         ("_timestamp", "_timestamp is no element"),
     ],

@@ -24,7 +24,7 @@ def test_a_gap_between_commits_is_found_and_its_records_are_missing(world: World
     world.commit("c2", [world.lines("c2", VALUES[5:], 5)])
     report = world.verify()
     assert texts(report, "interval") == ["no commit covers offsets 3 to 4"]
-    assert texts(report, "missing") == ["topic events, partition 0, offsets 3 to 4: in no commit"]
+    assert texts(report, "missing") == ["topic verified, partition 0, offsets 3 to 4: in no commit"]
     assert report.missing == 2
 
 
@@ -117,11 +117,16 @@ def test_late_records_are_counted_by_their_timestamp(world: World) -> None:
     assert world.verify().clean
 
 
-@pytest.mark.parametrize("changes", [{"records": 7}, {"records": 0}, {"records": 9}])
-def test_a_file_with_other_records_than_the_manifest_says_is_found(world: World, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("records", "impossible"), [(7, False), (0, True), (9, True)])
+def test_a_file_with_other_records_than_the_manifest_says_is_found(
+    world: World, records: int, impossible: bool
+) -> None:
     file = world.landed(VALUES)
-    world.change("c1", files=(msgspec.structs.replace(file, **changes),))
-    assert kinds(world.verify()) == {"count"}
+    world.change("c1", files=(msgspec.structs.replace(file, records=records),))
+    report = world.verify()
+    assert kinds(report) == {"count"}
+    assert f"{file.key} has 8 records, the manifest says {records}" in texts(report, "count")
+    assert (f"{file.key} cannot hold {records} records of its offsets" in texts(report, "count")) == impossible
 
 
 @pytest.mark.parametrize("changes", [{"first_offset": -1}, {"last_offset": 8}, {"partition": 1}, {"first_offset": 9}])

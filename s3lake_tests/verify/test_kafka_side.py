@@ -203,5 +203,5 @@ def test_a_landed_topic_is_verified_from_end_to_end(kafka: EmbeddedKafka) -> Non
 
 
 def test_the_index_must_be_the_topics_own() -> None:
-    with pytest.raises(ValueError, match="of topic 'events', not of 'others'"):
+    with pytest.raises(ValueError, match="of topic 'verified', not of 'others'"):
         verify(World().sink, "others", World().index, "127.0.0.1:1", {})

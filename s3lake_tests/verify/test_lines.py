@@ -56,7 +56,7 @@ def test_a_missing_record_is_named(world: World) -> None:
     report = world.verify()
     assert report.missing == 1
     assert report.duplicated == 0
-    assert texts(report, "missing") == ["topic events, partition 0, offset 5: in no file of commit c1"]
+    assert texts(report, "missing") == ["topic verified, partition 0, offset 5: in no file of commit c1"]
     assert "count" in kinds(report)
 
 
@@ -338,7 +338,7 @@ def test_what_differs_says_where(world: World) -> None:
     file = world.landed(VALUES)
     world.store.delete(file.key)
     difference = world.verify().differences[0]
-    assert str(difference) == f"object: events {HOUR} partition 0: {file.key} of commit c1 is gone"
+    assert str(difference) == f"object: verified {HOUR} partition 0: {file.key} of commit c1 is gone"
 
 
 def test_a_rewrite_that_takes_the_objects_away_meanwhile_is_followed(

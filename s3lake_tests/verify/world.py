@@ -23,7 +23,7 @@ from s3lake.verify.kafka_side import LogStartMoved, Records
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
-TOPIC = "events"
+TOPIC = "verified"
 IN_TIME = hours.start_ms(HOUR)
 
 
