@@ -214,6 +214,8 @@ class Landing:
             files=tuple(sorted((file for one in done for file in one.files), key=lambda file: file.key)),
             reads=merged(one.reads for one in done),
             format=self.sink.format.type,
+            converter=self.sink.converter.value,
+            nulls=self.sink.nulls,
             columns=work.file_columns,
         )
 

@@ -78,7 +78,10 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What one commit consists of; never changed once written."""
+    """What one commit consists of; never changed once written.
+
+    `format`, `converter` and `nulls` are the sink's at the time, which may be configured otherwise later.
+    """
 
     id: str
     topic: str
@@ -88,6 +91,8 @@ class Manifest(msgspec.Struct, frozen=True):
     replaces: tuple[str, ...] = ()
     expired: tuple[tuple[int, int, int], ...] = ()
     format: str = ""
+    converter: str = ""
+    nulls: str = ""
     columns: dict[str, Any] | None = None
     created_ms: int = 0
     version: int = VERSION

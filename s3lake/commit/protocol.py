@@ -48,6 +48,8 @@ class Staged:
     files: tuple[File, ...]
     reads: Mapping[int, Read]
     format: str = ""
+    converter: str = ""
+    nulls: str = ""
     columns: dict[str, Any] | None = None
 
 
@@ -312,6 +314,8 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         replaces=attempt.replaces,
         expired=attempt.batch.expired,
         format=staged.format,
+        converter=staged.converter,
+        nulls=staged.nulls,
         columns=staged.columns,
         created_ms=int(time.time() * 1000),
     )

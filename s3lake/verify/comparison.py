@@ -60,8 +60,10 @@ class Comparison:
         self.kafka_records = self.rows = self.skipped = self.missing = self.duplicated = self.stored = 0
         self.letters = DeadLetters(question.index.topic, segment, note)
         self._question, self._note_of, self._hour_start_ms = question, note, hour_start_ms
-        self._converter = question.sink.converter.value
-        self._format = (segment.manifest.format if segment.manifest else "") or question.sink.format.type
+        manifest, sink = segment.manifest, question.sink
+        self._format = (manifest.format if manifest else "") or sink.format.type
+        self._converter = (manifest.converter if manifest else "") or sink.converter.value
+        self._nulls = (manifest.nulls if manifest else "") or sink.nulls
         self._data = [file for file in segment.files if file.kind == "data" and self._concerns(file)]
         self._schema: Any = None
         self._expected = shape.expected(self._format, self._converter)
@@ -170,7 +172,7 @@ class Comparison:
     def _landing(self, records: Records) -> tuple[list[int], list[bytes | None]]:
         """Offsets and values of the records that must be in data files."""
         offsets, values = self.letters.others(records.offsets, records.values)
-        if self._question.sink.nulls == "skip" and None in values:
+        if self._nulls == "skip" and None in values:
             offsets = [offset for offset, value in zip(offsets, values, strict=True) if value is not None]
             values = [value for value in values if value is not None]
         return offsets, values
