@@ -131,7 +131,7 @@ class Lake:
         """The bucket."""
         return S3Store(self.connection, self.bucket)
 
-    def keys(self, prefix: str = "") -> list[str]:
+    def objects(self, prefix: str = "") -> list[str]:
         """Every object's key, the index's left out unless it is asked for."""
         return [key for key in self.store.list(prefix) if prefix or not key.startswith(".indexes/")]
 

@@ -46,7 +46,7 @@ def assert_all_landed(lake: Lake, landing: Landing, records: int) -> None:
         for commit in tile.commits
         for file in getattr(landing.index.manifest(tile.hour, commit), "files", ())
     ]
-    assert sorted(listed) == lake.keys()
+    assert sorted(listed) == lake.objects()
     assert [tile for tile in tiles if tile.pending or tile.garbage] == []
     assert lake.uploads() == []
 
@@ -283,7 +283,7 @@ class TestTransactions:
         lake.transaction(topic, values(20), stamp).abort_transaction(10)
         landing, landed = self.landed_now(lake, topic, now)
         assert landed == 0
-        assert lake.keys() == []
+        assert lake.objects() == []
         assert_all_landed(lake, landing, 0)
 
     def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
@@ -313,7 +313,7 @@ class TestRefusedRecords:
         for part in (f"topic '{topic}'", "partition 1", "offset 3", "stage convert", "errors.tolerance: all"):
             assert part in message
         assert "malformed" in message.lower()
-        assert lake.keys() == []
+        assert lake.objects() == []
         assert lake.uploads() == []
         assert [tile.commits for tile in landing.index.tiles()] == [()]
 
@@ -339,7 +339,7 @@ class TestRefusedRecords:
         lake.produce(topic, self.BAD, at(TEN, 5))
         landing = lake.landing(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
         (landed,) = landing.land([TEN])
-        (letters,) = lake.keys("raw/_dead_letters/")
+        (letters,) = lake.objects("raw/_dead_letters/")
         assert letters in [file.key for file in landed.manifests[0].files]
         found = lake.store.get(letters)
         assert found is not None
@@ -364,12 +364,12 @@ class TestRewrite:
         lake.produce(topic, values(100), at(TEN, 5))
         landing = lake.landing(topic, "flush: {count: 30}", AFTER)
         landing.land([TEN])
-        before = lake.keys()
+        before = lake.objects()
         landed = landing.rewrite(TEN)
         assert landed.tile.complete
         assert len(landed.tile.commits) == 1
-        assert len(before) == len(lake.keys()) == 4
-        assert set(before) & set(lake.keys()) == set()
+        assert len(before) == len(lake.objects()) == 4
+        assert set(before) & set(lake.objects()) == set()
         assert_all_landed(lake, landing, 100)
 
     def test_is_refused_when_kafka_has_expired_some_of_it(self, lake: Lake) -> None:
@@ -377,11 +377,11 @@ class TestRewrite:
         lake.produce(topic, values(10), at(TEN, 5))
         landing = lake.landing(topic, now_ms=AFTER)
         landing.land([TEN])
-        before = lake.keys()
+        before = lake.objects()
         lake.expire(topic, before=1)
         with pytest.raises(DataLossError, match="expired"):
             landing.rewrite(TEN)
-        assert lake.keys() == before
+        assert lake.objects() == before
 
 
 class TestTopicCreatedAgain:
@@ -398,7 +398,7 @@ class TestTopicCreatedAgain:
         assert accept(landing.index, landing.offsets) == TEN
         (landed,) = landing.land([TEN])
         assert intervals(landed) == [(0, 4)]
-        assert len(lake.keys()) == 2
+        assert len(lake.objects()) == 2
         assert lake.verify(landing).clean
 
 

@@ -173,8 +173,8 @@ class Run:
 
     actor: int
     requests: int
-    fault: w.Fault
-    twist: w.Twist
+    fault: w.Fault = "ok"
+    twist: w.Twist = "none"
 
     def happen(self, world: World) -> None:
         if not world.actors:
@@ -229,13 +229,13 @@ outside = st.one_of(
     st.builds(Foreign, st.integers(0, 9), st.just(False)),
 )
 everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, outside, outside)
+accept = st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0))
 topics_come_and_go = st.one_of(
-    everyday,
-    everyday,
-    everyday,
-    everyday,
+    *[everyday] * 10,
     st.builds(Recreate, st.integers(0, 2)),
-    st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0)),
+    st.builds(Run, st.integers(0, 5), st.just(100)),
+    accept,
+    accept,
 )
 circumstances = st.builds(
     Circumstances,

@@ -1,5 +1,6 @@
 """What the four checks say of an index, without Spark."""
 
+import time
 from typing import Any
 
 import dagster as dg
@@ -30,12 +31,11 @@ class FakeKafka:
         self.ends: dict[int, int] = {0: 30}
         self.since: dict[int, int] = {0: 30}
         self.down = 0
+        self.spark_options: dict[str, str] = {}
 
     @property
     def offsets(self) -> "FakeKafka":
         return self
-
-    spark_options: dict[str, str] = {}
 
     def ranges(self, _: str) -> dict[int, tuple[int, int]]:
         if self.down:
@@ -147,10 +147,10 @@ class TestOffsetsContiguous:
         assert not self.check(world, {"dagster/partition": ELEVEN}).passed
 
     @pytest.mark.parametrize(
-        "more", [{"committed": 5}, {"pending": "d"}, {"garbage": ("d",)}], ids=["not landed", "pending", "garbage"]
+        "more", [{"committed": 15}, {"pending": "d"}, {"garbage": ("d",)}], ids=["not landed", "pending", "garbage"]
     )
     def test_a_closed_hour_that_is_not_complete(self, more: dict[str, Any], world: World) -> None:
-        world.tile(TEN, 10, 20, **more) if "committed" not in more else world.tile(TEN, 10, 20, committed=15)
+        world.tile(TEN, 10, 20, **more)
         found = self.check(world)
         assert not found.passed
         assert said(found, "incomplete_hours") == [TEN]
@@ -225,7 +225,7 @@ class TestLag:
         world.kafka.ends = {0: 40, 1: 2}
 
     def check(self, world: World, minutes_ago: float | None = None) -> dg.AssetCheckEvaluation:
-        created_ms = 0 if minutes_ago is None else resources_now() - int(minutes_ago * 60_000)
+        created_ms = 0 if minutes_ago is None else int(time.time() * 1000) - int(minutes_ago * 60_000)
         world.commit(NOON, 30, 34, created_ms=created_ms)
         return world.check("lag")
 
@@ -277,9 +277,3 @@ class TestOutages:
         result = world.run()
         assert not result.success
         assert [event for event in result.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"] == []
-
-
-def resources_now() -> int:
-    import time
-
-    return int(time.time() * 1000)

@@ -1,0 +1,309 @@
+"""Sink assets, materialised by Dagster on real parts."""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from s3lake import hours
+from s3lake.errors import KafkaUnavailableError
+from s3lake.kafka.offsets import Snapshot
+from s3lake.orchestration import retries
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.resources import KafkaResource
+from s3lake_tests.lake import Lake, at, values
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
+
+NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
+FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+class Runs:
+    """Runs of one sink of one topic, in one Dagster instance."""
+
+    def __init__(
+        self, instance: dg.DagsterInstance, lake: Lake, topic: str, settings: str = "", **resources: Any
+    ) -> None:
+        self.topic = topic
+        config = lake.config(f"name: events, topics: ['{topic}']{', ' if settings else ''}{settings}")
+        self.definitions = build_definitions(config.model_copy(update={"examples": True}), resources=resources)
+        self.job = self.definitions.resolve_job_def("land_events")
+        self.key = dg.AssetKey(["s3", "events", topic])
+        self.instance = instance
+
+    def land(self, first: str, last: str | None = None, *, rewrite: bool = False) -> dg.ExecuteInProcessResult:
+        """One run over these hours, as a backfill or the UI starts it."""
+        tags = {FIRST: first, LAST: last} if last else {"dagster/partition": first}
+        op = self.job.nodes_in_topological_order[0].name
+        return self.job.execute_in_process(
+            tags=tags,
+            run_config={"ops": {op: {"config": {"rewrite": True}}}} if rewrite else {},
+            instance=self.instance,
+            raise_on_error=False,
+        )
+
+    def metadata(self, result: dg.ExecuteInProcessResult) -> dict[str, Mapping[str, Any]]:
+        """Metadata of the sink's materialisations, by hour."""
+        found = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]
+        return {
+            str(one.partition): {name: value.value for name, value in one.metadata.items()}
+            for one in found
+            if one.asset_key == self.key
+        }
+
+    def log(self, result: dg.ExecuteInProcessResult) -> str:
+        """Everything that the run left in the event log."""
+        records = self.instance.get_records_for_run(result.run_id).records
+        return "\n".join(dg.serialize_value(record.event_log_entry) for record in records)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    return [
+        str(event.event_specific_data.user_failure_data or event.event_specific_data.error.cause)  # type: ignore[union-attr]
+        for event in result.all_events
+        if event.is_step_failure
+    ]
+
+
+def retried(result: dg.ExecuteInProcessResult) -> int:
+    return sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in result.all_events)
+
+
+def state(lake: Lake) -> list[tuple[str, str, Any, int]]:
+    """Every object of the bucket, when it was written, and its size."""
+    found = lake.client.list_objects_v2(Bucket=lake.bucket).get("Contents", ())
+    return [(one["Key"], one["ETag"], one["LastModified"], one["Size"]) for one in found]
+
+
+class TestOneHour:
+    def test_its_materialisation_says_what_was_landed(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+        topic = lake.topic(partitions=2)
+        records = [*values(40), b"{ broken", None]
+        lake.produce(topic, records, [at(NINE, 30), *[at(TEN, 5)] * 41], 0)
+        lake.produce(topic, values(10), at(TEN, 5), 1)
+        settings = "format: {type: parquet}, flush: {count: 20}, errors: {tolerance: all}, from: earliest, prefix: raw"
+        runs = Runs(instance, lake, topic, f"{settings}, start: {TEN}")
+        result = runs.land(TEN)
+        assert result.success
+        (found,) = runs.metadata(result).values()
+        counts = {name: found[name] for name in ("rows", "files", "dead_letters", "skipped_nulls", "late", "expired")}
+        assert counts == {"rows": 50, "files": 3, "dead_letters": 1, "skipped_nulls": 1, "late": 1, "expired": 0}
+        assert found["dagster/partition_row_count"] == 50
+        assert found["bytes"] == sum(one[3] for one in state(lake) if not one[0].startswith(".indexes/"))
+        assert (found["lag"], found["complete"], found["new_commits"]) == (0, True, 1)
+        assert found["offsets"] == {"0": [0, 42, 42], "1": [0, 10, 10]}
+        columns = {column.name: column.type for column in found["dagster/column_schema"].columns}
+        assert columns == {"id": "int64", "type": "string"}
+        assert found["dagster/uri"].startswith(f"s3://{lake.bucket}/.indexes/events/{topic}/{TEN}/")
+        assert lake.store.head(found["dagster/uri"].removeprefix(f"s3://{lake.bucket}/")) is not None
+
+    def test_the_hour_under_way_tells_its_lag(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+        topic = lake.topic()
+        now = hours.key_of_ms(int(time.time() * 1000))
+        lake.produce(topic, values(10), hours.start_ms(now))
+        runs = Runs(instance, lake, topic, f"start: {hours.shift(now, -1)}")
+        (found,) = runs.metadata(runs.land(now)).values()
+        assert found["complete"] is False
+        assert found["lag"] == 0
+        assert found["offsets"] == {"0": [0, 10, None]}
+
+    def test_the_checks_are_made_in_the_same_run(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [*values(10), b"{ broken"], at(TEN, 5))
+        runs = Runs(instance, lake, topic, "errors: {tolerance: all}")
+        found = {one.check_name: one.passed for one in runs.land(TEN).get_asset_check_evaluations()}
+        assert found == {"offsets_contiguous": True, "rows_equal_offsets": True, "lag": True, "dead_letters": False}
+
+
+class TestRangeOfHours:
+    @pytest.fixture
+    def runs(self, lake: Lake, instance: dg.DagsterInstance) -> Runs:
+        topic = lake.topic()
+        for number, hour in enumerate((NINE, TEN, ELEVEN), 1):
+            lake.produce(topic, values(10 * number), at(hour, 5))
+        return Runs(instance, lake, topic, "flush: {count: 10}")
+
+    def test_each_hour_has_its_own_metadata(self, runs: Runs, lake: Lake) -> None:
+        found = runs.metadata(runs.land(NINE, ELEVEN))
+        assert list(found) == [NINE, TEN, ELEVEN]
+        assert [one["rows"] for one in found.values()] == [10, 20, 30]
+        assert sum(one["files"] for one in found.values()) == len(lake.objects())
+        assert [one["offsets"]["0"][:2] for one in found.values()] == [[0, 10], [10, 30], [30, 60]]
+        assert len({one["dagster/uri"] for one in found.values()}) == 3
+
+    def test_landing_complete_hours_again_says_so_and_writes_nothing(self, runs: Runs, lake: Lake) -> None:
+        runs.land(NINE, ELEVEN)
+        before = state(lake)
+        result = runs.land(NINE, ELEVEN)
+        assert result.success
+        assert runs.log(result).count("nothing new to land") == 3
+        assert [one["new_commits"] for one in runs.metadata(result).values()] == [0, 0, 0]
+        assert [one["rows"] for one in runs.metadata(result).values()] == [10, 20, 30]
+        assert state(lake) == before
+
+    def test_rewrite_lands_them_once_more_in_place_of_what_was_landed(self, runs: Runs, lake: Lake) -> None:
+        runs.land(NINE, ELEVEN)
+        before = lake.objects()
+        result = runs.land(TEN, ELEVEN, rewrite=True)
+        assert result.success
+        assert [one["rows"] for one in runs.metadata(result).values()] == [20, 30]
+        assert len(set(lake.objects()) & set(before)) == 1
+        assert len(lake.objects()) == len(before)
+
+    def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs, lake: Lake) -> None:
+        from s3lake.orchestration.resources import S3
+
+        sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{runs.topic}".replace("-", "_"))
+        config = lake.config(f"name: events, topics: ['{runs.topic}'], hours_per_run: 4")
+        with dg.build_sensor_context(
+            instance=runs.instance,
+            definitions=runs.definitions,
+            resources={"kafka": KafkaResource(config.kafka), "s3": S3(config.s3)},
+        ) as context:
+            (request,) = sensor.evaluate_tick(context).run_requests or ()
+        assert request.job_name == "land_events"
+        result = runs.definitions.resolve_job_def("land_events").execute_in_process(
+            tags=request.tags, asset_selection=list(request.asset_selection or ()), instance=runs.instance
+        )
+        assert [one["rows"] for one in runs.metadata(result).values()][:4] == [0, 10, 20, 30]
+        assert len(result.get_asset_check_evaluations()) == 4
+
+    def test_the_example_downstream_counts_exactly_what_was_landed(
+        self, lake: Lake, instance: dg.DagsterInstance
+    ) -> None:
+        topic = lake.topic()
+        for hour in (NINE, TEN):
+            lake.produce(topic, values(10), at(hour, 5))
+        runs = Runs(instance, lake, topic, "format: {type: parquet}")
+        runs.land(NINE, TEN)
+        result = runs.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+            asset_selection=[dg.AssetKey(["example", "events", topic, "events_by_type"])],
+            tags={FIRST: NINE, LAST: TEN},
+            instance=runs.instance,
+        )
+        metadata = result.get_asset_materialization_events()[0].step_materialization_data.materialization.metadata
+        assert metadata["records"].value == 20
+        table = metadata["events_by_type"].records  # type: ignore[union-attr]
+        assert {record.data["type"]: record.data["records"] for record in table} == {
+            "t0": 8,
+            "t1": 6,
+            "t2": 6,
+        }
+
+
+class FlakyKafka(KafkaResource):
+    """Does not answer the first `outages` questions of a plan."""
+
+    def __init__(self, lake: Lake, outages: int) -> None:
+        super().__init__(lake.config("name: a, topics: [a]").kafka)
+        self.outages = outages
+        self.real = self.offsets
+        self.offsets = self  # type: ignore[assignment]
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        if self.outages:
+            self.outages -= 1
+            raise KafkaUnavailableError("Kafka did not answer in time")
+        return self.real.snapshot(topic, hour)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+class TestErrors:
+    @pytest.fixture(autouse=True)
+    def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(retries, "PAUSE_S", 0)
+
+    def test_that_may_pass_are_tried_again(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        runs = Runs(instance, lake, topic, kafka=FlakyKafka(lake, outages=2))
+        result = runs.land(TEN)
+        assert result.success
+        assert retried(result) == 2
+        assert runs.metadata(result)[TEN]["rows"] == 10
+
+    def test_that_do_not_pass_fail_the_run_in_the_end_with_the_reason(
+        self, lake: Lake, instance: dg.DagsterInstance
+    ) -> None:
+        runs = Runs(instance, lake, lake.topic(), kafka=FlakyKafka(lake, outages=99))
+        result = runs.land(TEN)
+        assert not result.success
+        assert retried(result) == retries.RETRIES
+        assert "Kafka did not answer in time" in runs.log(result)
+
+    def test_that_cannot_pass_fail_it_at_once(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [*values(3), b"{ broken"], at(TEN, 5))
+        runs = Runs(instance, lake, topic)
+        result = runs.land(TEN)
+        assert not result.success
+        assert retried(result) == 0
+        (failure,) = failures(result)
+        assert "RecordError" in failure
+        assert "partition 0, offset 3, stage convert" in failure
+        assert lake.objects() == []
+
+
+class TestStandIns:
+    """Whatever has the same attributes can stand in for `spark` and `s3`."""
+
+    # Dagster uses its own deprecated attribute where a configurable resource is nested in another.
+    @pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning")
+    def test_a_lazy_pyspark_resource_and_an_s3_resource(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+        from dagster_aws.s3 import S3Resource
+        from dagster_pyspark import LazyPySparkResource
+
+        topic = lake.topic()
+        for hour in (NINE, TEN):
+            lake.produce(topic, values(10), at(hour, 5))
+        session = lake.session()
+        s3 = S3Resource(
+            endpoint_url=lake.s3.endpoint_url,
+            region_name=lake.s3.region,
+            aws_access_key_id=lake.s3.access_key_id,
+            aws_secret_access_key=lake.s3.secret_access_key,
+        )
+        runs = Runs(
+            instance,
+            lake,
+            topic,
+            "format: {type: parquet}",
+            s3=s3,
+            spark=LazyPySparkResource(spark_config={"spark.app.name": session.sparkContext.appName}),
+        )
+        result = runs.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+            asset_selection=[runs.key, dg.AssetKey(["example", "events", topic, "events_by_type"])],
+            tags={FIRST: NINE, LAST: TEN},
+            instance=runs.instance,
+            raise_on_error=False,
+        )
+        assert result.success, failures(result)
+        assert [one["rows"] for one in runs.metadata(result).values()] == [10, 10]
+
+
+class TestSecrets:
+    def test_are_in_no_event_no_metadata_and_no_log(
+        self, lake: Lake, instance: dg.DagsterInstance, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [*values(3), b"{ broken"], at(TEN, 5))
+        runs = Runs(instance, lake, topic)
+        missing = Runs(instance, lake, topic, "prefix: other")
+        lake.bucket = f"gone-{uuid.uuid4()}"
+        gone = Runs(instance, lake, topic)
+        said = [each.log(each.land(TEN)) for each in (runs, missing, gone)]
+        out, err = capfd.readouterr()
+        assert "NoSuchBucket" in said[2]
+        assert lake.s3.secret_access_key not in "".join([*said, out, err])

@@ -1,0 +1,208 @@
+"""Reading back through the IO manager: exactly what was committed, as a Spark DataFrame."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+from s3lake import hours
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.io_manager import SinkIOManager
+from s3lake.orchestration.resources import S3, SparkResource
+from s3lake_tests.lake import Lake, at, values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
+
+NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
+AFTER = at("2026-01-06T00")
+
+
+def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None) -> "DataFrame":
+    """What a downstream asset gets for these hours (None: it has no partitions)."""
+    sink = lake.sink(topic, settings)
+    config = lake.config("name: a, topics: [a]")
+    manager = SinkIOManager(
+        sinks=[sink.model_dump_json(by_alias=True)], s3=S3(config.s3), spark=SparkResource(config.spark)
+    )
+    partitions = dg.HourlyPartitionsDefinition(sink.start, fmt=hours.FORMAT, end_offset=1)
+    where: dict[str, Any] = {}
+    if wanted is not None:
+        where = {
+            "asset_partitions_def": partitions,
+            "asset_partition_key_range": dg.PartitionKeyRange(wanted[0], wanted[-1]),
+        }
+    context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", topic]), **where)
+    return manager.load_input(context)
+
+
+def ids(frame: "DataFrame") -> list[int]:
+    return sorted(row["id"] for row in frame.collect())
+
+
+class TestHours:
+    SETTINGS = "format: {type: parquet}, flush: {count: 7}"
+
+    @pytest.fixture
+    def topic(self, lake: Lake) -> str:
+        topic = lake.topic(partitions=2)
+        for number, hour in enumerate((NINE, TEN, ELEVEN)):
+            lake.produce(topic, values(10, first=20 * number), at(hour, 5), 0)
+            lake.produce(topic, values(10, first=20 * number + 10), at(hour, 5), 1)
+        lake.landing(topic, self.SETTINGS, AFTER).land([NINE, TEN, ELEVEN])
+        return topic
+
+    def test_of_one_hour(self, lake: Lake, topic: str) -> None:
+        assert ids(read(lake, topic, self.SETTINGS, [TEN])) == list(range(20, 40))
+
+    def test_of_many_hours(self, lake: Lake, topic: str) -> None:
+        assert ids(read(lake, topic, self.SETTINGS, [NINE, ELEVEN])) == list(range(60))
+
+    def test_of_all_where_the_reader_has_no_partitions(self, lake: Lake, topic: str) -> None:
+        assert ids(read(lake, topic, self.SETTINGS, None)) == list(range(60))
+
+    def test_of_hours_that_were_never_landed_there_is_nothing_with_the_sink_s_columns(
+        self, lake: Lake, topic: str
+    ) -> None:
+        frame = read(lake, topic, self.SETTINGS, ["2026-01-05T08"])
+        assert frame.columns == ["id", "type"]
+        assert frame.collect() == []
+
+    def test_only_what_the_index_lists_counts(self, lake: Lake, topic: str) -> None:
+        key = next(key for key in lake.objects() if "000000000007" in key)
+        found = lake.store.get(key)
+        assert found is not None
+        lake.store.put(key.replace("000000000007", "000000000008"), found.body)
+        assert len(read(lake, topic, self.SETTINGS, [NINE, ELEVEN]).collect()) == 60
+
+    def test_after_a_rewrite_it_is_the_new_files(self, lake: Lake, topic: str) -> None:
+        lake.landing(topic, self.SETTINGS, AFTER).rewrite(TEN)
+        assert ids(read(lake, topic, self.SETTINGS, [NINE, ELEVEN])) == list(range(60))
+
+    def test_a_day_gets_its_hours(self, lake: Lake, topic: str) -> None:
+        seen: list[int] = []
+
+        @dg.asset(
+            ins={"records": dg.AssetIn(dg.AssetKey(["s3", "events", topic]), input_manager_key="sink")},
+            partitions_def=dg.DailyPartitionsDefinition("2026-01-05", timezone="UTC"),
+        )
+        def daily(records: Any) -> dg.MaterializeResult[None]:
+            seen.extend(ids(records))
+            return dg.MaterializeResult()
+
+        config = lake.config(f"name: events, topics: ['{topic}'], start: 2026-01-05T00, {self.SETTINGS}")
+        definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[daily]))
+        job = definitions.resolve_implicit_global_asset_job_def()
+        with dg.DagsterInstance.ephemeral() as instance:
+            job.execute_in_process(asset_selection=[daily.key], partition_key="2026-01-05", instance=instance)
+        assert seen == list(range(60))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param("format: {type: json}", id="json"),
+        pytest.param("format: {type: json, codec: gzip}", id="json gzip"),
+        pytest.param("format: {type: json, codec: zstd}, flush: {size: 3kB}", id="json zstd, several frames"),
+        pytest.param("format: {type: json, codec: gzip}, flush: {size: 3kB}", id="json gzip, several members"),
+        pytest.param("format: {type: text}, converter: {value: string}", id="text"),
+        pytest.param("format: {type: text, codec: gzip}, converter: {value: bytes}", id="text gzip, bytes"),
+        pytest.param("format: {type: parquet}, converter: {value: string}", id="parquet of strings"),
+        pytest.param("format: {type: parquet, codec: snappy}, converter: {value: bytes}", id="parquet of bytes"),
+    ],
+)
+def test_of_formats_without_columns_there_is_one_value_a_record(settings: str, lake: Lake) -> None:
+    topic = lake.topic()
+    records = values(3000)
+    lake.produce(topic, records, at(TEN, 5))
+    lake.landing(topic, settings, AFTER).land([TEN])
+    frame = read(lake, topic, settings, [TEN])
+    assert frame.columns == ["value"]
+    found = [row["value"] for row in frame.collect()]
+    assert sorted(one.encode() if isinstance(one, str) else bytes(one) for one in found) == sorted(records)
+
+
+def test_bytes_that_are_no_text_come_back_as_they_were(lake: Lake) -> None:
+    topic, settings = lake.topic(), "format: {type: text}, converter: {value: bytes}"
+    lake.produce(topic, [b"\xff\xfe", b"", b"plain"], at(TEN, 5))
+    lake.landing(topic, settings, AFTER).land([TEN])
+    assert sorted(bytes(row["value"]) for row in read(lake, topic, settings, [TEN]).collect()) == [
+        b"",
+        b"plain",
+        b"\xff\xfe",
+    ]
+
+
+def test_of_a_topic_that_was_never_landed_there_is_nothing(lake: Lake) -> None:
+    assert read(lake, "never", "format: {type: parquet}", [TEN]).collect() == []
+
+
+def test_files_of_a_narrower_schema_are_read_with_all_columns(lake: Lake) -> None:
+    """Fields that came later are null in older files; integers become doubles where doubles came later."""
+    topic, settings = lake.topic(), "format: {type: parquet}"
+    older = [
+        b'{"n": 1, "in": {"a": 1}, "many": [{"x": 1}, null], "big": 9007199254740993}',
+        b'{"n": null, "many": null}',
+    ]
+    newer = [b'{"n": 1.5, "in": {"a": 2.5, "b": "B"}, "many": [{"x": 2, "y": [true]}], "new": "N", "big": 0.5}']
+    lake.produce(topic, older, at(NINE, 5))
+    lake.landing(topic, settings, at(NINE, 30)).land([NINE])
+    lake.produce(topic, newer, at(TEN, 5))
+    lake.landing(topic, settings, AFTER).land([NINE, TEN])
+    frame = read(lake, topic, settings, [NINE, TEN])
+    assert dict(frame.dtypes) == {
+        "n": "double",
+        "in": "struct<a:double,b:string>",
+        "many": "array<struct<x:bigint,y:array<boolean>>>",
+        "big": "double",
+        "new": "string",
+    }
+    rows = {row["n"]: row.asDict(recursive=True) for row in frame.collect()}
+    assert rows[1.0] == {
+        "n": 1.0,
+        "in": {"a": 1.0, "b": None},
+        "many": [{"x": 1, "y": None}, None],
+        "big": 9007199254740992.0,
+        "new": None,
+    }
+    assert rows[None] == {"n": None, "in": None, "many": None, "big": None, "new": None}
+    assert rows[1.5]["in"] == {"a": 2.5, "b": "B"}
+    assert rows[1.5]["new"] == "N"
+
+
+def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -> None:
+    topic, settings = lake.topic(), "format: {type: parquet}"
+    older = [
+        b'{"l": %b, "s": %b}' % ((b"null", b"[]", b"[1, null]")[n % 3], (b"null", b'{"a": 1}')[n % 2])
+        for n in range(25_000)
+    ]
+    lake.produce(topic, older, at(NINE, 5))
+    lake.landing(topic, settings, at(NINE, 30)).land([NINE])
+    lake.produce(topic, [b'{"l": [0.5], "s": {"b": [1]}}'], at(TEN, 5))
+    lake.landing(topic, settings, AFTER).land([NINE, TEN])
+    rows = read(lake, topic, settings, [NINE, TEN]).collect()
+    assert len(rows) == 25_001
+    assert sum(row["l"] is None for row in rows) == 8334
+    assert sum(row["l"] == [1.0, None] for row in rows) == 8333
+    assert sum(row["s"] is not None for row in rows) == 12_501
+
+
+def test_an_asset_of_no_sink_is_refused(lake: Lake) -> None:
+    context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"]))
+    config = lake.config("name: events, topics: [a]")
+    manager = SinkIOManager(
+        sinks=[config.sinks[0].model_dump_json(by_alias=True)], s3=S3(config.s3), spark=SparkResource(config.spark)
+    )
+    with pytest.raises(dg.Failure, match="s3/events/others is no asset of a sink"):
+        manager.load_input(context)
+
+
+def test_hours_landed_in_another_format_are_refused(lake: Lake) -> None:
+    topic = lake.topic()
+    lake.produce(topic, values(3), at(TEN, 5))
+    lake.landing(topic, "format: {type: json}", AFTER).land([TEN])
+    with pytest.raises(dg.Failure, match="was landed as json, sink events is parquet now"):
+        read(lake, topic, "format: {type: parquet}", [TEN])
