@@ -96,7 +96,7 @@ class Landing:
             for hour in wanted:
                 head = heads[hour]
                 while head is not None and (attempt := self._begin(head, hour)):
-                    staged = self._stage(attempt)
+                    attempt, staged = self._staged(head, attempt)
                     try:
                         if flying and not self._arrived(flying, new):
                             again.append(flying[0])
@@ -125,7 +125,7 @@ class Landing:
         if head is None:
             raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
-        self._commit(attempt, self._stage(attempt))
+        self._commit(*self._staged(head, attempt))
         return self.report(hour, 1)
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
@@ -168,7 +168,7 @@ class Landing:
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := self._begin(head, hour)):
-                    self._commit(attempt, self._stage(attempt))
+                    self._commit(*self._staged(head, attempt))
                     new[hour] += 1
                 return
             except FencedError:
@@ -183,6 +183,21 @@ class Landing:
         records = sum(read.landed for read in manifest.partitions.values())
         _log.info("landed %s %s: %d records, %d files", self.topic, manifest.hour, records, len(manifest.files))
         return manifest
+
+    def _staged(self, head: TopicHead, attempt: Attempt) -> tuple[Attempt, Staged]:
+        """Stage an attempt: that attempt, or the one that took its place, and what was staged."""
+        try:
+            staged = self._stage(attempt)
+        except FencedError:  # at least once: a plain name is taken by a writer that died, or is at work
+            again = protocol.attempt(attempt.tile, attempt.etag, attempt.batch, renamed=True, replaces=attempt.replaces)
+            attempt, staged = again, self._stage(again)
+        try:
+            # Spark knows topics by name: records of one that was created again meanwhile are not this tile's.
+            protocol.same_topic(self.index, head, self.offsets.snapshot(self.topic, attempt.tile.hour))
+        except BaseException:
+            abort(self.store, staged.files)
+            raise
+        return attempt, staged
 
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from s3lake.commit.index import File
 from s3lake.encode import encoder
-from s3lake.errors import S3LakeError
+from s3lake.errors import FencedError, S3LakeError
 from s3lake.layout.key import KeyRule
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
@@ -116,6 +116,9 @@ class Staging:
         for where in list(self._open):
             self._close(where)
         self._spill.close()
+        if not self._rule.exactly_once:
+            for file in self.closed:
+                self._publish(file)
         return self.closed
 
     def abort(self) -> None:
@@ -159,9 +162,15 @@ class Staging:
 
     def _report(self, upload: Upload, partition: int, first: int, last: int, records: int, kind: str) -> None:
         identity, parts = upload.finish()
-        if not self._rule.exactly_once:
-            self._store.complete_upload(upload.key, identity, parts, replace=True)
         self.closed.append(File(upload.key, identity, parts, partition, first, last, records, upload.size, kind))
+
+    def _publish(self, file: File) -> None:
+        """Make a file visible at once; never over another one, which a listed commit may consist of."""
+        if self._store.complete_upload(file.key, file.upload, file.parts) == "completed":
+            return
+        head = self._store.head(file.key)
+        if head is None or head.metadata.get(COMMIT) != self._metadata[COMMIT]:
+            raise FencedError(f"key {file.key} is taken by another attempt's file; its name needs a suffix")
 
     def _full(self, file: _OpenFile) -> bool:
         if file.records >= self._rule.count:

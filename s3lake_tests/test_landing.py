@@ -413,6 +413,19 @@ class TestAtLeastOnce:
         assert landed.new == 2
         assert_all_landed(lake, landing, 200)
 
+    def test_a_file_that_a_dead_writer_left_is_not_written_over(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        landing = lake.landing(topic, "exactly_once: false", AFTER)
+        plain = f"{landing.sink.root}{topic}/0/000000000000.json"
+        landing.store.put(plain, b"of a dead writer\n")
+        (landed,) = landing.land([TEN])
+        assert landed.tile.complete
+        assert [file.key.startswith(plain.removesuffix(".json") + "~") for file in landed.manifests[0].files] == [True]
+        found = landing.store.get(plain)
+        assert found is not None
+        assert found.body == b"of a dead writer\n"
+
 
 class TestTwoWriters:
     def land_at_once(self, landings: Sequence[Landing], wanted: Sequence[str]) -> list[object]:

@@ -1,5 +1,6 @@
 """The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
 
+import dataclasses
 import gzip
 import io
 import json
@@ -473,13 +474,12 @@ def test_counts_of_the_tasks_of_one_topic_partition_add_up() -> None:
     assert merged([one, other]) == {0: Read(0, 9, 9, 7, 1, 1, 2), 1: Read(0, 1, 1, 1)}
 
 
-def test_at_least_once_replaces_what_stands_there(bucket: Bucket) -> None:
-    of = work(bucket, exactly_once=False)
-    outcome(of, objects(1))
-    outcome(of, objects(1, 2))
-    assert {key: body for key, (body, _) in bucket.store.objects.items()} == {
-        "t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n'
-    }
+def test_at_least_once_never_writes_over_what_stands_there(bucket: Bucket) -> None:
+    outcome(work(bucket, exactly_once=False), objects(1))
+    second = outcome(dataclasses.replace(work(bucket, exactly_once=False), commit="c2"), objects(1, 2))
+    assert isinstance(second, Failed)
+    assert second.error == "FencedError"
+    assert {key: body for key, (body, _) in bucket.store.objects.items()} == {"t/0/000000000000.json": b'{"n": 1}\n'}
 
 
 _values = st.none() | st.sampled_from(

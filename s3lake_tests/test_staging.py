@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.commit.index import File
-from s3lake.errors import StoreUnavailableError
+from s3lake.errors import FencedError, StoreUnavailableError
 from s3lake.layout.key import KeyRule
 from s3lake.sink import Sink
 from s3lake.staging import FileRule, Staging
@@ -414,10 +414,21 @@ def test_a_store_that_is_away_is_no_second_error() -> None:
 # At least once
 
 
-def test_without_exactly_once_a_file_is_visible_when_it_is_closed() -> None:
+def test_without_exactly_once_files_are_visible_when_the_task_is_done() -> None:
     store = MemoryStore()
-    store.put("t/0/000000000000.json", b"of an earlier try")
     files = staging(store, exactly_once=False, flush={"count": 1})
     add(files, 0, lines(b"a"))
+    assert store.objects == {}
+    files.finish()
     assert store.objects["t/0/000000000000.json"][0] == b"a\n"
     assert store.uploads == {}
+
+
+def test_without_exactly_once_another_attempts_file_is_not_written_over() -> None:
+    store = MemoryStore()
+    store.put("t/0/000000000000.json", b"of another attempt")
+    files = staging(store, exactly_once=False, flush={"count": 1})
+    add(files, 0, lines(b"a"))
+    with pytest.raises(FencedError, match="taken by another attempt"):
+        files.finish()
+    assert store.objects["t/0/000000000000.json"][0] == b"of another attempt"

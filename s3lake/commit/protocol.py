@@ -15,7 +15,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, forward, settle, sweep, tidy
-from s3lake.errors import DataLossError, FencedError, ForeignObjectError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
@@ -109,7 +109,7 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
             settle(index, hour, pace)
             continue
         kafka = offsets.snapshot(index.topic, hour)
-        _same_topic(index, head, kafka)
+        same_topic(index, head, kafka)
         shut = tiles.closed(tile, kafka)
         if index.swap_tile(shut, etag):
             return shut
@@ -147,7 +147,7 @@ def begin(
         if tile.landed:
             return None
         kafka = offsets.snapshot(index.topic, hour)
-        _same_topic(index, head, kafka)
+        same_topic(index, head, kafka)
         if not tile.closed:
             if now_ms >= hours.end_ms(hour) + grace_ms:
                 close_hour(index, offsets, head, hour, pace)
@@ -243,7 +243,7 @@ def _make(
     if (earlier and before is None) or (later and after is None):
         raise DataLossError(f"a tile of {index.topic} beside {hour} is gone from the index: it was deleted by hand")
     kafka = offsets.snapshot(index.topic, hour)
-    _same_topic(index, head, kafka)
+    same_topic(index, head, kafka)
     if not kafka.exists:
         return None
     tile = tiles.opened(
@@ -257,7 +257,12 @@ def _make(
     return tile, kafka.topic_id
 
 
-def _same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
+def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
+    """Refuse a topic that was deleted, or deleted and created again.
+
+    Raises:
+        DataLossError: Kafka's topic is another one than the index was cut from.
+    """
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(
             f"topic {index.topic!r} was {'created again' if kafka.exists else 'deleted'}: the index was cut from topic "
@@ -301,7 +306,9 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
     keys = [file.key for file in staged.files]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise DataLossError(f"two files of one commit have the key {twice}: the layout lacks topic-partition or offset")
+        raise ConfigurationError(
+            f"two files of one commit have the key {twice}: the layout lacks topic-partition or offset"
+        )
     return Manifest(
         id=attempt.commit,
         topic=index.topic,

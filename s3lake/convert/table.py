@@ -14,7 +14,7 @@ from pyarrow import json as pyarrow_json
 
 from s3lake.convert import columns as kinds
 from s3lake.convert.columns import Columns, Conflict
-from s3lake.convert.gate import Refusals
+from s3lake.convert.gate import Refusals, joined
 
 
 def read_objects(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
@@ -45,8 +45,7 @@ def read_objects(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBat
 def _parse(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBatch | None, Columns]:
     if not len(values):
         return None, columns
-    whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
-    block = pc.binary_join(whole, b"\n")[0].as_buffer()
+    block = joined(values)
     schema = kinds.to_arrow(columns)
     table = _read(block, schema, "infer")
     united = kinds.unite_columns(columns, kinds.from_arrow(table.schema))

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from s3lake.convert.gate import joined
 from s3lake.encode.codecs import Compressor, compressor, memory
 
 _CHUNK = 1_000_000
@@ -31,7 +31,7 @@ class LinesEncoder:
 
     def write(self, payload: pa.BinaryArray) -> None:
         """See `Encoder.write`."""
-        block = _joined(payload)
+        block = bytes(joined(payload))
         if self._codec == "none":
             self._out(block)
             return
@@ -64,10 +64,3 @@ class LinesEncoder:
         self._out(self._stream.compress(b"".join(self._held)))
         self._held.clear()
         self.pending = 0
-
-
-def _joined(lines: pa.BinaryArray) -> bytes:
-    # A last empty line makes the join end in a newline, without copying the block again.
-    ended = pa.concat_arrays([lines, pa.array([b""], lines.type)])
-    whole = pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended)
-    return bytes(pc.binary_join(whole, b"\n")[0].as_buffer())

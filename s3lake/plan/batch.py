@@ -35,11 +35,16 @@ def next_batch(tile: Tile, kafka: Snapshot, limit: int) -> Batch | None:
 
     A closed tile is read to its end, an open one to the last stable offset. The limit is shared out in proportion, so
     all topic-partitions of a long backlog advance together and every task has a like share.
+
+    Raises:
+        DataLossError: Kafka's log ends below what is committed, or before the tile does.
     """
     wanted: dict[int, tuple[int, int]] = {}
     for partition, span in sorted(tile.partitions.items()):
-        log = kafka.partitions.get(partition)
-        end = span.end if span.end is not None else (log.end if log else span.committed)
+        end = span.committed if span.end is None else span.end
+        if span.end is None and partition in kafka.partitions:
+            _must_reach(kafka, partition, end)
+            end = _log_end(kafka, partition)
         if end > span.committed:
             wanted[partition] = (span.committed, end)
     return covering(_shared_out(wanted, kafka, limit), kafka) if wanted else None
@@ -60,19 +65,27 @@ def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
     reads: dict[int, tuple[int, int]] = {}
     expired: list[tuple[int, int, int]] = []
     for partition, (start, end) in intervals.items():
-        log = kafka.partitions.get(partition)
-        if log is None or log.end < end:
-            raise DataLossError(
-                f"topic-partition {partition}: the index expects offsets up to {end}, Kafka "
-                + (f"has them up to {log.end}" if log else "does not know it")
-                + "; the log was truncated, or the topic was created again (see `s3lake index accept`)"
-            )
-        low = min(log.low, end)
+        _must_reach(kafka, partition, end)
+        low = min(kafka.partitions[partition].low, end)
         if low > start:
             expired.append((partition, start, low))
         if max(start, low) < end:
             reads[partition] = (max(start, low), end)
     return Batch(intervals, reads, tuple(expired))
+
+
+def _log_end(kafka: Snapshot, partition: int) -> int:
+    log = kafka.partitions.get(partition)
+    return log.end if log else 0
+
+
+def _must_reach(kafka: Snapshot, partition: int, end: int) -> None:
+    if _log_end(kafka, partition) < end:
+        known = f"has them up to {_log_end(kafka, partition)}" if partition in kafka.partitions else "does not know it"
+        raise DataLossError(
+            f"topic-partition {partition}: the index expects offsets up to {end}, Kafka {known}; the log was cut off, "
+            "or the topic was created again (see `s3lake index accept`)"
+        )
 
 
 def _first(kafka: Snapshot, partition: int, start: int, end: int) -> int:

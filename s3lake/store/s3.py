@@ -276,14 +276,13 @@ class S3Store:
                 "upload. Set the bucket's lifecycle rule AbortIncompleteMultipartUpload to a day or more and run again."
             ) from None
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
         """See `Store.complete_upload`."""
         listed = {"Parts": [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(parts, 1)]}
-        condition = {} if replace else {"IfNoneMatch": "*"}
 
         def complete(client: Any) -> None:
             client.complete_multipart_upload(
-                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, **condition
+                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, IfNoneMatch="*"
             )
 
         try:

@@ -6,8 +6,8 @@ from typing import IO
 
 from s3lake.store import Store
 
-PART_BYTES = 8 * 2**20
-"""Size of a part; S3 takes 10,000 of them, so an object can grow to 80 GiB."""
+PART_BYTES = 16 * 2**20
+"""Size of a part; S3 takes 10,000 of them, so an object can grow to 160 GiB. A usual file, 50,000 records, is one part."""
 
 
 class Spill:

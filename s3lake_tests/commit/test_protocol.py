@@ -7,7 +7,7 @@ import pytest
 from s3lake.commit import protocol, recovery
 from s3lake.commit.index import File
 from s3lake.commit.protocol import Staged
-from s3lake.errors import DataLossError, FencedError, ForeignObjectError, StoreUnavailableError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import COMMIT
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
@@ -255,7 +255,7 @@ def test_two_files_of_one_name_are_refused_before_anything_is_written(world: Wor
     file = File("data/same", "u", (), 0, 0, 1, 2, 9)
     before = dict(world.bucket.objects)
 
-    with pytest.raises(DataLossError, match="two files of one commit have the key data/same: the layout lacks"):
+    with pytest.raises(ConfigurationError, match="two files of one commit have the key data/same: the layout lacks"):
         protocol.commit(world.index, attempt, Staged((file, file), {}), PACE)
     assert world.bucket.objects == before
 

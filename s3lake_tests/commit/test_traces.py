@@ -461,7 +461,7 @@ def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "_same_topic", lambda *_: None)
+    monkeypatch.setattr(protocol, "same_topic", lambda *_: None)
 
 
 def without_since(monkeypatch: pytest.MonkeyPatch) -> None:

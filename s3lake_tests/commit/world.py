@@ -232,10 +232,10 @@ class Bucket(MemoryStore):
             self.effects.append(Aborted(key, self.uploads[upload].metadata))
         super().abort_upload(key, upload)
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        replace = replace or self.circumstances.overwrites
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        self.overwrites = self.circumstances.overwrites
         if upload in self.finished and self.circumstances.repeats:
-            return "taken" if key in self.objects and not replace else "completed"
+            return "taken" if key in self.objects and not self.overwrites else "completed"
         if upload not in self.uploads:
             return "gone"
         if self.circumstances.conflicts and self.twist == "conflict":
@@ -246,7 +246,7 @@ class Bucket(MemoryStore):
             self.landing.append((key, b"".join(found.parts.values()), found.metadata))
             self.finished.add(upload)
             return "completed"
-        answer = super().complete_upload(key, upload, parts, replace=replace)
+        answer = super().complete_upload(key, upload, parts)
         if answer == "completed":
             self.finished.add(upload)
         return answer
@@ -396,8 +396,8 @@ class _Door:
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
         return self._ask("store", "upload_part", key, upload, number, body)
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        return self._ask("store", "complete_upload", key, upload, parts, replace=replace)
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+        return self._ask("store", "complete_upload", key, upload, parts)
 
     def abort_upload(self, key: str, upload: str) -> None:
         self._ask("store", "abort_upload", key, upload)

@@ -193,8 +193,8 @@ class TestRangeOfHours:
         )
         metadata = result.get_asset_materialization_events()[0].step_materialization_data.materialization.metadata
         assert metadata["records"].value == 20
-        table = metadata["events_by_type"].records  # type: ignore[union-attr]
-        assert {record.data["type"]: record.data["records"] for record in table} == {
+        table: Any = metadata["events_by_type"]
+        assert {record.data["type"]: record.data["records"] for record in table.records} == {
             "t0": 8,
             "t1": 6,
             "t2": 6,

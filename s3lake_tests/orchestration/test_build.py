@@ -17,6 +17,7 @@ from dagster._core.snap import JobSnap
 from s3lake import hours
 from s3lake.dialects import native
 from s3lake.errors import ConfigurationError
+from s3lake.kafka.client import KafkaOffsets
 from s3lake.orchestration import topics
 from s3lake.orchestration.assets import code_version
 from s3lake.orchestration.build import build_definitions
@@ -107,9 +108,10 @@ class TestSinkAssets:
     def test_one_pool_for_each_sink_and_topic(self) -> None:
         built = repository(EVENTS.replace("[orders]", "[orders, clicks.v1]"))
         pools = {
-            definition.node_def.pool  # type: ignore[union-attr]
+            pool
             for definition in built.assets_defs_by_key.values()
             if definition.is_materializable
+            for pool in definition.node_def.pools
         }
         assert pools == {"s3lake_events_orders", "s3lake_events_clicks_v1"}
 
@@ -276,7 +278,7 @@ class TestTopicsByExpression:
     def broker(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """What the broker says it has."""
         names: list[str] = []
-        monkeypatch.setattr(topics.KafkaOffsets, "topics", lambda _: list(names))
+        monkeypatch.setattr(KafkaOffsets, "topics", lambda _: list(names))
         return names
 
     def topics(self, *sinks: str) -> Mapping[str, list[str]]:
@@ -296,7 +298,7 @@ class TestTopicsByExpression:
 
     def test_are_remembered_while_the_broker_is_down(self) -> None:
         with pytest.MonkeyPatch.context() as up:
-            up.setattr(topics.KafkaOffsets, "topics", lambda _: ["shop.orders"])
+            up.setattr(KafkaOffsets, "topics", lambda _: ["shop.orders"])
             assert self.topics(self.SINK) == {"events": ["shop.orders"]}
         assert self.topics(self.SINK) == {"events": ["shop.orders"]}
 

@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 import msgspec
 import pytest
-from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.test_utils import create_run_for_test
 
@@ -75,6 +74,7 @@ class World:
             patch.setattr(resources, "stores", lambda _: lambda _: self.store)
         else:
             self.store = S3Store(S3Connection.of(self.config.s3), "lake")
+        self.now = at(HOUR, 30)
         patch.setattr(sensors, "_now_ms", lambda: self.now)
         self.definitions = build_definitions(self.config)
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
@@ -82,7 +82,6 @@ class World:
         self.s3 = resources.S3(self.config.s3)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
-        self.now = at(HOUR, 30)
 
     def index(self, sink: str = "events") -> TopicIndex:
         return TopicIndex(self.store, f".indexes/{sink}", "orders")
@@ -101,7 +100,7 @@ class World:
         manifest = Manifest(commit, "orders", hour, {0: Read(0, records)}, (file,), created_ms=at_ms)
         self.store.put(self.index().manifest_key(hour, commit), msgspec.json.encode(manifest))
 
-    def tick(self) -> SensorExecutionData:
+    def tick(self) -> Any:
         with dg.build_sensor_context(
             instance=self.instance,
             definitions=self.definitions,
@@ -132,7 +131,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch, "{name: events, flush: {count: 100, size: 10kB, interval: 10m}}")
 
 
-def ranges(result: SensorExecutionData) -> list[tuple[str, str]]:
+def ranges(result: Any) -> list[tuple[str, str]]:
     return [(request.tags[FIRST], request.tags[LAST]) for request in result.run_requests]
 
 
@@ -204,7 +203,12 @@ class TestHoursOfTheIndex:
         world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
         read: list[str] = []
         tile = TopicIndex.tile
-        monkeypatch.setattr(TopicIndex, "tile", lambda self, hour: (read.append(hour), tile(self, hour))[1])
+
+        def counted(self: TopicIndex, hour: str) -> Any:
+            read.append(hour)
+            return tile(self, hour)
+
+        monkeypatch.setattr(TopicIndex, "tile", counted)
         world.tick()
         assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1
         world.tick()

@@ -38,6 +38,11 @@ def test_a_partition_that_kafka_does_not_answer_for_waits_while_the_tile_is_open
     assert next_batch(tile(p0=(0, 5, None), p1=(0, 5, None)), kafka(p0=(0, 9)), 100) == Batch({0: (5, 9)}, {0: (5, 9)})
 
 
+def test_a_log_that_ends_below_what_is_committed_is_a_loss():
+    with pytest.raises(DataLossError, match="expects offsets up to 5, Kafka has them up to 3"):
+        next_batch(tile(p0=(0, 5, None)), kafka(p0=(0, 3)), 100)
+
+
 def test_the_limit_is_shared_out_in_proportion():
     batch = next_batch(tile(p0=(0, 0, None), p1=(0, 0, None)), kafka(p0=(0, 300), p1=(0, 100)), 40)
 
@@ -79,7 +84,7 @@ def test_expired_offsets_do_not_count_against_the_limit():
 
 
 def test_a_log_that_ends_before_the_tile_does_is_a_loss():
-    with pytest.raises(DataLossError, match="expects offsets up to 12, Kafka has them up to 9; the log was truncated"):
+    with pytest.raises(DataLossError, match="expects offsets up to 12, Kafka has them up to 9; the log was cut off"):
         next_batch(tile(p0=(0, 5, 12)), kafka(p0=(0, 9)), 100)
 
 

@@ -250,15 +250,6 @@ class TestMultipart:
         assert head is not None
         assert COMMIT not in head.metadata
 
-    def test_a_taken_key_is_overwritten_when_asked_to(self, store: Store, prefix: str) -> None:
-        store.put(prefix + "a", b"old")
-        id, parts = upload(store, prefix + "a", b"new")
-        assert store.complete_upload(prefix + "a", id, parts, replace=True) == "completed"
-        assert body(store, prefix + "a") == b"new"
-        head = store.head(prefix + "a")
-        assert head is not None
-        assert head.metadata[COMMIT] == "c"
-
     def test_completing_twice_changes_nothing(self, store: Store, prefix: str) -> None:
         id, parts = upload(store, prefix + "a", b"one")
         assert store.complete_upload(prefix + "a", id, parts) == "completed"
