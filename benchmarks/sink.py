@@ -78,7 +78,8 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
         text=True,
         env={**os.environ, **environment},
     )
-    assert land.stdin is not None and land.stdout is not None
+    assert land.stdin is not None
+    assert land.stdout is not None
     found: dict[str, Any] = {"format": plan["config"]["sinks"][0]["format"], "records": records}
     before = 0.0
     with Meter(land.pid) as meter:

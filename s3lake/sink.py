@@ -9,7 +9,6 @@ values may still be templates.
 
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
@@ -17,15 +16,8 @@ import dagster as dg
 from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_serializer, field_validator, model_validator
 
 from s3lake import hours
-
-_SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SECRET = re.compile(
-    r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|\.key(\.|$)|api[._-]?key", re.IGNORECASE
-)
-# Secrets hide inside harmless names too, for example in the JVM options of spark.conf.
-_ASSIGNED = re.compile(r"(passw|passphrase|pwd|secret|token)[^\s=]*=", re.IGNORECASE)
-MASK = "********"
+from s3lake.masking import masked
+from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 
 # S3 takes keys of 1,024 bytes. A topic has at most 249; these leave room for it, numbers and the mark of a commit.
 _PREFIX_BYTES, _SUFFIX_BYTES, _NAME_CHARACTERS, _PADDED = 480, 64, 100, 64
@@ -38,49 +30,6 @@ class Misfit(ValueError):
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__(message)
         self.path = path
-
-
-def _size(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
-    if found is None or (found[2] or "B") not in _SIZES:
-        raise ValueError(f"{value!r} is no size: write bytes as a whole number, or with one of {', '.join(_SIZES)}")
-    return int(found[1]) * _SIZES[found[2] or "B"]
-
-
-def _duration(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*", value)
-    if found is None:
-        raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
-
-
-def _size_text(value: int) -> str:
-    for unit in ("GB", "MB", "MiB", "kB"):
-        if value % _SIZES[unit] == 0:
-            return f"{value // _SIZES[unit]}{unit}"
-    return f"{value}B"
-
-
-def _duration_text(value: float) -> str:
-    for unit in ("h", "m", "s"):
-        if value and value % _SECONDS[unit] == 0:
-            return f"{int(value // _SECONDS[unit])}{unit}"
-    milliseconds = round(value * 1000)
-    exact = milliseconds * _SECONDS["ms"] == value
-    return f"{milliseconds}ms" if exact else f"{Decimal(repr(value)):f}s"
-
-
-def _masked(properties: dict[str, str]) -> dict[str, str]:
-    return {name: MASK if is_secret(name) or _ASSIGNED.search(value) else value for name, value in properties.items()}
-
-
-def is_secret(name: str) -> bool:
-    """Whether a property of this name holds something that must never be printed."""
-    return _SECRET.search(name) is not None
 
 
 def _at_least(low: float) -> Callable[[Any], Any]:
@@ -141,7 +90,7 @@ class Kafka(Part):
     bootstrap_servers: str = Field(examples=["localhost:9092"])
     properties: dict[str, str] = Field(default_factory=dict, repr=False)
 
-    _hide = field_serializer("properties")(_masked)
+    _hide = field_serializer("properties")(masked)
 
     @field_validator("bootstrap_servers")
     @classmethod
@@ -212,7 +161,7 @@ class Spark(Part):
     _memory = field_validator("driver_memory")(
         _matching(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")
     )
-    _hide = field_serializer("conf")(_masked)
+    _hide = field_serializer("conf")(masked)
 
 
 class Converter(Part):
@@ -353,18 +302,18 @@ class Flush(Part):
     size: int = 500_000_000
     interval: float = 3600.0
 
-    _bytes = field_validator("size", mode="before")(_size)
-    _seconds = field_validator("interval", mode="before")(_duration)
+    _bytes = field_validator("size", mode="before")(size_of)
+    _seconds = field_validator("interval", mode="before")(seconds_of)
     _some = field_validator("count", "size")(_at_least(1))
     _forward = field_validator("interval")(_at_least(0))
-    _size_shown = field_serializer("size")(_size_text)
-    _interval_shown = field_serializer("interval")(_duration_text)
+    _size_shown = field_serializer("size")(size_text)
+    _interval_shown = field_serializer("interval")(duration_text)
 
     @field_validator("size")
     @classmethod
     def _uploadable(cls, value: int) -> int:
         if value > _LARGEST_FILE:
-            raise ValueError(f"{_size_text(value)} is out of range: a file can be at most {_size_text(_LARGEST_FILE)}")
+            raise ValueError(f"{size_text(value)} is out of range: a file can be at most {size_text(_LARGEST_FILE)}")
         return value
 
 
@@ -419,12 +368,12 @@ class Sink(Part):
         _matching(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
     )
     _prefix = field_validator("prefix")(_plain_path)
-    _bytes = field_validator("memory_budget", mode="before")(_size)
-    _seconds = field_validator("close_grace", mode="before")(_duration)
+    _bytes = field_validator("memory_budget", mode="before")(size_of)
+    _seconds = field_validator("close_grace", mode="before")(seconds_of)
     _some = field_validator("batch_records", "hours_per_run")(_at_least(1))
     _forward = field_validator("close_grace")(_at_least(0))
-    _budget_shown = field_serializer("memory_budget")(_size_text)
-    _grace_shown = field_serializer("close_grace")(_duration_text)
+    _budget_shown = field_serializer("memory_budget")(size_text)
+    _grace_shown = field_serializer("close_grace")(duration_text)
 
     @field_validator("start", mode="before")
     @classmethod
@@ -457,7 +406,7 @@ class Sink(Part):
     @classmethod
     def _room_for_work(cls, value: int) -> int:
         if value < 64_000_000:
-            raise ValueError(f"{_size_text(value)} is out of range: a worker needs at least 64MB")
+            raise ValueError(f"{size_text(value)} is out of range: a worker needs at least 64MB")
         return value
 
     @model_validator(mode="after")

@@ -18,6 +18,8 @@ PACKAGE = ROOT / "s3lake"
 ROOMS = [
     "errors",
     "hours",
+    "quantities",
+    "masking",
     "jars",
     "sink",
     "dialects",
@@ -67,7 +69,7 @@ HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]
 
 LONGEST = 440
 LONGER = {
-    "sink.py": (600, "one model and its rules of validity: read as a reference, from top to bottom"),
+    "sink.py": (540, "one model and its rules of validity: read as a reference, from top to bottom"),
     "store/s3.py": (500, "the one door to S3, with everything that can come through it"),
 }
 """Files that may grow past `LONGEST` lines, to which size, and why they are still one idea."""

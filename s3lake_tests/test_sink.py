@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from s3lake.sink import MASK, Config, Credentials, Format, Kafka, Sink, Spark, is_secret, may_collide, sinks_of
+from s3lake.masking import MASK, is_secret
+from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark, may_collide, sinks_of
 
 
 def sink(**changes: Any) -> Sink:

@@ -16,7 +16,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from s3lake.errors import ConfigurationError
-from s3lake.sink import MASK, is_secret
+from s3lake.masking import MASK, is_secret
 
 Place = tuple[str | int, ...]
 """Names and positions from the top of the file down to a value."""

@@ -15,7 +15,8 @@ from pydantic.fields import FieldInfo
 
 from s3lake.dialects.document import Document, Place, position_of
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, Misfit, Part, is_secret
+from s3lake.masking import is_secret
+from s3lake.sink import Config, Misfit, Part
 
 VARIABLE = "S3LAKE_CONFIG"
 """Environment variable that names the configuration file."""

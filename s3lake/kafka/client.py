@@ -21,7 +21,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.properties import client_properties
-from s3lake.sink import is_secret
+from s3lake.masking import is_secret
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)

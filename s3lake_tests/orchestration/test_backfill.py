@@ -20,6 +20,8 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
     pytest.mark.s3,
+    # Dagster's own backfills call it.
+    pytest.mark.filterwarnings("ignore:Function `AssetSelection.sources` is deprecated:DeprecationWarning"),
     # The event loop of Dagster's own test client for GraphQL.
     pytest.mark.filterwarnings("ignore:coroutine 'BaseEventLoop.shutdown_asyncgens':RuntimeWarning"),
 ]
@@ -52,7 +54,9 @@ def backfilled(instance: dg.DagsterInstance, config: Path, key: dg.AssetKey, wan
             LAUNCH,
             variables={"params": {"assetSelection": [{"path": list(key.path)}], "partitionNames": wanted}},
         )
-        backfill_id = answer.data["launchPartitionBackfill"]["backfillId"]
+        launched = answer.data["launchPartitionBackfill"]
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        backfill_id = launched["backfillId"]
         for _ in range(10):
             list(execute_backfill_iteration(workspace, logging.getLogger("backfill")))
             found = instance.get_backfill(backfill_id)

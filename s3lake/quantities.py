@@ -1,0 +1,54 @@
+"""Sizes and durations as people write them: `500MB`, `5m`. MB is 10^6, as connectors mean it; MiB is 2^20."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+_SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def size_of(value: Any) -> Any:
+    """Bytes of a text; anything else is left to be judged as it is.
+
+    Raises:
+        ValueError: the text is no size.
+    """
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+    if found is None or (found[2] or "B") not in _SIZES:
+        raise ValueError(f"{value!r} is no size: write bytes as a whole number, or with one of {', '.join(_SIZES)}")
+    return int(found[1]) * _SIZES[found[2] or "B"]
+
+
+def seconds_of(value: Any) -> Any:
+    """Seconds of a text; anything else is left to be judged as it is.
+
+    Raises:
+        ValueError: the text is no duration.
+    """
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*", value)
+    if found is None:
+        raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+def size_text(value: int) -> str:
+    """Bytes in the largest unit that holds them exactly."""
+    for unit in ("GB", "MB", "MiB", "kB"):
+        if value % _SIZES[unit] == 0:
+            return f"{value // _SIZES[unit]}{unit}"
+    return f"{value}B"
+
+
+def duration_text(value: float) -> str:
+    """Seconds in the largest unit that holds them exactly."""
+    for unit in ("h", "m", "s"):
+        if value and value % _SECONDS[unit] == 0:
+            return f"{int(value // _SECONDS[unit])}{unit}"
+    milliseconds = round(value * 1000)
+    exact = milliseconds * _SECONDS["ms"] == value
+    return f"{milliseconds}ms" if exact else f"{Decimal(repr(value)):f}s"
