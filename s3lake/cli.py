@@ -4,8 +4,10 @@ import functools
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -22,9 +24,11 @@ from s3lake.sink import Config
 if TYPE_CHECKING:
     from s3lake.landing import LandedHour, Landing
     from s3lake.plan.tile import Tile
-    from s3lake.verify import Report
+    from s3lake.store import Store
+    from s3lake.verify import Checked, Report
 
 DIFFERENCES, INPUT, FAILED = 1, 2, 3
+_TABLE_WIDTH = 120  # of a table that is not on a terminal; narrower ones would cut off figures
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 index_app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
@@ -49,6 +53,9 @@ def main() -> NoReturn:
         _fail(error, INPUT)
     except S3LakeError as error:
         _fail(error, FAILED)
+    except Exception:  # Python's own exit code for these, 1, says that differences were found
+        traceback.print_exc()
+        raise SystemExit(FAILED) from None
     raise SystemExit(0)
 
 
@@ -60,6 +67,8 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """Real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
+    from s3lake.verify import combined
+
     try:
         from s3lake.demo import run
     except ModuleNotFoundError as error:
@@ -71,7 +80,7 @@ def demo(
         for hour in stage.hours:
             for lander in landings:
                 _tell(as_json, _hour_row(lander.topic, lander.report(hour)), _hour_line)
-        report = _verified(stage.config, landings, None, quiet=as_json)
+        report = combined(_verified(stage.config, landings, None, quiet=as_json))
         missing = report.missing + max(0, stage.produced.committed - report.produced)
         _tell(as_json, _totals(report) | {"produced": stage.produced.committed, "missing": missing}, _totals_line)
         _list_differences(report, as_json)
@@ -92,11 +101,14 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """The effective configuration, every default included."""
+    from s3lake.orchestration.resources import KafkaResource
+
     loaded = _load(config)
     if as_json:
         _print_json(loaded.model_dump(mode="json", by_alias=True))
     else:
         _out.print(native.dump(loaded), end="", markup=False)
+    _ = KafkaResource(loaded.kafka).spark_options  # raises where the properties do not fit both clients
     if connect:
         failed = False
         for what, attempt in _connections(loaded):
@@ -117,11 +129,15 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Read Kafka and the committed files, independently of the writer, and compare them record by record."""
+    from s3lake.verify import combined
+
     loaded = _load(config)
     landings = list(_landings(loaded, sink, topic))
-    report = _verified(loaded, landings, _range(first, last), quiet=as_json)
-    for one in report.checked:
-        _tell(as_json, _checked_row(one), _checked_line)
+    reports = _verified(loaded, landings, _range(first, last), quiet=as_json)
+    for lander, found in zip(landings, reports, strict=True):
+        for one in found.checked:
+            _tell(as_json, {"sink": lander.sink.name, "topic": lander.topic, **_checked_row(one)}, _checked_line)
+    report = combined(reports)
     _list_differences(report, as_json)
     _tell(as_json, _totals(report), _totals_line)
     if not report.clean:
@@ -133,15 +149,17 @@ def index_show(
     config: ConfigArgument = None, sink: SinkOption = None, topic: TopicOption = None, as_json: JsonOption = False
 ) -> None:
     """Tiles, commits, what is pending and what is garbage."""
-    table = Table("sink", "topic", "hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired")
     for lander in _landings(_load(config), sink, topic):
-        for tile in lander.index.tiles():
-            if as_json:
+        if as_json:
+            for tile in lander.index.tiles():
                 _print_json({"sink": lander.sink.name, "topic": lander.topic, **_tile_row(tile)})
-            else:
-                table.add_row(lander.sink.name, lander.topic, *_tile_cells(tile))
-    if not as_json:
-        _out.print(table)
+            continue
+        table = Table(title=f"{lander.sink.name}: {lander.topic}", title_justify="left", box=None, pad_edge=False)
+        for column in ("hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"):
+            table.add_column(column, no_wrap=True)
+        for tile in lander.index.tiles():
+            table.add_row(*_tile_cells(tile))
+        _out.print(table, width=max(_out.width, _TABLE_WIDTH), crop=False)
 
 
 @index_app.command("accept")
@@ -193,9 +211,8 @@ def clean(
 
     for lander in _landings(_load(config), sink, topic):
         for one in cleaned(lander.index, now_ms=int(time.time() * 1000), dry_run=dry_run):
-            row = {"sink": lander.sink.name, "topic": lander.topic, "hour": one.hour, "commit": one.commit}
-            row |= {"files": str(one.files), "action": one.action, "done": str(not dry_run)}
-            _tell(as_json, row, lambda row: "{sink} {topic} {hour}: {action} {commit}, {files} files".format(**row))
+            row = {"sink": lander.sink.name, "topic": lander.topic, **asdict(one), "done": not dry_run}
+            _tell(as_json, row, _cleaned_line)
 
 
 def _load(path: Path | None) -> Config:
@@ -213,7 +230,9 @@ def _landings(config: Config, sink: str | None = None, topic: str | None = None)
     found = [(config.sink(name), one) for name, topics in topics_of(config).items() for one in topics]
     routes = [(route, one) for route, one in found if sink in (None, route.name) and topic in (None, one)]
     if not routes:
-        raise ConfigurationError(f"--topic {topic}: no sink lands it; topics are {sorted({one for _, one in found})}")
+        topics = ", ".join(sorted({one for route, one in found if sink in (None, route.name)})) or "none yet"
+        wanted = f"--topic {topic}: " if topic else ""
+        raise ConfigurationError(f"{wanted}no such topic is landed; those of {sink or 'all sinks'} are: {topics}")
     kafka, s3, spark = KafkaResource(config.kafka), S3(config.s3), SparkResource(config.spark)
     for route, one in routes:
         yield landing(route, one, kafka, s3, spark)
@@ -221,8 +240,7 @@ def _landings(config: Config, sink: str | None = None, topic: str | None = None)
 
 def _verified(
     config: Config, landings: Sequence["Landing"], wanted: tuple[str, str] | None, *, quiet: bool
-) -> "Report":
-    from s3lake.verify import combined
+) -> list["Report"]:
     from s3lake.verify import verify as compare
 
     total = sum(_offsets(lander, wanted) for lander in landings)
@@ -249,7 +267,7 @@ def _verified(
                 )
             )
         progress(total)
-    return combined(reports)
+    return reports
 
 
 def _offsets(lander: "Landing", wanted: tuple[str, str] | None) -> int:
@@ -269,7 +287,7 @@ def _connections(config: Config) -> Iterator[tuple[str, Callable[[], object]]]:
         store = S3Store(connection, sink.bucket)
         yield (
             f"bucket {sink.bucket} of sink {sink.name}",
-            functools.partial(store.head, f"{sink.index.prefix}/{sink.name}"),
+            functools.partial(_some_key, store, f"{sink.index.prefix}/{sink.name}/"),
         )
         if sink.exactly_once:
             place = f"{sink.index.prefix}/{sink.name}"
@@ -277,6 +295,11 @@ def _connections(config: Config) -> Iterator[tuple[str, Callable[[], object]]]:
                 f"conditional writes in bucket {sink.bucket} of sink {sink.name}",
                 functools.partial(probe, store, place),
             )
+
+
+def _some_key(store: "Store", prefix: str) -> str | None:
+    # A listing knows a bucket that is not there; the head of an object does not tell which of both is missing.
+    return next(iter(store.list(prefix)), None)
 
 
 def _outcome(attempt: Callable[[], object]) -> str:
@@ -299,6 +322,8 @@ def _range(first: str | None, last: str | None) -> tuple[str, str] | None:
     if first is None or last is None:
         only = first or last
         raise ConfigurationError(f"give both --from and --to; for one hour --from {only} --to {only}")
+    if first > last:
+        raise ConfigurationError(f"--from {first} is later than --to {last}")
     return first, last
 
 
@@ -348,17 +373,23 @@ def _hour_line(row: Mapping[str, Any]) -> str:
     ).format(**row)
 
 
-def _checked_row(one: Any) -> dict[str, Any]:
-    names = ("topic", "hour", "partition", "kafka_records", "landed", "dead_letters", "missing", "duplicated", "files")
-    gone = [{"first": part.first, "end": part.end, "reason": part.reason} for part in one.not_checkable]
-    return {name: getattr(one, name) for name in names if hasattr(one, name)} | {"not_checkable": gone}
+def _checked_row(one: "Checked") -> dict[str, Any]:
+    return asdict(one) | {"not_checkable": [asdict(part) for part in one.not_checkable]}
 
 
 def _checked_line(row: Mapping[str, Any]) -> str:
     gone = "".join(
         f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
     )
-    return " ".join(f"{name} {row[name]}" for name in row if name != "not_checkable") + gone
+    return (
+        "{sink} {topic} {hour} partition {partition}: {kafka_records} in Kafka, {landed} landed, {dead_letters} dead "
+        "letters, {skipped} skipped, {files} files; missing {missing}, duplicated {duplicated}".format(**row)
+    ) + gone
+
+
+def _cleaned_line(row: Mapping[str, Any]) -> str:
+    would = "" if row["done"] else "would "
+    return would + "{action}: {sink} {topic} {hour}, commit {commit}, {files} files".format(**row)
 
 
 def _totals(report: "Report") -> dict[str, Any]:

@@ -1,0 +1,363 @@
+"""The command line: what it prints, and its exit codes. 0 fine, 1 differences, 2 configuration or input, 3 failed."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+import yaml
+
+from s3lake import cli, hours
+from s3lake.commit.index import File, Manifest, Read
+from s3lake_tests.lake import START, Lake, at, values
+
+TEN = "2026-01-05T10"
+NOBODY = """\
+kafka:
+  bootstrap_servers: "127.0.0.1:1"
+  properties:
+    {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: me, sasl.password: hunter2-kafka}
+s3:
+  endpoint_url: "http://127.0.0.1:1"
+  credentials: {access_key_id: AKIA, secret_access_key: hunter2-s3}
+  retries: {max_attempts: 1}
+sinks:
+  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What `--json` printed."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The console script, in this process."""
+
+    def run(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["s3lake", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = ended.value.code
+        return Outcome(code if isinstance(code, int) else 0, out, err)
+
+    return run
+
+
+@pytest.fixture
+def nobody(tmp_path: Path) -> Path:
+    """A configuration whose Kafka and S3 are down."""
+    path = tmp_path / "s3lake.yaml"
+    path.write_text(NOBODY)
+    return path
+
+
+class TestCheck:
+    def test_prints_the_effective_configuration_with_every_default(self, run: Run, nobody: Path) -> None:
+        outcome = run("check", nobody)
+        assert outcome.code == 0
+        (sink,) = yaml.safe_load(outcome.out)["sinks"]
+        assert sink["flush"] == {"count": 50000, "size": "500MB", "interval": "1h"}
+        assert sink["format"] == {"type": "json", "codec": "none", "level": None}
+        assert (sink["close_grace"], sink["hours_per_run"], sink["memory_budget"]) == ("5m", 24, "512MB")
+        assert (sink["from"], sink["exactly_once"], sink["index"]) == ("start", True, {"prefix": ".indexes"})
+
+    def test_prints_the_same_as_json(self, run: Run, nobody: Path) -> None:
+        assert run("check", nobody, "--json").rows == [yaml.safe_load(run("check", nobody).out)]
+
+    @pytest.mark.parametrize("option", [(), ("--json",)])
+    def test_masks_secrets(self, option: tuple[str, ...], run: Run, nobody: Path) -> None:
+        outcome = run("check", nobody, *option)
+        assert "hunter2" not in outcome.out + outcome.err
+        assert outcome.out.count("********") == 2
+
+    def test_finds_properties_that_spark_cannot_have(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("sasl.username: me, ", ""))
+        outcome = run("check", nobody)
+        assert outcome.code == 2
+        assert "sasl.password cannot be translated for the Java client" in outcome.err
+
+    def test_takes_the_file_that_the_environment_names(
+        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("S3LAKE_CONFIG", str(nobody))
+        assert run("check").code == 0
+
+    def test_connect_says_what_cannot_be_reached(self, run: Run, nobody: Path) -> None:
+        outcome = run("check", nobody, "--connect", "--json")
+        assert outcome.code == 3
+        said = {row["check"]: row["outcome"] for row in outcome.rows[1:]}
+        assert list(said) == [
+            "kafka 127.0.0.1:1",
+            "bucket lake of sink events",
+            "conditional writes in bucket lake of sink events",
+        ]
+        assert all("127.0.0.1:1" in one for one in said.values())
+        assert "hunter2" not in outcome.out
+
+    @pytest.mark.spark
+    @pytest.mark.kafka
+    @pytest.mark.s3
+    def test_connect_is_fine_where_everything_is(self, run: Run, lake: Lake, tmp_path: Path) -> None:
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text("name: events, topics: [orders]"))
+        outcome = run("check", path, "--connect")
+        assert outcome.code == 0
+        assert outcome.out.count(": ok\n") == 3
+        assert lake.objects(".indexes") == []
+
+    @pytest.mark.spark
+    @pytest.mark.kafka
+    @pytest.mark.s3
+    @pytest.mark.parametrize("exactly_once", ["true", "false"])
+    def test_connect_finds_that_the_bucket_is_not_there(
+        self, exactly_once: str, run: Run, lake: Lake, tmp_path: Path
+    ) -> None:
+        lake.bucket = "gone-with-the-wind"
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text(f"name: events, topics: [orders], exactly_once: {exactly_once}"))
+        outcome = run("check", path, "--connect")
+        assert outcome.code == 3
+        assert re.search("bucket gone-with-the-wind of sink events: .*NoSuchBucket", outcome.out)
+
+
+class TestExitCodeTwo:
+    """Configuration or input: the message says what to change."""
+
+    def test_no_configuration(self, run: Run) -> None:
+        outcome = run("check")
+        assert outcome.code == 2
+        assert "set S3LAKE_CONFIG to a YAML file, or give CONFIG on the command line" in outcome.err
+
+    def test_no_such_file(self, run: Run, tmp_path: Path) -> None:
+        outcome = run("check", tmp_path / "missing.yaml")
+        assert outcome.code == 2
+        assert "missing.yaml: no such file" in outcome.err
+
+    def test_a_name_that_is_not_known(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("bucket:", "buckte:"))
+        outcome = run("check", nobody)
+        assert outcome.code == 2
+        assert re.search(r"s3lake\.yaml:10:\d+: .*did you mean bucket\?", outcome.err)
+        assert "hunter2" not in outcome.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("verify", "--sink", "evnets"), "--sink evnets: there is no such sink; the configuration has events"),
+            (
+                ("verify", "--topic", "clicks"),
+                "--topic clicks: no such topic is landed; those of all sinks are: orders",
+            ),
+            (
+                ("verify", "--from", "yesterday", "--to", TEN),
+                "'yesterday' is no hour: write it as YYYY-MM-DDTHH in UTC",
+            ),
+            (("verify", "--from", TEN), "give both --from and --to; for one hour --from 2026-01-05T10 --to"),
+            (("verify", "--from", TEN, "--to", START), "--from 2026-01-05T10 is later than --to 2026-01-05T08"),
+            (("rewrite",), "rewrite needs --from H and --to H"),
+        ],
+    )
+    def test_options_that_cannot_be(self, arguments: tuple[str, ...], message: str, run: Run, nobody: Path) -> None:
+        outcome = run(*arguments, nobody)
+        assert outcome.code == 2
+        assert message in outcome.err
+
+    @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "accept")])
+    def test_what_is_no_command_or_lacks_an_option(self, arguments: tuple[str, ...], run: Run) -> None:
+        assert run(*arguments).code == 2
+
+
+class TestExitCodeThree:
+    """It failed while running: trying again may help."""
+
+    @pytest.mark.parametrize("command", [("verify",), ("index", "show"), ("clean",)])
+    def test_s3_is_down(self, command: tuple[str, ...], run: Run, nobody: Path) -> None:
+        outcome = run(*command, nobody)
+        assert outcome.code == 3
+        assert "StoreUnavailableError: " in outcome.err
+        assert "http://127.0.0.1:1" in outcome.err
+        assert "hunter2" not in outcome.err
+
+    def test_what_nobody_thought_of_is_no_difference_found(
+        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("s3lake.dialects.native.dump", lambda _: 1 / 0)
+        outcome = run("check", nobody)
+        assert outcome.code == 3
+        assert "ZeroDivisionError" in outcome.err
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.s3
+class TestOnLandedHours:
+    """Two hours of two topic-partitions, of a sink with one dead letter."""
+
+    @pytest.fixture
+    def landed(self, lake: Lake) -> str:
+        topic = lake.topic(partitions=2)
+        lake.produce(topic, values(20), at(START, 5), 0)
+        lake.produce(topic, [*values(10), b"{ broken"], at(TEN, 5), 1)
+        lake.landing(topic, "errors: {tolerance: all}", at("2026-01-06T00")).land([START, TEN])
+        return topic
+
+    @pytest.fixture
+    def config(self, lake: Lake, landed: str, tmp_path: Path) -> Path:
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text(f"name: events, topics: ['{landed}'], errors: {{tolerance: all}}"))
+        return path
+
+    def test_verify_says_that_nothing_differs(self, run: Run, config: Path) -> None:
+        outcome = run("verify", config)
+        assert outcome.code == 0
+        assert outcome.out.splitlines()[-1] == (
+            "produced 31, landed 30, dead letters 1, files 3; missing 0, duplicated 0"
+        )
+
+    def test_verify_has_a_line_for_every_topic_partition_of_every_hour(
+        self, run: Run, config: Path, landed: str
+    ) -> None:
+        rows = [row for row in run("verify", config, "--json").rows if "partition" in row]
+        assert {(row["topic"], row["hour"], row["partition"]) for row in rows} >= {(landed, START, 0), (landed, TEN, 1)}
+        assert sum(row["landed"] for row in rows) == 30
+
+    def test_verify_of_some_hours_only(self, run: Run, config: Path) -> None:
+        outcome = run("verify", config, "--from", TEN, "--to", TEN)
+        assert outcome.out.splitlines()[-1] == (
+            "produced 11, landed 10, dead letters 1, files 2; missing 0, duplicated 0"
+        )
+
+    def test_verify_finds_what_is_missing(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
+        lake.store.delete(next(key for key in lake.objects() if f"/{landed}/0/" in f"/{key}"))
+        outcome = run("verify", config)
+        assert outcome.code == 1
+        assert "missing 20, duplicated 0" in outcome.out
+        assert any(line.startswith("object: ") for line in outcome.out.splitlines())
+
+    def test_verify_finds_what_was_changed(self, run: Run, config: Path, lake: Lake) -> None:
+        key = next(key for key in lake.objects() if "_dead_letters" not in key)
+        found = lake.store.get(key)
+        assert found is not None
+        lake.store.put(key, found.body.replace(b'"t1"', b'"t9"', 1))
+        rows = run("verify", config, "--json").rows
+        assert rows[-1]["missing"] == rows[-1]["duplicated"] == 1
+        assert {row["difference"] for row in rows if "difference" in row} >= {"missing", "duplicated"}
+
+    def test_index_show_is_a_table_of_hours(self, run: Run, config: Path, landed: str) -> None:
+        outcome = run("index", "show", config)
+        assert outcome.code == 0
+        lines = outcome.out.splitlines()
+        assert lines[0].strip() == f"events: {landed}"
+        assert lines[1].split() == ["hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"]
+        assert lines[2].split() == [START, "complete", "20", "20", "1", "0", "0"]
+        assert lines[3].split() == [TEN, "complete", "11", "11", "1", "0", "0"]
+
+    def test_index_show_as_json_has_every_interval(self, run: Run, config: Path) -> None:
+        rows = run("index", "show", config, "--json").rows
+        assert [row["hour"] for row in rows] == [START, TEN]
+        assert rows[1]["offsets"] == {"0": [20, 20, 20], "1": [0, 11, 11]}
+        assert rows[1]["pending"] is None
+
+    def test_index_accept_refuses_a_topic_that_is_the_same(self, run: Run, config: Path, landed: str) -> None:
+        outcome = run("index", "accept", "--topic", landed, config)
+        assert outcome.code == 2
+        assert "there is nothing to accept" in outcome.err
+
+    def test_index_accept_goes_on_with_a_topic_that_was_created_again(
+        self, run: Run, config: Path, landed: str, lake: Lake
+    ) -> None:
+        lake.delete(landed)
+        lake.topic(name=landed)
+        outcome = run("index", "accept", "--topic", landed, config)
+        assert outcome.code == 0
+        assert outcome.out.strip() == f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}"
+
+    def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
+        before = lake.objects()
+        outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
+        assert outcome.code == 0
+        assert outcome.out.startswith(f"{landed} {TEN}: 11 offsets, 10 rows, 1 files, ")
+        assert len(set(before) & set(lake.objects())) == 1
+        assert run("verify", config).code == 0
+
+    def test_rewrite_of_an_hour_that_is_not_landed_fails(self, run: Run, config: Path) -> None:
+        last = hours.key_of_ms(int(time.time() * 1000))
+        outcome = run("rewrite", config, "--from", last, "--to", last)
+        assert outcome.code == 3
+        assert "is not landed as a whole: materialise it before rewriting it" in outcome.err
+
+    def test_clean_removes_what_a_dead_writer_left_and_dry_run_only_says_so(
+        self, run: Run, config: Path, landed: str, lake: Lake
+    ) -> None:
+        index = lake.landing(landed).index
+        upload = lake.store.create_upload("left-behind", {"s3lake-commit": "dead"})
+        etag = lake.store.upload_part("left-behind", upload, 1, b"x")
+        file = File("left-behind", upload, (etag,), 0, 0, 9, 10, 1)
+        two_days_ago = int(time.time() * 1000) - 2 * 86_400_000
+        manifest = Manifest("dead", landed, TEN, {0: Read(0, 10)}, (file,), created_ms=two_days_ago)
+        lake.store.put(index.manifest_key(TEN, "dead"), msgspec.json.encode(manifest))
+
+        dry = run("clean", config, "--dry-run")
+        assert dry.out.strip() == f"would fence and sweep: events {landed} {TEN}, commit dead, 1 files"
+        assert lake.uploads() == ["left-behind"]
+        (row,) = run("clean", config, "--json").rows
+        assert (row["commit"], row["files"], row["action"], row["done"]) == ("dead", 1, "fence and sweep", True)
+        assert lake.uploads() == []
+        assert run("clean", config).out == ""
+        assert run("verify", config).code == 0
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.s3
+def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
+    mark = str(uuid.uuid4())
+    done = subprocess.run(
+        [Path(sys.executable).parent / "s3lake", "demo", "--records", "2000"],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env={**os.environ, "S3LAKE_TEST": mark},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    last = done.stdout.splitlines()[-1]
+    figures = re.fullmatch(r"produced 2000, landed (\d+), dead letters (\d+), files \d+; missing 0, duplicated 0", last)
+    assert figures, last
+    assert int(figures[1]) + int(figures[2]) == 2000
+    _, alive = psutil.wait_procs(_marked(mark), timeout=10)
+    assert alive == []
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    """Processes that were started, by whomever, with this mark in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("S3LAKE_TEST") == mark:
+                found.append(process)
+    return found
