@@ -23,6 +23,7 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.convert.columns import Columns
+from s3lake.convert.values import Conversion
 from s3lake.errors import DataLossError, FencedError, RecordError, S3LakeError, TransientError
 from s3lake.kafka import reader
 from s3lake.kafka.offsets import Offsets
@@ -201,7 +202,7 @@ class Landing:
 
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
-        recorded = self.index.columns()
+        recorded = self.index.columns() if Conversion.of(self.sink).has_columns else None
         work = Work.of(
             self.sink,
             self.topic,

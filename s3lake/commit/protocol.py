@@ -14,7 +14,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.commit.recovery import PACE, Pace, abort, forward, settle, sweep, tidy
+from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, settle, sweep, tidy
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
@@ -194,10 +194,11 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
     manifest = _manifest(index, attempt, staged)
     hour = attempt.tile.hour
     index.create(index.manifest_key(hour, attempt.commit), manifest)
-    entered = index.swap_tile(attempt.tile.changed(pending=attempt.commit), attempt.etag)
+    pending = attempt.tile.changed(pending=attempt.commit)
+    entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
         _must_be_mine(index, attempt, staged, pace)
-    settled = settle(index, hour, pace)
+    settled = (entered and finish(index, pending, entered, manifest, pace)) or settle(index, hour, pace)
     if settled is None or attempt.commit not in settled[0].commits:
         sweep(index, hour, pace)
         if settled is not None and settled[0].foreign:

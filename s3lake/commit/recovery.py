@@ -46,14 +46,28 @@ def settle(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] 
         found = index.tile(hour)
         if found is None or found[0].pending is None:
             return found
-        tile, etag = found
-        manifest = index.manifest(hour, found[0].pending)
-        outcomes = _publish(index.store, manifest, pace) if manifest else {}
-        if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
-            settled = forward(tile, manifest)
-        else:
-            settled = _back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
-        index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
+        finish(index, *found, index.manifest(hour, found[0].pending), pace)
+
+
+def finish(
+    index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None, pace: Pace = PACE
+) -> tuple[Tile, str] | None:
+    """Publish the pending commit of `tile`, or roll it back: the tile then and its ETag, None if it changed meanwhile.
+
+    Args:
+        index: the index of the sink and topic.
+        tile: with a pending commit.
+        etag: of the tile.
+        manifest: of the pending commit; None where it is gone.
+        pace: of the requests.
+    """
+    outcomes = _publish(index.store, manifest, pace) if manifest else {}
+    if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
+        settled = forward(tile, manifest)
+    else:
+        settled = _back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
+    swapped = index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
+    return (settled, swapped) if swapped else None
 
 
 def forward(tile: Tile, manifest: Manifest) -> Tile:
