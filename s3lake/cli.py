@@ -16,16 +16,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from s3lake import hours
+from s3lake import hours, rows
 from s3lake.dialects import native
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.sink import Config
 
 if TYPE_CHECKING:
-    from s3lake.landing import LandedHour, Landing
-    from s3lake.plan.tile import Tile
+    from s3lake.landing import Landing
     from s3lake.store import Store
-    from s3lake.verify import Checked, Report
+    from s3lake.verify import Report
 
 DIFFERENCES, INPUT, FAILED = 1, 2, 3
 _TABLE_WIDTH = 120  # of a table that is not on a terminal; narrower ones would cut off figures
@@ -79,14 +78,16 @@ def demo(
         landings = list(_landings(stage.config))
         for hour in stage.hours:
             for lander in landings:
-                _tell(as_json, _hour_row(lander.topic, lander.report(hour)), _hour_line)
+                _tell(as_json, rows.hour_row(lander.topic, lander.report(hour)), rows.hour_line)
         report = combined(_verified(stage.config, landings, None, quiet=as_json))
         missing = report.missing + max(0, stage.produced.committed - report.produced)
-        _tell(as_json, _totals(report) | {"produced": stage.produced.committed, "missing": missing}, _totals_line)
+        _tell(
+            as_json, rows.totals(report) | {"produced": stage.produced.committed, "missing": missing}, rows.totals_line
+        )
         _list_differences(report, as_json)
         if serve:
             with run.served(stage) as (process, url):
-                _tell(as_json, run.addresses(stage, url), _address_lines)
+                _tell(as_json, run.addresses(stage, url), rows.address_lines)
                 run.trickle_until_interrupted(stage, process)
         if missing or not report.clean:
             raise typer.Exit(DIFFERENCES)
@@ -136,10 +137,12 @@ def verify(
     reports = _verified(loaded, landings, _range(first, last), quiet=as_json)
     for lander, found in zip(landings, reports, strict=True):
         for one in found.checked:
-            _tell(as_json, {"sink": lander.sink.name, "topic": lander.topic, **_checked_row(one)}, _checked_line)
+            _tell(
+                as_json, {"sink": lander.sink.name, "topic": lander.topic, **rows.checked_row(one)}, rows.checked_line
+            )
     report = combined(reports)
     _list_differences(report, as_json)
-    _tell(as_json, _totals(report), _totals_line)
+    _tell(as_json, rows.totals(report), rows.totals_line)
     if not report.clean:
         raise typer.Exit(DIFFERENCES)
 
@@ -152,13 +155,13 @@ def index_show(
     for lander in _landings(_load(config), sink, topic):
         if as_json:
             for tile in lander.index.tiles():
-                _print_json({"sink": lander.sink.name, "topic": lander.topic, **_tile_row(tile)})
+                _print_json({"sink": lander.sink.name, "topic": lander.topic, **rows.tile_row(tile)})
             continue
         table = Table(title=f"{lander.sink.name}: {lander.topic}", title_justify="left", box=None, pad_edge=False)
         for column in ("hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"):
             table.add_column(column, no_wrap=True)
         for tile in lander.index.tiles():
-            table.add_row(*_tile_cells(tile))
+            table.add_row(*rows.tile_cells(tile))
         _out.print(table, width=max(_out.width, _TABLE_WIDTH), crop=False)
 
 
@@ -195,7 +198,7 @@ def rewrite(
         raise ConfigurationError("rewrite needs --from H and --to H: it never rewrites everything by default")
     for lander in _landings(_load(config), sink, topic):
         for hour in hours.span(*wanted):
-            _tell(as_json, _hour_row(lander.topic, lander.rewrite(hour)), _hour_line)
+            _tell(as_json, rows.hour_row(lander.topic, lander.rewrite(hour)), rows.hour_line)
 
 
 @app.command()
@@ -212,7 +215,7 @@ def clean(
     for lander in _landings(_load(config), sink, topic):
         for one in cleaned(lander.index, now_ms=int(time.time() * 1000), dry_run=dry_run):
             row = {"sink": lander.sink.name, "topic": lander.topic, **asdict(one), "done": not dry_run}
-            _tell(as_json, row, _cleaned_line)
+            _tell(as_json, row, rows.cleaned_line)
 
 
 def _load(path: Path | None) -> Config:
@@ -325,93 +328,6 @@ def _range(first: str | None, last: str | None) -> tuple[str, str] | None:
     if first > last:
         raise ConfigurationError(f"--from {first} is later than --to {last}")
     return first, last
-
-
-def _tile_row(tile: "Tile") -> dict[str, Any]:
-    return {
-        "hour": tile.hour,
-        "state": _state(tile),
-        "offsets": {str(one): [span.start, span.committed, span.end] for one, span in tile.partitions.items()},
-        "commits": list(tile.commits),
-        "pending": tile.pending,
-        "garbage": list(tile.garbage),
-        "expired": [list(one) for one in tile.expired],
-        "rev": tile.rev,
-    }
-
-
-def _tile_cells(tile: "Tile") -> list[str]:
-    spans = tile.partitions.values()
-    covered = sum((span.committed if span.end is None else span.end) - span.start for span in spans)
-    landed = sum(span.committed - span.start for span in spans)
-    counts = (str(len(some)) for some in (tile.commits, tile.garbage, tile.expired))
-    commits, garbage, expired = counts
-    return [tile.hour, _state(tile), str(covered), str(landed), commits, (tile.pending or "")[:12], garbage, expired]
-
-
-def _state(tile: "Tile") -> str:
-    return "complete" if tile.complete else "closed" if tile.closed else "open"
-
-
-def _hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
-    reads = [read for manifest in landed.manifests for read in manifest.partitions.values()]
-    files = [file for manifest in landed.manifests for file in manifest.files]
-    return {
-        "topic": topic,
-        "hour": landed.tile.hour,
-        "offsets": sum(span.committed - span.start for span in landed.tile.partitions.values()),
-        "rows": sum(read.landed for read in reads),
-        "files": sum(file.kind == "data" for file in files),
-        "bytes": sum(file.bytes for file in files),
-        "dead_letters": sum(read.dead for read in reads),
-    }
-
-
-def _hour_line(row: Mapping[str, Any]) -> str:
-    return (
-        "{topic} {hour}: {offsets} offsets, {rows} rows, {files} files, {bytes} bytes, {dead_letters} dead letters"
-    ).format(**row)
-
-
-def _checked_row(one: "Checked") -> dict[str, Any]:
-    return asdict(one) | {"not_checkable": [asdict(part) for part in one.not_checkable]}
-
-
-def _checked_line(row: Mapping[str, Any]) -> str:
-    gone = "".join(
-        f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
-    )
-    return (
-        "{sink} {topic} {hour} partition {partition}: {kafka_records} in Kafka, {landed} landed, {dead_letters} dead "
-        "letters, {skipped} skipped, {files} files; missing {missing}, duplicated {duplicated}".format(**row)
-    ) + gone
-
-
-def _cleaned_line(row: Mapping[str, Any]) -> str:
-    would = "" if row["done"] else "would "
-    return would + "{action}: {sink} {topic} {hour}, commit {commit}, {files} files".format(**row)
-
-
-def _totals(report: "Report") -> dict[str, Any]:
-    names = ("produced", "landed", "dead_letters", "skipped", "files", "missing", "duplicated", "not_checkable")
-    return {name: getattr(report, name) for name in names}
-
-
-def _totals_line(row: Mapping[str, Any]) -> str:
-    extra = "".join(
-        f", {row[name]} {text}"
-        for name, text in (("skipped", "nulls skipped"), ("not_checkable", "offsets not checkable"))
-        if row[name]
-    )
-    return (
-        "produced {produced}, landed {landed}, dead letters {dead_letters}, files {files}".format(**row)
-        + extra
-        + "; missing {missing}, duplicated {duplicated}".format(**row)
-    )
-
-
-def _address_lines(row: Mapping[str, str]) -> str:
-    return "\n".join(f"{name}: {value}" for name, value in row.items())
 
 
 def _list_differences(report: "Report", as_json: bool) -> None:

@@ -38,6 +38,7 @@ ROOMS = [
     "verify",
     "orchestration",
     "definitions",
+    "rows",
     "cli",
     "demo",
 ]

@@ -1,6 +1,5 @@
 """The command line: what it prints, and its exit codes. 0 fine, 1 differences, 2 configuration or input, 3 failed."""
 
-import contextlib
 import json
 import os
 import re
@@ -21,6 +20,7 @@ import yaml
 from s3lake import cli, hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.processes import MARK, marked
 
 TEN = "2026-01-05T10"
 NOBODY = """\
@@ -342,22 +342,12 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
         text=True,
         timeout=280,
         check=False,
-        env={**os.environ, "S3LAKE_TEST": mark},
+        env={**os.environ, MARK: mark},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     last = done.stdout.splitlines()[-1]
     figures = re.fullmatch(r"produced 2000, landed (\d+), dead letters (\d+), files \d+; missing 0, duplicated 0", last)
     assert figures, last
     assert int(figures[1]) + int(figures[2]) == 2000
-    _, alive = psutil.wait_procs(_marked(mark), timeout=10)
+    _, alive = psutil.wait_procs(marked(mark), timeout=10)
     assert alive == []
-
-
-def _marked(mark: str) -> list[psutil.Process]:
-    """Processes that were started, by whomever, with this mark in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.environ().get("S3LAKE_TEST") == mark:
-                found.append(process)
-    return found

@@ -1,0 +1,107 @@
+"""What the command line prints: a row for `--json`, and the line that says the same to people."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from s3lake.landing import LandedHour
+    from s3lake.plan.tile import Tile
+    from s3lake.verify import Checked, Report
+
+
+def tile_row(tile: "Tile") -> dict[str, Any]:
+    """A tile, whole."""
+    return {
+        "hour": tile.hour,
+        "state": _state(tile),
+        "offsets": {str(one): [span.start, span.committed, span.end] for one, span in tile.partitions.items()},
+        "commits": list(tile.commits),
+        "pending": tile.pending,
+        "garbage": list(tile.garbage),
+        "expired": [list(one) for one in tile.expired],
+        "rev": tile.rev,
+    }
+
+
+def tile_cells(tile: "Tile") -> list[str]:
+    """A tile as cells of the table that `index show` prints."""
+    spans = tile.partitions.values()
+    covered = sum((span.committed if span.end is None else span.end) - span.start for span in spans)
+    landed = sum(span.committed - span.start for span in spans)
+    counts = (str(len(some)) for some in (tile.commits, tile.garbage, tile.expired))
+    commits, garbage, expired = counts
+    return [tile.hour, _state(tile), str(covered), str(landed), commits, (tile.pending or "")[:12], garbage, expired]
+
+
+def _state(tile: "Tile") -> str:
+    return "complete" if tile.complete else "closed" if tile.closed else "open"
+
+
+def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
+    """What was landed of an hour."""
+    reads = [read for manifest in landed.manifests for read in manifest.partitions.values()]
+    files = [file for manifest in landed.manifests for file in manifest.files]
+    return {
+        "topic": topic,
+        "hour": landed.tile.hour,
+        "offsets": sum(span.committed - span.start for span in landed.tile.partitions.values()),
+        "rows": sum(read.landed for read in reads),
+        "files": sum(file.kind == "data" for file in files),
+        "bytes": sum(file.bytes for file in files),
+        "dead_letters": sum(read.dead for read in reads),
+    }
+
+
+def hour_line(row: Mapping[str, Any]) -> str:
+    """`hour_row` as a line."""
+    return (
+        "{topic} {hour}: {offsets} offsets, {rows} rows, {files} files, {bytes} bytes, {dead_letters} dead letters"
+    ).format(**row)
+
+
+def checked_row(one: "Checked") -> dict[str, Any]:
+    """What `verify` found in one topic-partition of one tile."""
+    return asdict(one) | {"not_checkable": [asdict(part) for part in one.not_checkable]}
+
+
+def checked_line(row: Mapping[str, Any]) -> str:
+    """`checked_row` as a line."""
+    gone = "".join(
+        f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
+    )
+    return (
+        "{sink} {topic} {hour} partition {partition}: {kafka_records} in Kafka, {landed} landed, {dead_letters} dead "
+        "letters, {skipped} skipped, {files} files; missing {missing}, duplicated {duplicated}".format(**row)
+    ) + gone
+
+
+def cleaned_line(row: Mapping[str, Any]) -> str:
+    """What `clean` did, or would do, as a line."""
+    would = "" if row["done"] else "would "
+    return would + "{action}: {sink} {topic} {hour}, commit {commit}, {files} files".format(**row)
+
+
+def totals(report: "Report") -> dict[str, Any]:
+    """What `verify` found in all."""
+    names = ("produced", "landed", "dead_letters", "skipped", "files", "missing", "duplicated", "not_checkable")
+    return {name: getattr(report, name) for name in names}
+
+
+def totals_line(row: Mapping[str, Any]) -> str:
+    """`totals` as a line."""
+    extra = "".join(
+        f", {row[name]} {text}"
+        for name, text in (("skipped", "nulls skipped"), ("not_checkable", "offsets not checkable"))
+        if row[name]
+    )
+    return (
+        "produced {produced}, landed {landed}, dead letters {dead_letters}, files {files}".format(**row)
+        + extra
+        + "; missing {missing}, duplicated {duplicated}".format(**row)
+    )
+
+
+def address_lines(row: Mapping[str, str]) -> str:
+    """Where the parts of the demo are, one a line."""
+    return "\n".join(f"{name}: {value}" for name, value in row.items())

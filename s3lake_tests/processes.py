@@ -1,0 +1,26 @@
+"""Processes that a test started, found by a mark in their environment: parents may be gone, groups may have changed."""
+
+import contextlib
+
+import psutil
+
+MARK = "S3LAKE_TEST"
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Every process with this mark, however it was started."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def kill_all(mark: str) -> None:
+    """SIGKILL for all of them, until none is left."""
+    while processes := marked(mark):
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, timeout=10)
