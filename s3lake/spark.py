@@ -31,7 +31,7 @@ def settings(spark: sink.Spark) -> dict[str, str]:
         # 256 MB, the default, is more direct memory than a small heap has when messages are large.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-        # Without kafka, whose first API turns every record into objects and back: a quarter of the JVM's time.
+        # Without kafka, whose first API turns every record into objects and back: a seventh of the JVM's time.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     }
     if spark.master.startswith("local"):
@@ -43,7 +43,7 @@ def settings(spark: sink.Spark) -> dict[str, str]:
 
 
 def _collector() -> str:
-    # To G1, which is the default, Kafka's buffers are humongous: it marks all the time, for a fifth of the JVM's time.
+    # G1, the default, holds 300 MB more: what it collects is short-lived, but Kafka's buffers are humongous to it.
     return "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
 
 

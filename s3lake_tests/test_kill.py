@@ -12,11 +12,14 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from s3lake import hours
 from s3lake.commit.clean import DAY_MS, clean
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.landing import Landing
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.processes import MARK, kill_all
@@ -31,12 +34,21 @@ KILLS = 20
 SEED = 20260105
 
 RUN = f"""
+import os, sys
+from pathlib import Path
+from typing import NoReturn
 import dagster as dg
 from s3lake.definitions import defs
+from s3lake.dialects import native
+from s3lake.spark import session
 
+job = defs().resolve_job_def("land_events")
+session(native.load(Path(os.environ["S3LAKE_CONFIG"])).spark)
+if not sys.stdin.readline():
+    sys.exit("nobody waits for this run any more")
 tags = {{"dagster/asset_partition_range_start": "{FIRST}", "dagster/asset_partition_range_end": "{LAST}"}}
 with dg.DagsterInstance.ephemeral() as instance:
-    defs().resolve_job_def("land_events").execute_in_process(tags=tags, instance=instance)
+    job.execute_in_process(tags=tags, instance=instance)
 """
 
 # Client compilation and one collector thread: these JVMs live for seconds.
@@ -68,52 +80,80 @@ def moments(chance: random.Random) -> list[Moment | float]:
     return [*opening, *chosen]
 
 
+class Run:
+    """One run, from a process of its own. It loads its code and starts its JVM, and then waits to be told to go on."""
+
+    def __init__(self, config: Path, log: Path) -> None:
+        self.mark, self._log = str(uuid.uuid4()), log
+        environment = {**os.environ, MARK: self.mark, "S3LAKE_CONFIG": str(config)}
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", RUN],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        """The whole tree: driver, JVM, Python workers."""
+        kill_all(self.mark)
+        self.process.communicate()
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+
 class Killed:
     """A sink of a topic, and runs of it through the proxy."""
 
     def __init__(self, lake: Lake, topic: str, proxy: Proxy, home: Path) -> None:
         self.lake, self.proxy, self.home = lake, proxy, home
         self.landing: Landing = lake.landing(topic, SETTINGS)
+        self._known: set[str] = set()
         config = lake.config_text(f"name: events, topics: ['{topic}'], {SETTINGS}")
         lines = [line if not line.startswith("spark:") else SPARK for line in config.splitlines()]
-        (home / "s3lake.yaml").write_text("\n".join(lines).replace(lake.s3.endpoint_url, proxy.url))
+        self.config = home / "s3lake.yaml"
+        self.config.write_text("\n".join(lines).replace(lake.s3.endpoint_url, proxy.url))
 
-    def start(self, mark: str) -> "subprocess.Popen[bytes]":
-        environment = {**os.environ, MARK: mark, "S3LAKE_CONFIG": str(self.home / "s3lake.yaml")}
-        with (self.home / "run.log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-c", RUN], env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+    def run(self) -> Run:
+        return Run(self.config, self.home / f"{uuid.uuid4()}.log")
 
-    def log(self) -> str:
-        return (self.home / "run.log").read_text(errors="replace")[-4000:]
+    def kill_at(self, moment: Moment, run: Run) -> None:
+        """Let the run go on, and end it then."""
+        self.proxy.arm(moment)
+        run.go()
+        deadline = time.monotonic() + 240
+        while not self.proxy.reached.wait(0.02):
+            assert run.process.poll() is None, f"the run ended before {moment}:\n{run.log}"
+            assert time.monotonic() < deadline, f"{moment} never came:\n{run.log}"
+        run.kill()
+        self.proxy.release()
+        while not self.proxy.idle:
+            time.sleep(0.01)
 
-    def kill_at(self, moment: Moment | float) -> None:
-        """Start a run and end it then."""
-        mark = str(uuid.uuid4())
-        self.proxy.arm(moment if isinstance(moment, Moment) else None)
-        process = self.start(mark)
+    def kill_after(self, seconds: float) -> None:
+        """End a run that has hardly begun."""
+        run = self.run()
         try:
-            if isinstance(moment, Moment):
-                deadline = time.monotonic() + 180
-                while not self.proxy.reached.wait(0.02):
-                    assert process.poll() is None, f"the run ended before {moment}:\n{self.log()}"
-                    assert time.monotonic() < deadline, f"{moment} never came:\n{self.log()}"
-            else:
-                time.sleep(moment)
-                assert process.poll() is None, self.log()
+            run.go()
+            time.sleep(seconds)
+            assert run.process.poll() is None, run.log
         finally:
-            kill_all(mark)
-            process.wait()
-            self.proxy.release()
-            while not self.proxy.idle:
-                time.sleep(0.01)
+            run.kill()
 
-    def complete(self) -> None:
+    def complete(self, run: Run) -> None:
         """One run to its end."""
         self.proxy.arm(None)
-        process = self.start(str(uuid.uuid4()))
-        assert process.wait(300) == 0, self.log()
+        run.go()
+        assert run.process.wait(400) == 0, run.log
 
     def found(self) -> str:
         """What the dead run left, by the index and the bucket alone."""
@@ -126,21 +166,14 @@ class Killed:
                 visible = sum(store.head(file.key) is not None for file in manifest.files)
                 done = "no" if not visible else "all" if visible == len(manifest.files) else "some"
                 return f"step 5: pending, {done} files visible"
-        for tile in tiles:
-            if set(index.manifest_ids(tile.hour)) - set(tile.commits):
-                return "step 3: manifest written, tile untouched"
-        if self.new_uploads():
-            return "step 2: files staged"
-        return "between commits, or before the first"
+        manifests = {one for tile in tiles for one in set(index.manifest_ids(tile.hour)) - set(tile.commits)}
+        uploads = {upload["UploadId"] for upload in self.uploads()}
+        new, self._known = (manifests | uploads) - self._known, self._known | manifests | uploads
+        if new & manifests:
+            return "step 3: manifest written, tile untouched"
+        return "step 2: files staged" if new else "between commits, or before the first"
 
-    def new_uploads(self) -> set[str]:
-        """Uploads that appeared since this was asked last."""
-        uploads = {one["UploadId"] for one in self._uploads()}
-        new = uploads - getattr(self, "_known", set())
-        self._known = uploads
-        return new
-
-    def _uploads(self) -> Iterator[dict[str, str]]:
+    def uploads(self) -> Iterator[dict[str, str]]:
         pages = self.lake.client.get_paginator("list_multipart_uploads").paginate(Bucket=self.lake.bucket)
         return (upload for page in pages for upload in page.get("Uploads", ()))
 
@@ -158,36 +191,59 @@ class Killed:
         assert sorted(listed) == self.lake.objects()
 
 
-def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
-    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def killed(kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path) -> Iterator[Killed]:
+    """Eight hours of two topic-partitions, and a proxy that lets nothing happen unseen."""
+    lake = Lake(kafka, s3_server, _no_session)
     topic = lake.topic(partitions=2)
-    wanted = list(hours.span(FIRST, LAST))
-    for hour in wanted:
+    for hour in hours.span(FIRST, LAST):
         for partition in (0, 1):
             lake.produce(topic, values(RECORDS), at(hour, 5), partition)
-    began, interrupted = time.monotonic(), Counter[str]()
-    with Proxy(lake.s3.endpoint_url) as proxy:
-        runs = Killed(lake, topic, proxy, tmp_path)
+    with Proxy(s3_server.endpoint_url) as proxy:
+        yield Killed(lake, topic, proxy, tmp_path)
+
+
+def _no_session() -> NoReturn:
+    raise AssertionError("runs have their own sessions")
+
+
+def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
+    killed: Killed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = list(hours.span(FIRST, LAST))
+    began, interrupted, requests = time.monotonic(), Counter[str](), Counter[str]()
+    run = killed.run()
+    try:
         for moment in moments(random.Random(SEED)):
-            runs.kill_at(moment)
-            interrupted[runs.found()] += 1
-        runs.complete()
+            if isinstance(moment, float):
+                killed.kill_after(moment)
+                requests["none: hardly begun"] += 1
+            else:
+                current, run = run, killed.run()  # the next one's JVM starts meanwhile
+                try:
+                    killed.kill_at(moment, current)
+                finally:
+                    current.kill()
+                requests[f"{moment.step}, {'its answer' if moment.answered else 'request'} lost"] += 1
+            interrupted[killed.found()] += 1
+        killed.complete(run)
+    finally:
+        run.kill()
     with capsys.disabled():
-        print(f"\n{KILLS} runs killed in {time.monotonic() - began:.0f} s; found after them:")
+        print(f"\n{KILLS} runs killed in {time.monotonic() - began:.0f} s at", dict(sorted(requests.items())))
         for state, times in sorted(interrupted.items()):
-            print(f"  {times:2d} x {state}")
+            print(f"  {times:2d} left {state}")
 
     assert sum(interrupted.values()) == KILLS
     assert sum(times for state, times in interrupted.items() if state.startswith("step")) >= 8
     assert interrupted["step 5: pending, some files visible"] >= 2
-    runs.assert_exactly_once(len(wanted) * 2 * RECORDS)
+    killed.assert_exactly_once(len(wanted) * 2 * RECORDS)
 
-    before = lake.objects()
+    before, index = killed.lake.objects(), killed.landing.index
     for later in (2, 30):  # days: what the dead left is swept, and at last forgotten
-        clean(runs.landing.index, now_ms=int(time.time() * 1000) + later * DAY_MS)
-    assert lake.objects() == before
-    assert [len(tile.commits) for tile in runs.landing.index.tiles()] == [
-        len(runs.landing.index.manifest_ids(hour)) for hour in wanted
-    ]
-    runs.assert_exactly_once(len(wanted) * 2 * RECORDS)
+        clean(index, now_ms=int(time.time() * 1000) + later * DAY_MS)
+    assert killed.lake.objects() == before
+    assert {hour: set(index.manifest_ids(hour)) for hour in wanted} == {
+        tile.hour: set(tile.commits) for tile in index.tiles()
+    }
+    killed.assert_exactly_once(len(wanted) * 2 * RECORDS)

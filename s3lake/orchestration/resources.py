@@ -5,6 +5,7 @@ attributes can stand in: a `dagster_pyspark.LazyPySparkResource` for `spark`, a 
 """
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from s3lake import sink
@@ -75,14 +76,24 @@ class S3:
         ).get_client()
 
 
-def stores(s3: Any) -> "Stores":
-    """Opens buckets, here and in Spark's workers, through `S3` or a `dagster_aws.s3.S3Resource`."""
+def stores(s3: Any, *, hasty: bool = False) -> "Stores":
+    """Opens buckets, here and in Spark's workers, through `S3` or a `dagster_aws.s3.S3Resource`.
+
+    Args:
+        s3: the resource.
+        hasty: give up within seconds, as a sensor must: it is asked again soon.
+    """
     from s3lake.store.s3 import S3Connection, S3Store
 
-    return functools.partial(S3Store, s3.connection if isinstance(s3, S3) else S3Connection.from_resource(s3))
+    connection = s3.connection if isinstance(s3, S3) else S3Connection.from_resource(s3)
+    if hasty:
+        connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0)
+    return functools.partial(S3Store, connection)
 
 
-def landing(route: sink.Sink, topic: str, kafka: KafkaResource, s3: Any, spark: Any) -> "Landing":
+def landing(
+    route: sink.Sink, topic: str, kafka: KafkaResource, s3: Any, spark: Any, *, hasty: bool = False
+) -> "Landing":
     """What lands `topic` into `route`; the Spark session is made when there is something to read."""
     from s3lake.landing import Landing
 
@@ -90,7 +101,7 @@ def landing(route: sink.Sink, topic: str, kafka: KafkaResource, s3: Any, spark: 
         sink=route,
         topic=topic,
         spark=lambda: spark.spark_session,
-        stores=stores(s3),
+        stores=stores(s3, hasty=hasty),
         offsets=kafka.offsets,
         kafka_options=kafka.spark_options,
     )

@@ -106,7 +106,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
-    monkeypatch.setattr(resources, "stores", lambda _: lambda _: made.store)
+    monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: made.store)
     monkeypatch.setattr(retries, "PAUSE_S", 0)
     return made
 

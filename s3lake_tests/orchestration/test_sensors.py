@@ -71,7 +71,7 @@ class World:
         self.config = _config(server, sinks)
         if server is None:
             self.store: Store = MemoryStore("lake")
-            patch.setattr(resources, "stores", lambda _: lambda _: self.store)
+            patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
         else:
             self.store = S3Store(S3Connection.of(self.config.s3), "lake")
         self.now = at(HOUR, 30)
@@ -460,6 +460,19 @@ class TestOutages:
         with pytest.raises(dg.Failure, match=r"http://127\.0\.0\.1:1"):
             world.tick()
         assert time.monotonic() - began < 4
+
+    def test_a_store_that_takes_requests_and_never_answers_takes_bounded_time(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Dagster gives a tick a minute."""
+        monkeypatch.undo()
+        asked = resources.stores(world.s3, hasty=True)("lake")
+        assert isinstance(asked, S3Store)
+        patient = resources.stores(world.s3)("lake")
+        assert isinstance(patient, S3Store)
+        longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
+        assert sensors.TICK_S + longest < 60
+        assert patient.connection.read_timeout_s == 60
 
 
 @pytest.mark.s3
