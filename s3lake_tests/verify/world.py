@@ -78,7 +78,8 @@ class MemoryLog:
 
 def put(store: MemoryStore, key: str, body: bytes, commit: str) -> None:
     upload = store.create_upload(key, {COMMIT: commit})
-    store.complete_upload(key, upload, [store.upload_part(key, upload, 1, body)], replace=True)
+    store.delete(key)
+    store.complete_upload(key, upload, [store.upload_part(key, upload, 1, body)])
 
 
 def letter(offset: int, value: Any, *, partition: int = 0, topic: str = TOPIC) -> bytes:
