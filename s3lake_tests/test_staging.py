@@ -376,7 +376,7 @@ class Broken(MemoryStore):
 def test_aborting_drops_open_and_closed_files() -> None:
     store = MemoryStore()
     files = staging(store, flush={"count": 2})
-    add(files, 0, lines(b"a", b"b", b"x" * 9 * MB))
+    add(files, 0, lines(b"a", b"b", b"x" * 17 * MB))
     files.add_dead_letters(0, [(7, b"{}")])
     assert len(store.uploads) == 3
     files.abort()
