@@ -86,6 +86,9 @@ class Run:
     def __init__(self, config: Path, log: Path) -> None:
         self.mark, self._log = str(uuid.uuid4()), log
         environment = {**os.environ, MARK: self.mark, "S3LAKE_CONFIG": str(config)}
+        # What is killed tidies up nothing: Python's, Spark's and the JVM's temporary files.
+        home = str(config.parent)
+        environment |= {"TMPDIR": home, "SPARK_LOCAL_DIRS": home, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={home}"}
         with log.open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", RUN],
