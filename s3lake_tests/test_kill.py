@@ -239,7 +239,8 @@ def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
 
     assert sum(interrupted.values()) == KILLS
     assert sum(times for state, times in interrupted.items() if state.startswith("step")) >= 8
-    assert interrupted["step 5: pending, some files visible"] >= 2
+    # Which of a commit's files were visible depends on what else was on its way; that it was pending does not.
+    assert sum(times for state, times in interrupted.items() if state.startswith("step 5")) >= 4
     killed.assert_exactly_once(len(wanted) * 2 * RECORDS)
 
     before, index = killed.lake.objects(), killed.landing.index
