@@ -80,7 +80,7 @@ class Read(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """What one commit consists of; never changed once written.
 
-    `format`, `converter` and `nulls` are the sink's at the time, which may be configured otherwise later.
+    `format`, `converter`, `nulls` and `shape` are the sink's at the time, which may be configured otherwise later.
     """
 
     id: str
@@ -93,6 +93,7 @@ class Manifest(msgspec.Struct, frozen=True):
     format: str = ""
     converter: str = ""
     nulls: str = ""
+    shape: dict[str, Any] = {}
     columns: dict[str, Any] | None = None
     created_ms: int = 0
     version: int = VERSION

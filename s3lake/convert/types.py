@@ -1,0 +1,1 @@
+def parse(text): return text

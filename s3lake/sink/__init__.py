@@ -1,0 +1,40 @@
+"""The sink model: what the pipeline reads, whichever dialect a configuration was written in.
+
+Frozen models on Dagster's `Model` and `Resolvable`, so one set of classes serves the YAML file, the Python API and the
+YAML component. Every rule of validity that needs no broker and no bucket lives here.
+
+Rules are validators of the class, never constraints of the field: Dagster derives a second model from the fields, whose
+values may still be templates.
+"""
+
+from s3lake.sink.config import Config, may_collide, sinks_of
+from s3lake.sink.connections import S3, Credentials, Kafka, Retries, Spark
+from s3lake.sink.format import Converter, Envelope, Format, Framing, Sidecars
+from s3lake.sink.layout import Layout, Padding, Time
+from s3lake.sink.part import Misfit, Part
+from s3lake.sink.sink import Errors, Flush, Index, Sink
+
+__all__ = [
+    "S3",
+    "Config",
+    "Converter",
+    "Credentials",
+    "Envelope",
+    "Errors",
+    "Flush",
+    "Format",
+    "Framing",
+    "Index",
+    "Kafka",
+    "Layout",
+    "Misfit",
+    "Padding",
+    "Part",
+    "Retries",
+    "Sidecars",
+    "Sink",
+    "Spark",
+    "Time",
+    "may_collide",
+    "sinks_of",
+]

@@ -1,0 +1,92 @@
+"""A whole native configuration, and what holds between its sinks."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from pydantic import Field, field_validator, model_validator
+
+from s3lake.sink.connections import S3, Kafka, Spark
+from s3lake.sink.part import Misfit, Part
+from s3lake.sink.sink import Sink
+
+
+class Config(Part):
+    """A whole native configuration."""
+
+    kafka: Kafka
+    s3: S3 = Field(default_factory=S3)
+    spark: Spark = Field(default_factory=Spark)
+    sinks: tuple[Sink, ...]
+    examples: bool = False
+
+    @field_validator("sinks")
+    @classmethod
+    def _some_sink(cls, value: tuple[Sink, ...]) -> tuple[Sink, ...]:
+        if not value:
+            raise ValueError("at least one sink is needed, with name, topics, bucket and start")
+        return value
+
+    @model_validator(mode="after")
+    def _sinks_apart(self) -> "Config":
+        for (_, one), (position, other) in combinations(enumerate(self.sinks), 2):
+            if one.name == other.name:
+                raise Misfit(f"two sinks are called {one.name!r}: their index would be one", "sinks", position, "name")
+            if one.name.replace("-", "_") == other.name.replace("-", "_"):
+                message = f"sinks {one.name!r} and {other.name!r} get one name in Dagster: rename one"
+                raise Misfit(message, "sinks", position, "name")
+            if may_collide(one, other):
+                raise Misfit(
+                    f"sinks {one.name!r} and {other.name!r} can write the same object keys in bucket {one.bucket!r}: "
+                    "give one of them another prefix or layout.suffix",
+                    *("sinks", position),
+                )
+        for position, sink in enumerate(self.sinks):
+            for other in self.sinks:
+                if sink.bucket == other.bucket and sink.root.startswith(f"{other.index.prefix}/"):
+                    raise Misfit(
+                        f"{sink.prefix!r} lies in the index of sink {other.name!r}: give another prefix, or another "
+                        "index.prefix",
+                        *("sinks", position, "prefix"),
+                    )
+        return self
+
+    def sink(self, name: str) -> Sink:
+        """The sink called `name`.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for sink in self.sinks:
+            if sink.name == name:
+                return sink
+        raise KeyError(f"no sink is called {name!r}; there are {', '.join(sink.name for sink in self.sinks)}")
+
+
+def may_collide(one: Sink, other: Sink) -> bool:
+    """Whether two sinks can give two objects the same key."""
+    if one.bucket != other.bucket or not _share_topic(one, other):
+        return False
+    if bool(one.layout.partition_by) != bool(other.layout.partition_by):
+        return False  # `OFFSET.ext` against `topic(PARTITION_OFFSET).ext`
+    if _ending(one) != _ending(other):
+        return False
+    if not one.layout.partition_by:
+        return one.root == other.root
+    return one.root.startswith(other.root) or other.root.startswith(one.root)
+
+
+def _ending(sink: Sink) -> str:
+    # Without a parenthesis between them, digits that begin a suffix can be read as the offset's.
+    suffix = sink.layout.suffix if sink.layout.partition_by else sink.layout.suffix.lstrip("0123456789")
+    return suffix + sink.extension
+
+
+def _share_topic(one: Sink, other: Sink) -> bool:
+    if one.topics_regex is not None and other.topics_regex is not None:
+        return True  # two expressions can always meet in a topic that does not exist yet
+    return any(map(other.reads, one.topics)) or any(map(one.reads, other.topics))
+
+
+def sinks_of(topic: str, sinks: Sequence[Sink]) -> list[Sink]:
+    """The sinks that land `topic`, in their order."""
+    return [sink for sink in sinks if sink.reads(topic)]

@@ -1,0 +1,89 @@
+"""What a configuration says of Kafka, S3 and Spark."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_serializer, field_validator
+
+from s3lake.masking import masked
+from s3lake.sink.part import Misfit, Part, Secret, at_least, matching
+
+
+class Kafka(Part):
+    """Where the topics are. `properties` are librdkafka's and the Java client's names, passed through to both."""
+
+    bootstrap_servers: str = Field(examples=["localhost:9092"])
+    properties: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    _hide = field_serializer("properties")(masked)
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _some_server(cls, value: str) -> str:
+        for server in value.split(","):
+            if not re.fullmatch(r"\s*(\w+://)?([^\s:/,]+|\[[0-9A-Fa-f:.]+\]):\d+\s*", server):
+                raise ValueError(f"{value!r} is no list of servers: write HOST:PORT, several with commas")
+        return value
+
+    @field_validator("properties")
+    @classmethod
+    def _ours(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            plain = name.removeprefix("client.").removeprefix("spark.")
+            if plain in ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit"):
+                remedy = "use kafka.bootstrap_servers" if plain == "bootstrap.servers" else "take it out"
+                raise Misfit(f"{plain} is set by s3lake: {remedy}", name)
+        return value
+
+
+class Credentials(Part):
+    """Static keys. Without them boto3's own chain is used: environment, profile, instance role."""
+
+    access_key_id: str = Field(examples=["${AWS_ACCESS_KEY_ID}"])
+    secret_access_key: Secret = Field(examples=["${AWS_SECRET_ACCESS_KEY}"])
+    session_token: Secret | None = None
+
+
+class Retries(Part):
+    """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter)."""
+
+    max_attempts: int = 5
+    backoff_ms: int = 50
+
+    _some = field_validator("max_attempts")(at_least(1))
+    _forward = field_validator("backoff_ms")(at_least(0))
+
+
+class S3(Part):
+    """The S3 API that the bucket lives behind; the fields map onto `dagster_aws.s3.S3Resource`."""
+
+    endpoint_url: str | None = None
+    region: str = "us-east-1"
+    path_style: bool = True
+    max_pool_connections: int = 50
+    credentials: Literal["default"] | Credentials = "default"
+    retries: Retries = Field(default_factory=Retries)
+
+    _some = field_validator("max_pool_connections")(at_least(1))
+
+    @field_validator("endpoint_url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and "@" in value:
+            raise ValueError("a URL with user and password is printed in logs: give them in s3.credentials")
+        if value is not None and not re.fullmatch(r"https?://[^/?#\s]+/?", value):
+            raise ValueError(f"{value!r} is no endpoint: write http://HOST:PORT or https://HOST, without a path")
+        return value
+
+
+class Spark(Part):
+    """The Spark session. `conf` overrides every setting that s3lake makes itself."""
+
+    master: str = "local[*]"
+    driver_memory: str = "1g"
+    conf: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    _memory = field_validator("driver_memory")(
+        matching(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")
+    )
+    _hide = field_serializer("conf")(masked)

@@ -1,0 +1,182 @@
+"""Formats, codecs and envelopes: what a file of a sink is, and which combinations there are."""
+
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from s3lake.sink.part import Misfit, Part
+
+FormatType = Literal["json", "json_array", "csv", "text", "bytes", "avro", "parquet"]
+Codec = Literal[
+    "none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"
+]
+
+_TEXT = ("none", "gzip", "zstd", "snappy_framed")
+CODECS: dict[FormatType, tuple[Codec, ...]] = {
+    "json": _TEXT,
+    "json_array": _TEXT,
+    "csv": _TEXT,
+    "text": _TEXT,
+    "bytes": _TEXT,
+    "avro": ("snappy", "none", "deflate", "zstd", "bzip2", "xz"),
+    "parquet": ("zstd", "none", "snappy", "gzip", "lz4", "brotli"),
+}
+"""The codecs that a format takes; the first is its default. docs/formats.md is made from this table."""
+
+LEVELS: dict[Codec, tuple[int, int]] = {
+    "gzip": (1, 9),
+    "zstd": (1, 22),
+    "brotli": (1, 11),
+    "deflate": (1, 9),
+    "xz": (1, 9),
+}
+"""Lowest and highest level of the codecs that have levels."""
+
+TABULAR = ("avro", "parquet", "csv")
+"""Formats whose records are rows of columns; those of the others are text."""
+
+_REASONS: dict[Codec, str] = {
+    "lzo": "LZO's library is under the GPL and no maintained reader of Parquet takes it",
+}
+
+
+class Converter(Part):
+    """How bytes become a key and a value (Kafka Connect's word).
+
+    `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
+    envelope is taken for plain JSON.
+    """
+
+    key: Literal["json", "connect_json", "string", "bytes"] = "string"
+    value: Literal["json", "connect_json", "string", "bytes"] = "json"
+
+
+class Framing(Part):
+    """What stands before the first record of a text file, between two, and after the last."""
+
+    opening: str = ""
+    between: str = "\n"
+    closing: str = "\n"
+
+
+_FRAMINGS: dict[FormatType, Framing] = {
+    "json": Framing(),
+    "json_array": Framing(opening="[\n", between=",\n", closing="\n]"),
+    "csv": Framing(),
+    "text": Framing(),
+}
+
+
+class Format(Part):
+    """The file format and its compression. Each format has its own default codec (docs/formats.md).
+
+    Attributes:
+        header: whether a CSV file begins with the names of its columns.
+        framing: of a text format, where it is not the format's own. With it, `bytes` holds many records an object.
+    """
+
+    type: FormatType = "json"
+    codec: Codec = "none"
+    level: int | None = None
+    header: bool = True
+    framing: Framing | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_codec(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("codec") is None:
+            return {**data, "codec": CODECS.get(data.get("type", "json"), ("none",))[0]}
+        return data
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Format":
+        if self.codec not in CODECS[self.type]:
+            because = f" ({_REASONS[self.codec]})" if self.codec in _REASONS else ""
+            allowed = ", ".join(CODECS[self.type])
+            raise Misfit(
+                f"codec {self.codec} cannot be used with format {self.type}{because}: use one of {allowed}", "codec"
+            )
+        if self.level is not None:
+            if self.codec not in LEVELS:
+                raise Misfit(f"{self.level}: codec {self.codec} has no levels; take it out", "level")
+            low, high = LEVELS[self.codec]
+            if not low <= self.level <= high:
+                raise Misfit(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
+        if self.framing is not None and self.type in ("avro", "parquet"):
+            raise Misfit(f"format {self.type} is no text: it takes no framing", "framing")
+        return self
+
+    @property
+    def frame(self) -> Framing | None:
+        """The framing in force; None for Avro and Parquet, and for `bytes` with one record an object."""
+        return self.framing or _FRAMINGS.get(self.type)
+
+    @property
+    def one_record_an_object(self) -> bool:
+        """Whether every object holds exactly one record, byte for byte."""
+        return self.type == "bytes" and self.framing is None
+
+    @property
+    def extension(self) -> str:
+        """The file extension: text formats add the codec, Avro and Parquet keep it inside the file."""
+        codec = {"gzip": ".gz", "zstd": ".zst", "snappy_framed": ".snappy"}.get(self.codec, "")
+        return f".{self.type.removesuffix('_array')}" + (codec if self.frame or self.type == "bytes" else "")
+
+
+class Envelope(Part):
+    """Which parts of a record a row holds, and how they are arranged.
+
+    `record` is the Lenses document's structure: `key`, `value`, `headers` and `metadata` (topic, partition, offset,
+    timestamp), each of which can be left out. `flat` is Aiven's: the fields in the order given, one member or column
+    each. `iggy` is the Iggy S3 sink's line.
+
+    Attributes:
+        fields: parts of the record, in order; without it all that the style has (`flat`: the value alone).
+        value_encoding: how `flat` spells a value in CSV.
+        bare: `flat` with one field: its value alone, without a member or column name round it.
+        stream, topic: names that `iggy` prints.
+    """
+
+    style: Literal["record", "flat", "iggy"] = "record"
+    fields: tuple[Literal["key", "value", "headers", "metadata", "offset", "timestamp"], ...] = ()
+    value_encoding: Literal["base64", "none"] = "base64"
+    bare: bool = False
+    stream: str = ""
+    topic: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_fields(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.get("fields"):
+            return {**data, "fields": _FIELDS.get(data.get("style", "record"), ((), ()))[1]}
+        return data
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Envelope":
+        allowed, _ = _FIELDS[self.style]
+        for position, field in enumerate(self.fields):
+            if field not in allowed:
+                raise Misfit(f"{field!r} is no part of style {self.style}: use {', '.join(allowed)}", "fields", position)
+            if field in self.fields[:position]:
+                raise Misfit(f"{field!r} is named twice: take one out", "fields", position)
+        if self.bare and (self.style != "flat" or len(self.fields) != 1):
+            raise Misfit("bare needs style flat and exactly one field", "bare")
+        return self
+
+
+_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "record": (("key", "value", "headers", "metadata"), ("key", "value", "headers", "metadata")),
+    "flat": (("key", "value", "headers", "offset", "timestamp"), ("value",)),
+    "iggy": (("metadata", "headers", "value"), ("metadata", "value")),
+}
+"""Per style: the parts there are, and those without `fields`."""
+
+
+class Sidecars(Part):
+    """Objects beside each data object, with the same stem: the records' keys and headers (Confluent's layout).
+
+    A file of keys or headers has as many records as its data file, in the same order.
+    """
+
+    keys: Literal["avro", "json", "parquet", "bytes"] | None = None
+    headers: Literal["avro", "json", "parquet"] | None = None

@@ -1,0 +1,167 @@
+"""The layout: which rule gives an object its key."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_serializer, field_validator, model_validator
+
+from s3lake.quantities import duration_text, seconds_of
+from s3lake.sink.part import Misfit, Part, at_least
+
+_SUFFIX_BYTES, _PADDED = 64, 64
+
+
+class Padding(Part):
+    """Padding of the topic-partition and of the offset in keys; it never cuts a number."""
+
+    type: Literal["left", "right", "none"] = "left"
+    char: str = "0"
+    partition: int = 0
+    offset: int = 12
+
+    @field_validator("char")
+    @classmethod
+    def _one_character(cls, value: str) -> str:
+        if len(value) != 1 or not value.isascii() or not value.isprintable() or value in "/\\~":
+            raise ValueError(f"{value!r} is not allowed: one printable ASCII character, neither '/', '\\' nor '~'")
+        return value
+
+    @field_validator("partition", "offset")
+    @classmethod
+    def _length(cls, value: int) -> int:
+        if not 0 <= value <= _PADDED:
+            raise ValueError(f"{value} is out of range: 0 to {_PADDED}")
+        return value
+
+    @model_validator(mode="after")
+    def _tells_numbers_apart(self) -> "Padding":
+        harmless = "0" if self.type == "left" else ""
+        if (
+            self.type != "none"
+            and max(self.partition, self.offset) > 1
+            and self.char.isdigit()
+            and self.char != harmless
+        ):
+            example = "1 and 10" if self.char == "0" else f"1 and {self.char}1"
+            raise Misfit(
+                f"{self.char!r} with padding.type {self.type} can make one key of two offsets ({example}): use another "
+                "character, or type left with '0'",
+                "char",
+            )
+        return self
+
+
+class Time(Part):
+    """Which time `{time:…}` of a template prints (Confluent's and Aiven's choices).
+
+    Attributes:
+        source: `record` is the Kafka record's timestamp, `wallclock` the micro-batch's (frozen, so that a retry gives
+            the same keys), `field` a field of the value.
+        field: dotted path of that field: epoch milliseconds, digits, or ISO 8601 text.
+        timezone: IANA name or offset; ISO text without an offset is read in it too.
+        locale: language of months' and days' names.
+        duration: seconds that a bucket lasts, counted from local 1970-01-01T00:00; None for no buckets.
+    """
+
+    source: Literal["record", "wallclock", "field"] = "record"
+    field: str = "timestamp"
+    timezone: str = "UTC"
+    locale: str = "en"
+    duration: float | None = None
+
+    _seconds = field_validator("duration", mode="before")(seconds_of)
+    _some = field_validator("duration")(at_least(0.001))
+    _shown = field_serializer("duration", when_used="unless-none")(duration_text)
+
+    @field_validator("field")
+    @classmethod
+    def _path(cls, value: str) -> str:
+        if not all(step.strip() for step in value.split(".")):
+            raise ValueError(f"{value!r} is no field: a step of the path is empty")
+        return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        from s3lake.layout import zones
+
+        zones.zone(value)
+        return value
+
+
+class Layout(Part):
+    """The rule that gives an object its key: the Lenses document's elements, or a template.
+
+    Attributes:
+        partition_by: elements after which directories are named, for example `type` or `_date.yyyy-MM-dd`.
+        include_keys: directories are `name=value`; without it so where there is a partition_by.
+        padding: of the numbers in names; a template may pad on its own, `{offset:020}`.
+        suffix: stands before the extension.
+        observed_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
+            under partition_by. A file is uploaded when it is closed, because its name is not known before.
+        template: the whole key below the prefix but for the extension, instead of all of the above (docs/layouts.md).
+        tombstones: template of records without a value, of which only sidecars are written.
+        missing: what stands for a field that is null or missing.
+        time: which time a template's `{time:…}` is.
+        extension: where it is not the format's own, for example `.snappy.parquet`; may be empty.
+    """
+
+    partition_by: tuple[str, ...] = ()
+    include_keys: bool | None = None
+    padding: Padding = Field(default_factory=Padding)
+    suffix: str = ""
+    observed_names: bool = False
+    template: str | None = None
+    tombstones: str | None = None
+    missing: str = "[missing]"
+    time: Time = Field(default_factory=Time)
+    extension: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_follow_partitioner(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("include_keys") is None:
+            return {**data, "include_keys": bool(data.get("partition_by"))}
+        return data
+
+    @field_validator("suffix", "missing", "extension")
+    @classmethod
+    def _one_name(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if "/" in value or "~" in value or not value.isprintable() or len(value.encode()) > _SUFFIX_BYTES:
+            raise ValueError(
+                f"{value[:80]!r} is not allowed: at most {_SUFFIX_BYTES} bytes, neither '/' nor '~' (the mark of a "
+                "replacing commit), no control characters"
+            )
+        return value
+
+    @field_validator("partition_by")
+    @classmethod
+    def _elements(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        from s3lake.layout import partitioners
+
+        for position, element in enumerate(value):
+            try:
+                partitioners.parse(element)
+            except ValueError as error:
+                raise Misfit(str(error), position) from None
+        return value
+
+    @model_validator(mode="after")
+    def _templates(self) -> "Layout":
+        from s3lake.layout import template
+
+        for name, text in (("template", self.template), ("tombstones", self.tombstones)):
+            if text is not None:
+                try:
+                    template.parse(text, self.time, self.padding)
+                except ValueError as error:
+                    raise Misfit(str(error), name) from None
+        if self.template is None:
+            if self.tombstones is not None:
+                raise Misfit("tombstones stands beside a template: give layout.template too", "tombstones")
+            return self
+        for name in ("partition_by", "suffix", "observed_names"):
+            if getattr(self, name):
+                raise Misfit(f"{name} has no meaning with a template: write it into the template", name)
+        return self

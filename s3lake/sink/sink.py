@@ -1,0 +1,244 @@
+"""One sink: topics to bucket, prefix, layout and format, and what holds between its parts."""
+
+import re
+from typing import Annotated, Any, Literal
+
+import dagster as dg
+from pydantic import Field, field_serializer, field_validator, model_validator
+
+from s3lake import hours
+from s3lake.quantities import duration_text, seconds_of, size_of, size_text
+from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
+from s3lake.sink.layout import Layout
+from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
+
+_NAME_CHARACTERS = 100
+_OBJECTS = ("json", "connect_json")  # converters whose values have fields
+_LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
+
+
+class Flush(Part):
+    """When a file is closed (count, size, span) and when a quiet topic is landed all the same (interval).
+
+    Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
+
+    Attributes:
+        span: the record timestamps of a file lie less than that apart; None for any.
+    """
+
+    count: int = 50_000
+    size: int = 500_000_000
+    interval: float = 3600.0
+    span: float | None = None
+
+    _bytes = field_validator("size", mode="before")(size_of)
+    _seconds = field_validator("interval", "span", mode="before")(seconds_of)
+    _some = field_validator("count", "size")(at_least(1))
+    _forward = field_validator("interval")(at_least(0))
+    _some_time = field_validator("span")(at_least(0.001))
+    _size_shown = field_serializer("size")(size_text)
+    _interval_shown = field_serializer("interval", "span", when_used="unless-none")(duration_text)
+
+    @field_validator("size")
+    @classmethod
+    def _uploadable(cls, value: int) -> int:
+        if value > _LARGEST_FILE:
+            raise ValueError(f"{size_text(value)} is out of range: a file can be at most {size_text(_LARGEST_FILE)}")
+        return value
+
+
+class Errors(Part):
+    """What a refused record does: fail its micro-batch, or become a dead letter in the same commit."""
+
+    tolerance: Literal["none", "all"] = "none"
+
+
+class Index(Part):
+    """Where the index lives: `<prefix>/<sink name>/` in the sink's bucket."""
+
+    prefix: str = ".indexes"
+
+    @field_validator("prefix")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if not value.strip("/"):
+            raise ValueError(f"{value!r}: the index needs a prefix of its own, for example .indexes")
+        return plain_path(value.strip("/"))
+
+
+class Sink(Part):
+    """One configured route: topics to bucket, prefix, layout and format.
+
+    Attributes:
+        envelope: which parts of a record its row holds; None for the value alone.
+        columns: of a table, those that the user gives beside what is found in the data: name -> type, for example
+            `decimal(10,2)`, `timestamp`, `list<string>` or `struct<a: int64>`.
+    """
+
+    name: str = Field(examples=["events"])
+    topics: tuple[str, ...] = ()
+    topics_regex: str | None = None
+    bucket: str = Field(examples=["lake"])
+    prefix: str = ""
+    start: str = Field(examples=["2026-11-20T00"])
+    from_: Annotated[Literal["start", "earliest"], dg.Resolver(lambda _, value: value, model_field_name="from")] = (
+        Field(default="start", alias="from")
+    )
+    converter: Converter = Field(default_factory=Converter)
+    format: Format = Field(default_factory=Format)
+    columns: dict[str, str] = Field(default_factory=dict)
+    envelope: Envelope | None = None
+    sidecars: Sidecars = Field(default_factory=Sidecars)
+    layout: Layout = Field(default_factory=Layout)
+    flush: Flush = Field(default_factory=Flush)
+    nulls: Literal["skip", "fail", "write"] = "skip"
+    errors: Errors = Field(default_factory=Errors)
+    exactly_once: bool = True
+    close_grace: float = 300.0
+    batch_records: int = 20_000_000
+    hours_per_run: int | None = 24
+    memory_budget: int = 512_000_000
+    index: Index = Field(default_factory=Index)
+
+    _called = field_validator("name")(
+        matching(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}", f"1 to {_NAME_CHARACTERS} of A-Z, a-z, 0-9, '_' and '-'")
+    )
+    _bucket_name = field_validator("bucket")(
+        matching(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
+    )
+    _prefix = field_validator("prefix")(plain_path)
+    _bytes = field_validator("memory_budget", mode="before")(size_of)
+    _seconds = field_validator("close_grace", mode="before")(seconds_of)
+    _some = field_validator("batch_records", "hours_per_run")(at_least(1))
+    _forward = field_validator("close_grace")(at_least(0))
+    _budget_shown = field_serializer("memory_budget")(size_text)
+    _grace_shown = field_serializer("close_grace")(duration_text)
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _hour(cls, value: Any) -> Any:
+        hours.parse(value)
+        return value
+
+    @field_validator("topics")
+    @classmethod
+    def _topic_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for position, topic in enumerate(value):
+            if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
+                allowed = "letters, digits, '.', '_' and '-', at most 249; patterns belong into topics_regex"
+                raise Misfit(f"{topic!r} is no Kafka topic name: {allowed}", position)
+            if topic in value[:position]:
+                raise Misfit(f"{topic!r} is named twice: take one out", position)
+        return value
+
+    @field_validator("topics_regex")
+    @classmethod
+    def _regex(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise ValueError(f"{value!r} is no regular expression: {error}") from None
+        return value
+
+    @field_validator("memory_budget")
+    @classmethod
+    def _room_for_work(cls, value: int) -> int:
+        if value < 64_000_000:
+            raise ValueError(f"{size_text(value)} is out of range: a worker needs at least 64MB")
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _types(cls, value: dict[str, str]) -> dict[str, str]:
+        from s3lake.convert import types
+
+        for name, text in value.items():
+            try:
+                types.parse(text)
+            except ValueError as error:
+                raise Misfit(str(error), name) from None
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_record_an_object(cls, data: Any) -> Any:
+        """`bytes` counts to one; whoever asks for another count has to know."""
+        if not isinstance(data, dict):
+            return data
+        form, flush = data.get("format"), data.get("flush", {})
+        kind, framing = (
+            (form.get("type"), form.get("framing"))
+            if isinstance(form, dict)
+            else (getattr(form, "type", None), getattr(form, "framing", None))
+        )
+        if kind == "bytes" and framing is None and isinstance(flush, dict) and "count" not in flush:
+            return {**data, "flush": {**flush, "count": 1}}
+        return data
+
+    @model_validator(mode="after")
+    def _combinations(self) -> "Sink":
+        if bool(self.topics) == (self.topics_regex is not None):
+            raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
+        self._fields_exist()
+        kind, envelope = self.format.type, self.envelope
+        if self.format.one_record_an_object and self.flush.count != 1:
+            raise Misfit("format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count")
+        fitting = {"record": ("json", "json_array", "avro", "parquet"), "iggy": ("json", "json_array")}
+        if envelope and kind not in fitting.get(envelope.style, ("json", "json_array", "csv", "avro", "parquet")):
+            raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
+        if self.columns and (kind not in TABULAR or self.converter.value not in _OBJECTS):
+            raise Misfit("columns need format avro, parquet or csv, and converter.value json or connect_json", "columns")
+        if self.layout.tombstones is not None and (self.nulls != "write" or self.sidecars.keys is None):
+            raise Misfit(
+                "records without a value keep only their key: set nulls: write and sidecars.keys", "layout", "tombstones"
+            )
+        if self.layout.template is not None:
+            from s3lake.layout import template
+
+            try:
+                template.check(self)
+            except ValueError as error:
+                raise Misfit(str(error), "layout", "template") from None
+        return self
+
+    def _fields_exist(self) -> None:
+        from s3lake.layout import partitioners
+
+        for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
+            for source, converter in (("value", self.converter.value), ("key", self.converter.key)):
+                if element.source == source and element.path and converter not in _OBJECTS:
+                    raise Misfit(
+                        f"{element.text!r} needs a field of the {source}, which converter.{source} {converter} does "
+                        f"not give: set converter.{source} to json or partition by something else",
+                        *("layout", "partition_by", position),
+                    )
+
+    @property
+    def extension(self) -> str:
+        """What a data object's key ends with."""
+        return self.format.extension if self.layout.extension is None else self.layout.extension
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """What else a reader has to know of this sink's files, as plain values: their manifest keeps it."""
+        frame = self.format.frame
+        return {
+            "key": self.converter.key,
+            "codec": self.format.codec,
+            "header": self.format.header,
+            "framing": [frame.opening, frame.between, frame.closing] if frame else None,
+            "envelope": self.envelope.model_dump(mode="json") if self.envelope else None,
+            "sidecars": self.sidecars.model_dump(mode="json"),
+        }
+
+    @property
+    def root(self) -> str:
+        """The prefix as keys begin with it: empty, or ending in one slash."""
+        return self.prefix.rstrip("/") + "/" if self.prefix.strip("/") else ""
+
+    def reads(self, topic: str) -> bool:
+        """Whether this sink lands `topic`."""
+        return topic in self.topics or (
+            self.topics_regex is not None and re.fullmatch(self.topics_regex, topic) is not None
+        )
