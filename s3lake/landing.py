@@ -7,7 +7,6 @@ micro-batch, and the wait for S3 costs little.
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,20 +14,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s3lake import errors, hours
+import msgspec
+
+from s3lake import hours
 from s3lake.commit import protocol
 from s3lake.commit.index import Columns as RecordedColumns
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
-from s3lake.convert.columns import Columns
-from s3lake.convert.values import Conversion
-from s3lake.errors import DataLossError, FencedError, RecordError, S3LakeError, TransientError
-from s3lake.kafka import reader
+from s3lake.errors import DataLossError, FencedError
+from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.offsets import Offsets
-from s3lake.pipeline import OUTCOME, Done, Failed, Grown, Outcome, Refused, Stores, Work, merged, outcome_of, united
-from s3lake.plan.batch import Intervals
+from s3lake.outcomes import Outcome, merged, recorded
+from s3lake.pipeline import Stores, Work
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
 from s3lake.store.probe import probe
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _TRIES = 5
-_SAMPLE = 10_000
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,8 @@ class Landing:
 
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
-        recorded = self.index.columns() if Conversion.of(self.sink).has_columns else None
+        landed = self.sink.landed
+        known = self.index.columns()
         work = Work.of(
             self.sink,
             self.topic,
@@ -210,83 +209,39 @@ class Landing:
             commit=attempt.commit,
             renamed=attempt.suffix,
             hour_start_ms=hours.start_ms(attempt.tile.hour),
-            columns=recorded[0].columns if recorded else {},
+            columns={},
+            wallclock_ms=self.clock(),
         )
-        if work.conversion.has_columns and recorded is None:
-            work = work.looking()  # a first look spares reading everything twice
-            heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in attempt.batch.reads.items()}
-            work = self._grow(work, [one for one in self._run(work, heads) if isinstance(one, Grown)])
-        while True:
-            outcomes = self._run(work, attempt.batch.reads)
-            grown = [one for one in outcomes if isinstance(one, Grown)]
-            done = [one for one in outcomes if isinstance(one, Done)]
-            if not grown:
-                break
-            abort(self.store, [file for one in done for file in one.files])
-            work = self._grow(work, grown)
+        engine = KafkaEngine(self.topic, self.spark, self.kafka_options, self.sink.flush.count)
+        job = Job(self.sink, self.topic, engine, self.spark)
+        done, work = job.staged(work, attempt.batch.reads, known[0] if known else None, self._record)
         for one in done:
             self._staging.update(one.requests)
+        files = [file for one in done for file in one.files]
+        if work.keys.replaces:  # of several objects with one key the last one stays
+            files = list({file.key: file for file in files}.values())
         return Staged(
-            files=tuple(sorted((file for one in done for file in one.files), key=lambda file: file.key)),
+            files=tuple(sorted(files, key=lambda file: file.key)),
             reads=merged(one.reads for one in done),
-            format=self.sink.format.type,
-            converter=self.sink.converter.value,
-            nulls=self.sink.nulls,
+            format=landed.format.type,
+            converter=landed.converter.value,
+            nulls=landed.nulls,
+            shape=landed.shape,
             columns=work.file_columns,
         )
 
-    def _run(self, work: Work, reads: Intervals) -> list[Outcome]:
-        if not reads:
-            return []
-        frame = reader.read(
-            self.spark(),
-            self.topic,
-            reads,
-            work.kafka_columns,
-            self.kafka_options,
-            records_per_task=_split(reads, self.sink.flush.count),
-        )
-        try:
-            rows = frame.mapInArrow(lambda batches: work(batches), OUTCOME).collect()
-        except Exception as error:  # of Spark's several trees of exceptions, by their text
-            raise _meaning(error, self.topic) from error
-        outcomes = [outcome_of(bytes(row.outcome)) for row in rows]
-        bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
-        if bad:
-            abort(self.store, [file for one in outcomes if isinstance(one, Done) for file in one.files])
-            raise self._error(min(bad, key=_first))
-        return outcomes
-
-    def _error(self, outcome: Refused | Failed) -> S3LakeError:
-        if isinstance(outcome, Failed):
-            kind: type[S3LakeError] = getattr(errors, outcome.error)
-            return kind(outcome.message)
-        return RecordError(
-            f"sink {self.sink.name}: record refused in topic {self.topic!r}, partition {outcome.partition}, offset "
-            f"{outcome.offset}, stage {outcome.stage}: {outcome.reason}; nothing of this micro-batch is visible. Set "
-            "errors.tolerance: all to land such records as dead letters"
-        )
-
-    def _grow(self, work: Work, grown: list[Grown]) -> Work:
-        """Record the columns that tasks saw, by compare-and-swap; the work with what is recorded then."""
+    def _record(self, outcomes: Sequence[Outcome]) -> RecordedColumns:
+        """Record the columns that tasks saw, by compare-and-swap: what is recorded then."""
         while True:
-            recorded = self.index.columns()
-            have: Columns = recorded[0].columns if recorded else {}
-            columns = united(have, grown)
-            if recorded is None:
-                written = self.index.create(self.index.columns_key, RecordedColumns(columns))
-            elif columns == have:
-                written = True
+            found = self.index.columns()
+            if found is None:
+                wanted = msgspec.structs.replace(recorded(RecordedColumns({}), outcomes), rev=0)
+                written = self.index.create(self.index.columns_key, wanted)
             else:
-                document = RecordedColumns(columns, rev=recorded[0].rev + 1)
-                written = self.index.swap(self.index.columns_key, document, recorded[1]) is not None
+                wanted = recorded(found[0], outcomes)
+                written = wanted == found[0] or (self.index.swap(self.index.columns_key, wanted, found[1]) is not None)
             if written:
-                return work.with_columns(columns)
-
-
-def _first(outcome: Refused | Failed) -> tuple[int, int, int]:
-    """The record that is named is the same one whenever the micro-batch is tried again."""
-    return (0, outcome.partition, outcome.offset) if isinstance(outcome, Refused) else (1, 0, 0)
+                return wanted
 
 
 def _covers(attempt: Attempt) -> bool:
@@ -296,21 +251,3 @@ def _covers(attempt: Attempt) -> bool:
         if span.end is None or end != span.end:
             return False
     return True
-
-
-def _split(reads: Intervals, file_records: int) -> int | None:
-    """Records per task where topic-partitions are fewer than cores; each split ends in one short file."""
-    cores = os.cpu_count() or 1
-    total = sum(end - start for start, end in reads.values())
-    if len(reads) >= cores or total < cores * file_records:
-        return None
-    return -(-total // cores)
-
-
-def _meaning(error: Exception, topic: str) -> Exception:
-    text = str(error)
-    if "OffsetOutOfRange" in text or "KafkaIllegalStateException" in text:
-        return TransientError(f"Kafka expired records of topic {topic!r} while they were being read; planning again")
-    if "TimeoutException" in text and "kafka" in text.lower():
-        return errors.KafkaUnavailableError(f"the brokers did not answer Spark while it read topic {topic!r}")
-    return error

@@ -7,71 +7,33 @@ their type under Spark Connect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.index import File, Read
+from s3lake.commit.index import Read
 from s3lake.convert import columns as kinds
 from s3lake.convert.columns import Columns
 from s3lake.convert.gate import Refusals
-from s3lake.convert.values import Conversion, Converted
+from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
 from s3lake.errors import S3LakeError
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
-from s3lake.staging import FileRule, Staging
+from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of
+from s3lake.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.store import Store
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
-
-OUTCOME = "outcome binary"
-"""Spark schema of what `run` returns."""
-
+    from s3lake.transform.chain import Chain
 
 Stores = Callable[[str], Store]
 """Opens a bucket; picklable, and the same in the driver and in the workers."""
-
-
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The first refused record of a task whose sink tolerates none; the task has dropped its uploads."""
-
-    partition: int
-    offset: int
-    stage: str
-    reason: str
-
-
-class Grown(msgspec.Struct, frozen=True, tag="grown"):
-    """The task saw columns that it was not given; it has dropped its uploads, and read on to see them all."""
-
-    partition: int
-    offset: int
-    columns: dict[str, Any]
-
-
-class Done(msgspec.Struct, frozen=True, tag="done"):
-    """Everything of one task is staged."""
-
-    files: list[File]
-    reads: dict[int, Read]
-    requests: dict[str, int]
-
-
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The task met an error of `errors.py`; it has dropped its uploads."""
-
-    error: str
-    message: str
-
-
-Outcome = Refused | Grown | Done | Failed
-_decoder: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 
 
 @dataclass(frozen=True)
@@ -81,6 +43,10 @@ class Work:
     Attributes:
         hour_start_ms: records stamped earlier are counted as late.
         columns: what the sink's files have; None where the format has no columns that grow.
+        wallclock_ms: the micro-batch's time, epoch milliseconds.
+        chain: the sink's transforms; with SQL they run before it, in `projection.table`.
+        needs: Kafka columns that transforms or SQL ask for.
+        projected: batches come from SQL (projection.py), with `original`, `refused`, `grown` and `kept`.
         look_only: read only to see the columns; stage nothing.
     """
 
@@ -92,23 +58,41 @@ class Work:
     keys: KeyRule
     files: FileRule
     tolerant: bool
+    wallclock_ms: int
+    chain: Chain | None = None
+    projected: bool = False
+    needs: frozenset[str] = frozenset()
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
 
     @classmethod
     def of(
-        cls, sink: Sink, topic: str, stores: Stores, *, commit: str, renamed: str, hour_start_ms: int, columns: Columns
+        cls,
+        sink: Sink,
+        topic: str,
+        stores: Stores,
+        *,
+        commit: str,
+        renamed: str,
+        hour_start_ms: int,
+        columns: Columns,
+        wallclock_ms: int,
     ) -> Work:
-        """The work of one micro-batch of `sink`."""
+        """The work of one micro-batch of `sink`; `wallclock_ms` is its time, whenever its tasks run."""
+        chain, needs = _changes(sink)
         return cls(
             stores=stores,
             bucket=sink.bucket,
             commit=commit,
             hour_start_ms=hour_start_ms,
-            conversion=Conversion.of(sink),
-            keys=KeyRule.of(sink, topic, renamed),
+            conversion=Conversion.of(sink.landed, topic),
+            keys=KeyRule.of(sink.landed, topic, renamed, wallclock_ms=wallclock_ms),
             files=FileRule.of(sink),
             tolerant=sink.errors.tolerance == "all",
+            wallclock_ms=wallclock_ms,
+            chain=chain,
+            projected=sink.sql is not None,
+            needs=needs,
             columns=columns,
         )
 
@@ -131,11 +115,21 @@ class Work:
     def kafka_columns(self) -> tuple[str, ...]:
         """Columns of Spark's Kafka source that this work needs; each costs, so no others are read."""
         wanted = ["partition", "offset", "timestamp", "value"]
-        if self.tolerant or self.keys.needs("key"):
+        needed = self.conversion.needs | self.needs
+        if self.tolerant or self.keys.needs("key") or "key" in needed:
             wanted.append("key")
-        if self.tolerant or self.keys.needs("header"):
+        if self.tolerant or self.keys.needs("header") or "headers" in needed:
             wanted.append("headers")
         return tuple(wanted)
+
+    def prepared(self, batch: pa.RecordBatch) -> Prepared:
+        """A batch as conversion takes it."""
+        if self.projected:
+            return after_sql(batch)
+        if self.chain is None:
+            return Prepared(batch, batch)
+        done = self.chain(batch, self.keys.topic, self.wallclock_ms)
+        return Prepared(batch, done.batch, done.rows, done.refused, done.dropped, "transform")
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What `mapInArrow` runs."""
@@ -143,9 +137,51 @@ class Work:
             yield pa.record_batch([pa.array([msgspec.json.encode(outcome)], pa.binary())], names=["outcome"])
 
 
-def outcome_of(encoded: bytes) -> Outcome:
-    """An outcome as the driver gets it."""
-    return _decoder.decode(encoded)
+def _changes(sink: Sink) -> tuple[Chain | None, frozenset[str]]:
+    """The chain of a sink's transforms, and the Kafka columns that it and SQL ask for."""
+    chain, needs = None, frozenset[str]()
+    if sink.transforms:
+        from s3lake.transform.chain import Chain  # few sinks have one, and every worker imports this module
+
+        chain = Chain.of(sink)
+        needs |= chain.needs
+    if sink.sql is not None:
+        from s3lake.transform import sql
+
+        needs |= {name.removeprefix("_") for name in sql.parse(sink.sql.select, sink.sql.where).meta}
+    return chain, needs
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch before conversion.
+
+    Attributes:
+        original: records as Kafka has them, for dead letters.
+        batch: those that go on, changed or not.
+        rows: rows of `original` that `batch` holds; None for all.
+        refused: row of `original` -> why.
+        dropped: records that were filtered out.
+        stage: which stage refused.
+    """
+
+    original: pa.RecordBatch
+    batch: pa.RecordBatch
+    rows: pa.Int64Array | None = None
+    refused: Refusals = field(default_factory=dict)
+    dropped: int = 0
+    stage: str = ""
+
+
+def after_sql(batch: pa.RecordBatch) -> Prepared:
+    """A batch that came through SQL: refused records and those that the filter left out have marks."""
+    original = batch.set_column(batch.schema.get_field_index("value"), "value", batch.column("original"))
+    reasons = batch.column("refused")
+    refused = {row: reason for row, reason in enumerate(reasons.to_pylist()) if reason is not None}
+    alive = pc.and_(batch.column("kept"), reasons.is_null())
+    rows = pc.indices_nonzero(alive).cast(pa.int64())
+    dropped = batch.num_rows - len(rows) - len(refused)
+    return Prepared(original, batch.take(rows), rows, refused, dropped, "sql")
 
 
 def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
@@ -181,13 +217,49 @@ class _Counts:
     late: int = 0
 
 
+@dataclass(frozen=True)
+class _Laid:
+    """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them."""
+
+    records: pa.RecordBatch
+    original: pa.RecordBatch
+    streams: Streams
+    values: pa.BinaryArray
+    schema: str | None
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part) -> _Laid:
+        records = _taken(batch, part.rows)
+        values = records.column("value") if part.values is None else part.values
+        return cls(
+            records, records if original is batch else _taken(original, part.rows), part.streams, values, part.schema
+        )
+
+    def where(self, mask: pa.BooleanArray) -> _Laid:
+        streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
+        records, original = self.records.filter(mask), self.original.filter(mask)
+        return _Laid(records, original, streams, self.values.filter(mask), self.schema)
+
+    def without_data(self) -> _Laid:
+        return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
+
+    def fields(self, keys: KeyRule) -> Fields:
+        records = self.records
+        return Fields(
+            values=self.values.to_pylist() if keys.needs("value") else (),
+            keys=records.column("key").to_pylist() if keys.needs("key") else (),
+            headers=records.column("headers").to_pylist() if keys.needs("header") else (),
+            timestamps=_milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
+            schemas=[self.schema] * records.num_rows if keys.needs("schema") else (),
+        )
+
+
 @dataclass
 class _Waiting:
-    """Converted rows of one topic-partition that wait to be sorted into output partitions together."""
+    """Rows of one topic-partition and one kind that wait to be sorted into output partitions together."""
 
-    directories: list[str] = field(default_factory=list)
-    offsets: list[pa.Array] = field(default_factory=list)
-    payloads: list[Any] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
     size: int = 0
 
 
@@ -199,12 +271,20 @@ class _Task:
         self.refused: Refused | None = None
         self._columns = work.columns
         self._grown = work.look_only
+        self._source: Outcome | None = None
         self._counts: dict[int, _Counts] = {}
-        self._waiting: dict[int, _Waiting] = {}
+        self._seen: Columns = {}
+        self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
         """One batch of records; Spark's source reads one topic-partition a task."""
+        if self.work.projected:
+            for mark in batch.column("grown").drop_null().to_pylist():
+                self._source = outcome_of(mark)
+            batch = batch.filter(batch.column("grown").is_null())
+        if self._source is not None:
+            return  # all of it will be read once more
         for partition in pc.unique(batch.column("partition")).to_pylist():
             same = pc.equal(batch.column("partition"), partition)
             self._take(partition, batch if pc.all(same).as_py() else batch.filter(same))
@@ -214,12 +294,15 @@ class _Task:
         if self.refused is not None:
             self.staging.abort()
             return self.refused
+        if self._source is not None:
+            self.staging.abort()
+            return self._source
         if self._grown:
             self.staging.abort()
             first = min(((partition, counts.first) for partition, counts in self._counts.items()), default=None)
             return Grown(*first, self._columns) if first else None
-        for partition in list(self._waiting):
-            self._sort(partition)
+        for where in list(self._waiting):
+            self._sort(where)
         for partition, letters in self._dead.items():
             self.staging.add_dead_letters(partition, letters)
         files = self.staging.finish()
@@ -227,73 +310,67 @@ class _Task:
             partition: Read(c.first, c.last + 1, c.read, c.landed, c.skipped, c.dead, c.late)
             for partition, c in self._counts.items()
         }
-        return Done(files, reads, dict(getattr(self.store, "requests", {})))
+        return Done(files, reads, dict(getattr(self.store, "requests", {})), self._seen)
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
-        offsets = batch.column("offset")
-        counts = self._counts.setdefault(partition, _Counts(offsets[0].as_py(), 0))
-        converted = self.work.conversion(batch.column("value"), self._columns)
+        counts = self._counts.setdefault(partition, _Counts(batch.column("offset")[0].as_py(), 0))
+        ready = self.work.prepared(batch)
+        if ready.refused and not self._refuse(partition, ready.original, ready.stage, ready.refused):
+            return
+        original = _taken(ready.original, ready.rows)  # row by row what `ready.batch` was made of
+        converted = self.work.conversion(ready.batch, self._columns)
         if converted.columns != self._columns and self.work.conversion.has_columns:
             self._columns, self._grown = converted.columns, True
             self.staging.abort()  # all of it will be read once more, with these columns
             self._waiting.clear()
-        if converted.refused and not self._refuse(partition, batch, "convert", converted.refused):
+        self._seen = kinds.agree(self._seen, converted.seen)
+        if converted.refused and not self._refuse(partition, original, "convert", converted.refused):
             return
-        counts.last = offsets[-1].as_py()
+        counts.last = batch.column("offset")[-1].as_py()
         counts.read += batch.num_rows
-        counts.skipped += converted.skipped
-        counts.dead += len(converted.refused)
+        counts.skipped += ready.dropped + converted.skipped
+        counts.dead += len(ready.refused) + len(converted.refused)
         counts.late += pc.sum(pc.less(_milliseconds(batch), self.work.hour_start_ms)).as_py() or 0
-        if converted.payload is not None and not self._grown:
-            counts.landed += self._lay_out(partition, batch, converted)
+        for part in () if self._grown else converted.parts:
+            rows = _Laid.of(ready.batch, original, part)
+            nulls = rows.records.column("value").is_null()
+            if self.work.keys.has_tombstones and pc.any(nulls).as_py():
+                counts.landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
+                rows = rows.where(pc.invert(nulls))
+            counts.landed += self._lay_out(partition, rows, tombstones=False)
 
-    def _lay_out(self, partition: int, batch: pa.RecordBatch, converted: Converted) -> int:
-        """Route the converted rows; how many found their place."""
-        kept, payload = converted.kept, converted.payload
-        directory = self.work.keys.fixed_directory(partition)
-        if directory is not None:
-            offsets = batch.column("offset")
-            self.staging.add(partition, directory, offsets if kept is None else offsets.take(kept), payload)
-            return len(payload)
-        rows = batch if kept is None else batch.take(kept)
-        directories = self.work.keys.directories(partition, self._fields(rows), rows.num_rows)
-        lost = {row: str(one) for row, one in enumerate(directories) if isinstance(one, Unplaceable)}
-        offsets = rows.column("offset")
+    def _lay_out(self, partition: int, laid: _Laid, *, tombstones: bool) -> int:
+        """Route converted rows; how many found their place."""
+        keys = self.work.keys
+        rows = Rows(laid.records.column("offset"), _milliseconds(laid.records), laid.streams)
+        fixed = None if tombstones else keys.fixed_group(partition)
+        if fixed is not None:
+            if len(rows):
+                self.staging.add(partition, fixed, rows)
+            return len(rows)
+        grouping = keys.tombstone_groups if tombstones else keys.groups
+        groups = grouping(partition, laid.fields(keys), len(rows))
+        lost = {row: str(one) for row, one in enumerate(groups) if isinstance(one, Unplaceable)}
         if lost:
-            if not self._refuse(partition, rows, "layout", lost):
+            if not self._refuse(partition, laid.original, "layout", lost):
                 return 0
             self._counts[partition].dead += len(lost)
-            rest = pa.array([row for row in range(rows.num_rows) if row not in lost], pa.int64())
-            offsets, payload = offsets.take(rest), payload.take(rest)
-        waiting = self._waiting.setdefault(partition, _Waiting())
-        waiting.directories.extend(one for one in directories if isinstance(one, str))
-        waiting.offsets.append(offsets)
-        waiting.payloads.append(payload)
-        waiting.size += payload.nbytes
+            rows = rows.take(pa.array([row for row in range(len(rows)) if row not in lost], pa.int64()))
+        if not len(rows):
+            return 0
+        where = (partition, rows.kind)
+        waiting = self._waiting.setdefault(where, _Waiting())
+        waiting.groups.extend(one for one in groups if isinstance(one, str))
+        waiting.rows.append(rows)
+        waiting.size += rows.nbytes
         # Sorting much at once makes long runs per output partition, whatever their number.
         if waiting.size >= self.work.files.budget // 8:
-            self._sort(partition)
-        return len(offsets)
+            self._sort(where)
+        return len(rows)
 
-    def _fields(self, rows: pa.RecordBatch) -> Fields:
-        keys = self.work.keys
-        return Fields(
-            values=rows.column("value").to_pylist() if keys.needs("value") else (),
-            keys=rows.column("key").to_pylist() if keys.needs("key") else (),
-            headers=rows.column("headers").to_pylist() if keys.needs("header") else (),
-            timestamps=_milliseconds(rows).to_pylist() if keys.needs("date") else (),
-        )
-
-    def _sort(self, partition: int) -> None:
-        waiting = self._waiting.pop(partition)
-        if not waiting.directories:
-            return
-        if isinstance(waiting.payloads[0], pa.RecordBatch):
-            payload = pa.Table.from_batches(waiting.payloads).combine_chunks().to_batches()[0]
-        else:
-            payload = pa.concat_arrays(waiting.payloads)
-        directories = pa.array(waiting.directories, pa.string())
-        self.staging.add_sorted(partition, directories, pa.concat_arrays(waiting.offsets), payload)
+    def _sort(self, where: tuple[int, Kind]) -> None:
+        waiting = self._waiting.pop(where)
+        self.staging.add_sorted(where[0], pa.array(waiting.groups, pa.string()), Rows.concat(waiting.rows))
 
     def _refuse(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> bool:
         """Note refused rows as dead letters; False when the sink tolerates none and the task must stop."""
@@ -326,35 +403,10 @@ class _Task:
         return True
 
 
+def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
+    return records if rows is None else records.take(rows)
+
+
 def _milliseconds(rows: pa.RecordBatch) -> pa.Array:
     """Record timestamps; Spark hands them over in microseconds."""
     return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
-
-
-def united(columns: Columns, grown: Iterable[Grown]) -> Columns:
-    """Columns of all tasks; where two disagree the earlier topic-partition and offset decides."""
-    for one in sorted(grown, key=lambda one: (one.partition, one.offset)):
-        columns = kinds.agree(columns, one.columns)
-    return columns
-
-
-def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
-    """Counts of all tasks per topic-partition; a long range is read by several."""
-    total: dict[int, Read] = {}
-    for counts in reads:
-        for partition, read in counts.items():
-            have = total.get(partition)
-            total[partition] = read if have is None else _sum(have, read)
-    return total
-
-
-def _sum(one: Read, other: Read) -> Read:
-    return Read(
-        min(one.start, other.start),
-        max(one.end, other.end),
-        one.read + other.read,
-        one.landed + other.landed,
-        one.skipped + other.skipped,
-        one.dead + other.dead,
-        one.late + other.late,
-    )

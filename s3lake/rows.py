@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from s3lake.landing import LandedHour
     from s3lake.plan.tile import Tile
+    from s3lake.preview import Object
     from s3lake.verify import Checked, Report
 
 
@@ -47,7 +48,7 @@ def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
         "hour": landed.tile.hour,
         "offsets": sum(span.committed - span.start for span in landed.tile.partitions.values()),
         "rows": sum(read.landed for read in reads),
-        "files": sum(file.kind == "data" for file in files),
+        "files": sum(file.kind != "dead_letters" for file in files),
         "bytes": sum(file.bytes for file in files),
         "dead_letters": sum(read.dead for read in reads),
     }
@@ -105,3 +106,24 @@ def totals_line(row: Mapping[str, Any]) -> str:
 def address_lines(row: Mapping[str, str]) -> str:
     """Where the parts of the demo are, one a line."""
     return "\n".join(f"{name}: {value}" for name, value in row.items())
+
+
+def preview_row(made: "Object") -> dict[str, Any]:
+    """An object that `preview` made."""
+    file = made.file
+    return {
+        "key": file.key,
+        "topic": made.topic,
+        "partition": file.partition,
+        "first_offset": file.first_offset,
+        "last_offset": file.last_offset,
+        "records": file.records,
+        "bytes": file.bytes,
+    }
+
+
+def preview_line(row: Mapping[str, Any]) -> str:
+    """`preview_row` as a line."""
+    return (
+        "{key}  {topic}[{partition}] offsets {first_offset} to {last_offset}, {records} records, {bytes} bytes"
+    ).format(**row)

@@ -4,6 +4,7 @@ inside the memory budget by moving bytes to local disk, never by shedding small 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,37 +13,52 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.index import File
-from s3lake.encode import encoder
+from s3lake.encode import FileFormat, encoder
 from s3lake.errors import FencedError, S3LakeError
-from s3lake.layout.key import KeyRule
+from s3lake.layout.key import KeyRule, Span
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
 
+Streams = dict[str, Any]
+"""Payloads of the same rows: `data`, and sidecars by name. Texts (`pa.BinaryArray`) or columns (`pa.RecordBatch`)."""
+
+Kind = tuple[tuple[str, Any], ...]
+"""What rows of one file have in common: their streams, and the schemas of those."""
+
+_Where = tuple[int, str, Kind]
+
 
 @dataclass(frozen=True)
 class FileRule:
-    """How a sink's files are written and when they are closed, as plain values; sizes are bytes."""
+    """How a sink's files are written and when they are closed, as plain values; sizes are bytes.
 
-    format: str
-    codec: str
-    level: int | None
+    Attributes:
+        formats: of each stream.
+        span_ms: the record timestamps of a file lie less than that apart; None for any.
+    """
+
+    formats: Mapping[str, FileFormat]
     count: int
     size: int
+    span_ms: int | None
     budget: int
     exactly_once: bool
 
     @classmethod
     def of(cls, sink: Sink) -> FileRule:
         """The rule of `sink`."""
+        sidecars = {"keys": sink.sidecars.keys, "headers": sink.sidecars.headers}
         return cls(
-            format=sink.format.type,
-            codec=sink.format.codec,
-            level=sink.format.level,
+            formats={
+                "data": FileFormat.of(sink.format),
+                **{stream: FileFormat.sidecar(type) for stream, type in sidecars.items() if type is not None},
+            },
             count=sink.flush.count,
             size=sink.flush.size,
+            span_ms=round(sink.flush.span * 1000) if sink.flush.span is not None else None,
             budget=sink.memory_budget,
             exactly_once=sink.exactly_once,
         )
@@ -50,24 +66,83 @@ class FileRule:
     @property
     def exact(self) -> bool:
         """Whether encoded bytes are known before they are encoded."""
-        return self.codec == "none" and self.format != "parquet"
+        data = self.formats["data"]
+        return data.codec == "none" and data.type not in ("parquet", "avro")
 
 
-class _OpenFile:
-    def __init__(self, upload: Upload, spill: Spill, rule: FileRule, partition: int, first_offset: int) -> None:
-        self.upload = upload
-        self.encoder = encoder(rule.format, rule.codec, rule.level, upload.write, spill, chunk=rule.budget // 8)
-        self.partition = partition
-        self.first_offset = self.last_offset = first_offset
-        self.records = 0
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one topic-partition, in offset order; timestamps are epoch milliseconds."""
+
+    offsets: pa.Int64Array
+    timestamps: pa.Int64Array
+    streams: Streams
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all streams."""
+        return sum(payload.nbytes for payload in self.streams.values())
+
+    @property
+    def kind(self) -> Kind:
+        """See `Kind`."""
+        return tuple((name, getattr(payload, "schema", None)) for name, payload in self.streams.items())
+
+    def take(self, order: pa.Array) -> Rows:
+        """These rows, in that order."""
+        streams = {name: payload.take(order) for name, payload in self.streams.items()}
+        return Rows(self.offsets.take(order), self.timestamps.take(order), streams)
+
+    def slice(self, start: int, count: int) -> Rows:
+        """Some rows, without a copy."""
+        streams = {name: payload.slice(start, count) for name, payload in self.streams.items()}
+        return Rows(self.offsets.slice(start, count), self.timestamps.slice(start, count), streams)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Rows]) -> Rows:
+        """Rows of several batches of one kind, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        streams = {name: _concat([part.streams[name] for part in parts]) for name in parts[0].streams}
+        offsets, timestamps = [part.offsets for part in parts], [part.timestamps for part in parts]
+        return cls(pa.concat_arrays(offsets), pa.concat_arrays(timestamps), streams)
+
+
+def _concat(payloads: Sequence[Any]) -> Any:
+    if isinstance(payloads[0], pa.RecordBatch):
+        return pa.Table.from_batches(payloads).combine_chunks().to_batches()[0]
+    return pa.concat_arrays(payloads)
+
+
+@dataclass
+class _Stream:
+    """One object of an open file."""
+
+    upload: Upload
+    encoder: Any
 
     @property
     def held(self) -> int:
-        return self.encoder.memory + self.upload.held
+        return int(self.encoder.memory) + self.upload.held
+
+
+@dataclass
+class _OpenFile:
+    group: str
+    partition: int
+    streams: dict[str, _Stream]
+    span: Span
+
+    @property
+    def held(self) -> int:
+        return sum(stream.held for stream in self.streams.values())
 
     @property
     def size(self) -> int:
-        return self.upload.size + self.encoder.pending
+        return sum(stream.upload.size + stream.encoder.pending for stream in self.streams.values())
 
 
 class Staging:
@@ -78,34 +153,36 @@ class Staging:
         self._store, self._keys, self._rule = store, keys, rule
         self._metadata = {COMMIT: commit}
         self._spill = Spill()
-        self._open: dict[tuple[int, str], _OpenFile] = {}
+        self._open: dict[_Where, _OpenFile] = {}
+        self._last: dict[str, tuple[int, Rows]] = {}  # where a key has no offset: the last record of each group
+        self._last_bytes = 0
 
-    def add(self, partition: int, directory: str, offsets: pa.Int64Array, payload: Any) -> None:
-        """Append rows of one topic-partition, in offset order, to the file of one output partition."""
-        self._append(partition, directory, offsets, payload)
+    def add(self, partition: int, group: str, rows: Rows) -> None:
+        """Append rows of one topic-partition to the file of one output partition."""
+        self._append(partition, group, rows, rows.kind)
         self._relieve()
 
-    def add_sorted(self, partition: int, directories: pa.StringArray, offsets: pa.Int64Array, payload: Any) -> None:
-        """Append rows of one topic-partition, in offset order, each to the file of its own output partition."""
-        codes = directories.dictionary_encode()
+    def add_sorted(self, partition: int, groups: pa.StringArray, rows: Rows) -> None:
+        """Append rows of one topic-partition, each to the file of its own output partition."""
+        codes = groups.dictionary_encode()
         order = pc.sort_indices(codes.indices)  # stable, so offsets stay in order within an output partition
-        offsets, payload = offsets.take(order), payload.take(order)
+        rows, kind = rows.take(order), rows.kind
         start = 0
         for run in pc.value_counts(codes.indices.take(order)).to_pylist():
-            directory = codes.dictionary[run["values"]].as_py()
-            rows = slice(start, start + run["counts"])
-            self._append(partition, directory, offsets[rows], payload[rows])
-            start = rows.stop
+            group = codes.dictionary[run["values"]].as_py()
+            self._append(partition, group, rows.slice(start, run["counts"]), kind)
+            start += run["counts"]
         self._relieve()
 
     def add_dead_letters(self, partition: int, letters: list[tuple[int, bytes]]) -> None:
         """Write one dead-letter object from refused records: their offsets and their lines."""
         letters = sorted(letters)
-        first, last = letters[0][0], letters[-1][0]
-        upload = Upload(self._store, self._keys.dead_letters_key(partition, first), self._metadata, self._spill)
+        span = Span(letters[0][0], letters[-1][0], 0, 0, len(letters))
+        key = self._keys.dead_letters_key(partition, span.first)
+        upload = Upload(self._store, key, self._metadata, self._spill)
         try:
             upload.write(b"".join(line + b"\n" for _, line in letters))
-            self._report(upload, partition, first, last, len(letters), "dead_letters")
+            self._report(upload, key, partition, span, "dead_letters")
         except S3LakeError:
             with suppress(S3LakeError):
                 upload.abort()
@@ -113,6 +190,7 @@ class Staging:
 
     def finish(self) -> list[File]:
         """Close every file: reports of all."""
+        self._write_last()
         for where in list(self._open):
             self._close(where)
         self._spill.close()
@@ -128,70 +206,141 @@ class Staging:
         """
         with suppress(S3LakeError):
             for file in self._open.values():
-                file.upload.abort()
+                for stream in file.streams.values():
+                    stream.upload.abort()
             for closed in self.closed:
                 self._store.abort_upload(closed.key, closed.upload)
         self._open.clear()
         self.closed.clear()
         self._spill.close()
 
-    def _append(self, partition: int, directory: str, offsets: pa.Int64Array, payload: Any) -> None:
+    def _append(self, partition: int, group: str, rows: Rows, kind: Kind) -> None:
+        if self._keys.replaces:
+            self._note_last(partition, group, rows)
+            return
+        where = (partition, group, kind)
         start = 0
-        while start < len(offsets):
-            file = self._open.get((partition, directory))
+        while start < len(rows):
+            file = self._open.get(where)
+            if file is not None and self._stretched(file, rows, start):
+                self._close(where)
+                file = None
             if file is None:
-                file = self._begin(partition, directory, offsets[start].as_py())
-            rows = self._room(file, payload, start)
-            file.encoder.write(payload.slice(start, rows))
-            start += rows
-            file.records += rows
-            file.last_offset = offsets[start - 1].as_py()
+                file = self._begin(where, rows.slice(start, 1))
+            taken = rows.slice(start, self._room(file, rows, start))
+            self._write(file, taken)
+            start += len(taken)
             if self._full(file):
-                self._close((partition, directory))
+                self._close(where)
 
-    def _begin(self, partition: int, directory: str, offset: int) -> _OpenFile:
-        upload = Upload(self._store, self._keys.key(directory, partition, offset), self._metadata, self._spill)
-        file = self._open[partition, directory] = _OpenFile(upload, self._spill, self._rule, partition, offset)
+    def _begin(self, where: _Where, first: Rows) -> _OpenFile:
+        partition, group, _ = where
+        offset, timestamp = first.offsets[0].as_py(), first.timestamps[0].as_py()
+        span = Span(offset, offset, timestamp, timestamp, 0)
+        streams = {}
+        for name in first.streams:
+            key = None if self._keys.deferred else self._key(group, partition, span, name)
+            upload = Upload(self._store, key, self._metadata, self._spill)
+            form = self._rule.formats[name]
+            streams[name] = _Stream(upload, encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
+        file = self._open[where] = _OpenFile(group, partition, streams, span)
         return file
 
-    def _close(self, where: tuple[int, str]) -> None:
+    def _key(self, group: str, partition: int, span: Span, stream: str) -> str:
+        if stream == "data":
+            return self._keys.key(group, partition, span)
+        return self._keys.sidecar_key(group, partition, span, stream, f".{self._rule.formats[stream].type}")
+
+    def _write(self, file: _OpenFile, rows: Rows) -> None:
+        for name, stream in file.streams.items():
+            stream.encoder.write(rows.streams[name])
+        low, high = file.span.min_timestamp, file.span.max_timestamp
+        if self._rule.span_ms is not None or self._keys.deferred:
+            found = pc.min_max(rows.timestamps).as_py()
+            low, high = min(low, found["min"]), max(high, found["max"])
+        file.span = Span(file.span.first, rows.offsets[-1].as_py(), low, high, file.span.records + len(rows))
+
+    def _close(self, where: _Where) -> None:
         file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
-        file.encoder.close()
-        self._report(file.upload, file.partition, file.first_offset, file.last_offset, file.records, "data")
+        for name, stream in file.streams.items():
+            stream.encoder.close()
+            key = self._key(file.group, file.partition, file.span, name)
+            self._report(stream.upload, key, file.partition, file.span, name)
         del self._open[where]
 
-    def _report(self, upload: Upload, partition: int, first: int, last: int, records: int, kind: str) -> None:
-        identity, parts = upload.finish()
-        self.closed.append(File(upload.key, identity, parts, partition, first, last, records, upload.size, kind))
+    def _report(self, upload: Upload, key: str, partition: int, span: Span, kind: str) -> None:
+        identity, parts = upload.finish(key)
+        self.closed.append(
+            File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, kind)
+        )
+
+    def _note_last(self, partition: int, group: str, rows: Rows) -> None:
+        last = rows.take(pa.array([len(rows) - 1]))  # a slice would keep all that it was cut from
+        before = self._last.get(group)
+        self._last[group] = partition, last
+        self._last_bytes += last.nbytes - (before[1].nbytes if before else 0)
+        if self._last_bytes > self._rule.budget // 2:
+            self._write_last()
+
+    def _write_last(self) -> None:
+        """Upload the last records so far; of two with one key the later one is made visible later."""
+        for group, (partition, rows) in self._last.items():
+            where = (partition, group, rows.kind)
+            self._write(self._begin(where, rows), rows)
+            self._close(where)
+        self._last.clear()
+        self._last_bytes = 0
 
     def _publish(self, file: File) -> None:
-        """Make a file visible at once; never over another one, which a listed commit may consist of."""
-        if self._store.complete_upload(file.key, file.upload, file.parts) == "completed":
+        """Make a file visible at once; never over another one, which a listed commit may consist of.
+
+        Only a key that says no offset replaces what stood there: that is what its user asked for.
+        """
+        replace = self._keys.replaces and file.kind != "dead_letters"
+        if self._store.complete_upload(file.key, file.upload, file.parts, replace=replace) == "completed":
             return
         head = self._store.head(file.key)
         if head is None or head.metadata.get(COMMIT) != self._metadata[COMMIT]:
             raise FencedError(f"key {file.key} is taken by another attempt's file; its name needs a suffix")
 
     def _full(self, file: _OpenFile) -> bool:
-        if file.records >= self._rule.count:
+        if file.span.records >= self._rule.count:
             return True
         if file.size < self._rule.size:
             return False
-        file.encoder.drain()  # what is pending was counted before compression
+        for stream in file.streams.values():
+            stream.encoder.drain()  # what is pending was counted before compression
         # Creeping up to the limit would cut row groups and blocks ever smaller: within a twentieth is full.
         return file.size + (0 if self._rule.exact else self._rule.size // 20) >= self._rule.size
 
-    def _room(self, file: _OpenFile, payload: Any, start: int) -> int:
+    def _stretched(self, file: _OpenFile, rows: Rows, start: int) -> bool:
+        """Whether the record at `start` would stretch the file's time span too far."""
+        if self._rule.span_ms is None:
+            return False
+        stamp = rows.timestamps[start].as_py()
+        span = max(stamp, file.span.max_timestamp) - min(stamp, file.span.min_timestamp)
+        return bool(span >= self._rule.span_ms)
+
+    def _room(self, file: _OpenFile, rows: Rows, start: int) -> int:
         """How many rows from `start` the file takes; at least one, and the one that fills it is the last."""
-        rows: int = min(len(payload) - start, self._rule.count - file.records)
+        count = min(len(rows) - start, self._rule.count - file.span.records)
+        if self._rule.span_ms is not None:
+            count = self._within_span(file, rows.timestamps.slice(start, count))
         left = max(self._rule.size - file.size, 0 if self._rule.exact else self._rule.size // 20)
-        part = payload.slice(start, rows)
-        if part.nbytes + rows < left:
-            return rows
-        if isinstance(part, pa.RecordBatch):
-            return max(1, min(rows, left * rows // max(1, int(part.nbytes))))
-        ends = pc.cumulative_sum(pc.add(pc.binary_length(part).cast(pa.int64()), 1))
-        return min(rows, int(pc.sum(pc.less(ends, left)).as_py()) + 1)
+        part = rows.slice(start, count)
+        if part.nbytes + count < left:
+            return count
+        if len(part.streams) > 1 or isinstance(part.streams["data"], pa.RecordBatch):
+            return int(max(1, min(count, left * count // max(1, part.nbytes))))
+        ends = pc.cumulative_sum(pc.add(pc.binary_length(part.streams["data"]).cast(pa.int64()), 1))
+        return min(count, int(pc.sum(pc.less(ends, left)).as_py()) + 1)
+
+    def _within_span(self, file: _OpenFile, timestamps: pa.Int64Array) -> int:
+        """How many rows keep the file's time span below its limit; the first one does, or it opened the file."""
+        highest = pc.max_element_wise(pc.cumulative_max(timestamps), file.span.max_timestamp)
+        lowest = pc.min_element_wise(pc.cumulative_min(timestamps), file.span.min_timestamp)
+        fitting = pc.less(pc.subtract(highest, lowest), self._rule.span_ms)
+        return max(1, int(pc.sum(fitting).as_py()))
 
     def _relieve(self) -> None:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
@@ -200,5 +349,6 @@ class Staging:
         for file in sorted(self._open.values(), key=lambda file: file.held, reverse=True)[
             : max(1, len(self._open) // 2)
         ]:
-            file.encoder.relieve()
-            file.upload.spill()
+            for stream in file.streams.values():
+                stream.encoder.relieve()
+                stream.upload.spill()

@@ -11,10 +11,11 @@ import pytest
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.sink import Spark
-from s3lake_tests.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from s3lake_tests.lake import Lake
 
 # Where jars come from and are kept is the machine's business, and resolving them anew takes a minute.
 _KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
@@ -64,6 +65,8 @@ def spark() -> Iterator["SparkSession"]:
 
 
 @pytest.fixture
-def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> Lake:
+def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> "Lake":
     """A bucket of the test's own, topics of its own, and the session."""
+    from s3lake_tests.lake import Lake  # all of landing, which few tests need
+
     return Lake(kafka, s3_server, lambda: spark)

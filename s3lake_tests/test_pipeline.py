@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from s3lake.commit.index import Read
 from s3lake.errors import StoreDeniedError
-from s3lake.pipeline import Done, Failed, Grown, Outcome, Refused, Work, merged, outcome_of, run, united
+from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, united
+from s3lake.pipeline import Work, run
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 
@@ -76,7 +77,9 @@ def bucket() -> Bucket:
 
 def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
-    return Work.of(sink, "t", bucket, commit="c1", renamed="", hour_start_ms=HOUR, columns=columns or {})
+    return Work.of(
+        sink, "t", bucket, commit="c1", renamed="", hour_start_ms=HOUR, columns=columns or {}, wallclock_ms=HOUR
+    )
 
 
 def batch(of: Work, records: Sequence[Record]) -> pa.RecordBatch:
@@ -524,7 +527,9 @@ def test_a_worker_imports_neither_dagster_nor_pydantic(tmp_path: Path) -> None:
         format={"type": "parquet"},  # type: ignore[arg-type]
         layout={"partition_by": ("_date.yyyy",)},  # type: ignore[arg-type]
     )
-    of = Work.of(sink, "t", MemoryStore, commit="c1", renamed="", hour_start_ms=HOUR, columns={"n": "int64"})
+    of = Work.of(
+        sink, "t", MemoryStore, commit="c1", renamed="", hour_start_ms=HOUR, columns={"n": "int64"}, wallclock_ms=HOUR
+    )
     path = tmp_path / "work.pickle"
     path.write_bytes(pickle.dumps((of, batch(of, objects(1, 2)))))
     code = (

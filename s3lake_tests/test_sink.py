@@ -24,6 +24,9 @@ def refusal(**changes: Any) -> str:
     return str(refused.value)
 
 
+TOMBSTONES = {"nulls": "write", "sidecars": {"keys": "json"}}
+TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
+
 # Defaults
 
 
@@ -258,8 +261,34 @@ def test_a_sink_inside_another_ones_index_is_refused() -> None:
         ({"topics": [], "topics_regex": "a.*"}, {"topics": [], "topics_regex": ".*b"}),
         ({"topics": [], "topics_regex": "e.*"}, {"topics": ["events"]}),
         ({}, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
-        ({"layout": {"partition_by": ["a"]}}, {"layout": {"partition_by": ["b"]}}),
-        ({"layout": {"partition_by": ["a"]}}, {"layout": {"partition_by": ["a"]}, "prefix": "events"}),
+        (
+            {"layout": {"partition_by": ["a"], "include_keys": False}},
+            {"layout": {"partition_by": ["b"], "include_keys": False}},
+        ),
+        (
+            {"layout": {"partition_by": ["a"], "include_keys": False}},
+            {"layout": {"partition_by": ["a"], "include_keys": False}, "prefix": "events"},
+        ),
+        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, {}),
+        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, {}),
+        ({"layout": {"template": "{field:a}/{topic}/{partition}-{offset}"}}, {"layout": {"template": TOPIC_LAST}}),
+        (
+            {"layout": {"template": "{partition}-{offset}"}},
+            {"topics": ["b"], "layout": {"template": "{partition}-{offset}"}},
+        ),
+        (
+            {"topics": [], "topics_regex": "a.*", "layout": {"template": "{topic}-{partition}-{offset}"}},
+            {"topics": ["a-1"], "layout": {"template": "{topic}-{partition}-{offset}"}},
+        ),
+        ({"layout": {"observed_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
+        (
+            {"sidecars": {"keys": "json"}},
+            {"layout": {"extension": ".keys.json"}},
+        ),
+        (
+            {**TOMBSTONES, "layout": {"template": "a/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
+            {**TOMBSTONES, "layout": {"template": "b/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
+        ),
     ],
 )
 def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -278,10 +307,56 @@ def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> N
         {"format": {"type": "parquet"}},
         {"format": {"type": "json", "codec": "gzip"}},
         {"layout": {"partition_by": ["a"]}},
+        {"layout": {"observed_names": True}},
+        {"layout": {"template": "raw/{topic}/{partition}-{offset}"}},
+        {"layout": {"template": "{topic}/{partition}/{offset}-{key}"}},
+        {"layout": {"template": "{topic}/{key}/{partition}+{offset}"}},
+        {"layout": {"template": "{time:yyyy}/{partition}/{offset}z"}},
+        {"layout": {"extension": ".jsonl"}},
     ],
 )
 def test_sinks_that_cannot_collide(other: dict[str, Any]) -> None:
     assert not may_collide(sink(), sink(**other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"partition_by": ["a"]}, {"partition_by": ["b"]}),
+        (
+            {"template": "{topic}/a={field:a}/{partition}-{offset}"},
+            {"template": "{topic}/b={field:a}/{partition}-{offset}"},
+        ),
+        ({"template": "{key}/{partition}-{offset}"}, {"template": "{key}/{partition}_{offset}"}),
+        ({"template": "{key}-a", "extension": ""}, {"template": "{key}-b", "extension": ""}),
+    ],
+)
+def test_layouts_of_other_beginnings_or_endings_cannot_collide(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert not may_collide(sink(layout=one, exactly_once=False), sink(layout=other, exactly_once=False))
+
+
+def test_a_topic_of_an_expression_can_be_anything_that_it_matches() -> None:
+    layout = {"template": "{topic}/{partition}-{offset}"}
+    every = sink(topics=[], topics_regex="cl.*", layout=layout)
+    assert may_collide(every, sink(topics=["clicks"], layout=layout))
+    assert not may_collide(every, sink(layout=layout))
+    assert not may_collide(every, sink(topics=["clicks"], layout=layout, prefix="raw/x"))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{key}/{topic}/{partition}-{offset}",
+        "{topic}/{key}/{partition}-{offset}",
+        "x-{topic}+{key}+{partition}-{offset}",
+    ],
+)
+def test_many_topics_are_told_apart_where_the_key_says_the_topic(template: str) -> None:
+    def many(name: str) -> Sink:
+        return sink(topics=[f"{name}-{number}" for number in range(100)], layout={"template": template})
+
+    assert not may_collide(many("clicks"), many("views"))
+    assert may_collide(many("clicks"), sink(topics=["clicks-7"], layout={"template": template}))
 
 
 def test_the_sinks_of_a_topic_come_in_their_order() -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import random
 import tracemalloc
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 
 from s3lake.commit.index import File
 from s3lake.errors import FencedError, StoreUnavailableError
-from s3lake.layout.key import KeyRule
+from s3lake.layout.key import Fields, KeyRule
 from s3lake.sink import Sink
-from s3lake.staging import FileRule, Staging
+from s3lake.staging import FileRule, Rows, Staging
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 
@@ -41,8 +42,22 @@ def offsets(first: int, count: int) -> pa.Int64Array:
     return pa.array(range(first, first + count), pa.int64())
 
 
-def add(to: Staging, first: int, payload: Any, directory: str = "t/0") -> None:
-    to.add(0, directory, offsets(first, len(payload)), payload)
+def rows(offsets: pa.Int64Array, payload: Any, timestamps: Sequence[int] | None = None, **sidecars: Any) -> Rows:
+    """Rows whose timestamps nobody asks for, unless they are given."""
+    stamps = pa.array(timestamps if timestamps is not None else [0] * len(offsets), pa.int64())
+    return Rows(offsets, stamps, {"data": payload, **sidecars})
+
+
+def add(to: Staging, first: int, payload: Any, timestamps: Sequence[int] | None = None) -> None:
+    group = to._keys.fixed_group(0)
+    assert group is not None
+    to.add(0, group, rows(offsets(first, len(payload)), payload, timestamps))
+
+
+def groups(to: Staging, *values: str, partition: int = 0) -> pa.StringArray:
+    """The output partitions of records whose field `a` has these values."""
+    fields = Fields(values=[json.dumps({"a": value}).encode() for value in values])
+    return pa.array(to._keys.groups(partition, fields, len(values)), pa.string())
 
 
 def bodies(store: MemoryStore, files: list[File]) -> dict[str, bytes]:
@@ -94,7 +109,9 @@ def test_a_report_says_all_that_a_manifest_needs() -> None:
 
 def test_offsets_may_have_gaps() -> None:
     files = staging(MemoryStore(), flush={"count": 2})
-    files.add(0, "t/0", pa.array([5, 9, 40], pa.int64()), lines(b"a", b"b", b"c"))
+    group = files._keys.fixed_group(0)
+    assert group is not None
+    files.add(0, group, rows(pa.array([5, 9, 40], pa.int64()), lines(b"a", b"b", b"c")))
     assert [(file.first_offset, file.last_offset) for file in files.finish()] == [(5, 9), (40, 40)]
 
 
@@ -182,6 +199,162 @@ def test_incompressible_lines_are_not_larger_than_they_may_be() -> None:
     assert all(file.bytes <= 210_000 for file in files.finish())
 
 
+# Time span
+
+
+def test_a_file_is_closed_before_its_records_lie_too_far_apart() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"})
+    add(files, 0, lines(*[b"v"] * 5), [0, 9_999, 10_000, 19_999, 20_000])
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 2), (4, 1)]
+
+
+def test_the_span_counts_from_the_earliest_record_in_any_order() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"})
+    add(files, 0, lines(*[b"v"] * 4), [8_000, 12_000, 3_000, 2_000])
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 3), (3, 1)]
+
+
+def test_the_span_goes_on_in_the_next_batch() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"})
+    add(files, 0, lines(b"v"), [0])
+    add(files, 1, lines(b"v"), [9_000])
+    add(files, 2, lines(b"v"), [10_000])
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 1)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.integers(1, 30))
+def test_no_file_spans_more_and_none_could_have_gone_on(batches: list[list[int]], span: int) -> None:
+    files = staging(MemoryStore(), flush={"span": f"{span}ms"})
+    first = 0
+    for batch in batches:
+        add(files, first, lines(*[b"v"] * len(batch)), batch)
+        first += len(batch)
+    stamps = [stamp for batch in batches for stamp in batch]
+    closed = files.finish()
+    assert [file.first_offset for file in closed[1:]] == [file.last_offset + 1 for file in closed[:-1]]
+    for file in closed:
+        within = stamps[file.first_offset : file.last_offset + 1]
+        assert max(within) - min(within) < span
+        if file.last_offset + 1 < len(stamps):
+            longer = stamps[file.first_offset : file.last_offset + 2]
+            assert max(longer) - min(longer) >= span
+
+
+def test_a_span_in_one_output_partition_cuts_no_file_of_another() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"}, layout={"partition_by": ["a"]})
+    files.add_sorted(0, groups(files, *"xyxy"), rows(offsets(0, 4), lines(*[b"v"] * 4), [0, 0, 60_000, 5_000]))
+    assert sorted((file.key, file.records) for file in files.finish()) == [
+        ("t/a=x/t(0_000000000000).json", 1),
+        ("t/a=x/t(0_000000000002).json", 1),
+        ("t/a=y/t(0_000000000001).json", 2),
+    ]
+
+
+# Schemas
+
+
+def test_each_schema_has_an_open_file_of_its_own() -> None:
+    files = staging(MemoryStore(), format={"type": "parquet"})
+    for first in range(0, 8, 2):
+        add(files, first, pa.record_batch([pa.array([first])], names=["a"]))
+        add(files, first + 1, pa.record_batch([pa.array(["x"])], names=["a"]))
+    assert [(file.first_offset, file.last_offset, file.records) for file in files.finish()] == [(0, 6, 4), (1, 7, 4)]
+
+
+# Sidecars
+
+
+def sidecars(first: int, *values: bytes) -> Rows:
+    keys = pa.record_batch([pa.array([b"k" + value for value in values])], names=["key"])
+    return rows(offsets(first, len(values)), lines(*values), keys=keys)
+
+
+def test_sidecars_are_closed_with_their_data() -> None:
+    store = MemoryStore()
+    files = staging(
+        store,
+        sidecars={"keys": "parquet"},
+        layout={"template": "{topic}+{partition}+{offset:010}"},
+        flush={"count": 2},
+    )
+    group = files._keys.fixed_group(0)
+    assert group is not None
+    files.add(0, group, sidecars(0, b"1", b"2", b"3"))
+    reported = files.finish()
+    assert [(file.key, file.kind, file.records) for file in reported] == [
+        ("t+0+0000000000.json", "data", 2),
+        ("t+0+0000000000.keys.parquet", "keys", 2),
+        ("t+0+0000000002.json", "data", 1),
+        ("t+0+0000000002.keys.parquet", "keys", 1),
+    ]
+    written = bodies(store, reported)
+    assert written["t+0+0000000000.json"] == b"1\n2\n"
+    assert pq.read_table(io.BytesIO(written["t+0+0000000002.keys.parquet"]))["key"].to_pylist() == [b"k3"]
+
+
+# Names that are known at the end
+
+
+def test_a_name_may_say_what_only_the_closed_file_knows() -> None:
+    store = MemoryStore()
+    files = staging(store, layout={"observed_names": True}, flush={"count": 2})
+    add(files, 5, lines(b"a", b"b", b"c"), [300, 100, 200])
+    reported = files.finish()
+    assert bodies(store, reported) == {
+        "t/0/000000000006_100_300.json": b"a\nb\n",
+        "t/0/000000000007_200_200.json": b"c\n",
+    }
+
+
+def test_nothing_is_uploaded_before_the_name_is_known() -> None:
+    store = MemoryStore()
+    files = staging(store, layout={"observed_names": True})
+    add(files, 0, lines(b"x" * 40 * MB), [0])
+    assert store.uploads == {}
+    assert sum(file.held for file in files._open.values()) < 17 * MB
+    files.abort()
+
+
+# Keys without an offset
+
+
+def latest(store: MemoryStore, **changes: Any) -> Staging:
+    return staging(store, layout={"template": "{key}"}, exactly_once=False, **changes)
+
+
+def keyed(to: Staging, *keys: bytes) -> pa.StringArray:
+    return pa.array(to._keys.groups(0, Fields(keys=keys), len(keys)), pa.string())
+
+
+def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
+    store = MemoryStore()
+    files = latest(store)
+    files.add_sorted(0, keyed(files, b"a", b"b", b"a"), rows(offsets(0, 3), lines(b"1", b"2", b"3")))
+    files.add_sorted(0, keyed(files, b"b"), rows(offsets(3, 1), lines(b"4")))
+    assert {file.key: file.records for file in files.finish()} == {"a.json": 1, "b.json": 1}
+    assert {key: body for key, (body, _) in store.objects.items()} == {"a.json": b"3\n", "b.json": b"4\n"}
+
+
+def test_without_an_offset_what_stood_there_is_replaced() -> None:
+    store = MemoryStore()
+    store.put("a.json", b"yesterday")
+    files = latest(store)
+    files.add_sorted(0, keyed(files, b"a"), rows(offsets(9, 1), lines(b"today")))
+    files.finish()
+    assert store.objects["a.json"][0] == b"today\n"
+
+
+def test_more_keys_than_memory_are_written_as_they_come() -> None:
+    store = MemoryStore()
+    files = latest(store, budget=2000)
+    for turn in range(4):
+        values = lines(*(f"{turn} {number}".encode() * 10 for number in range(40)))
+        files.add_sorted(0, keyed(files, *(b"%d" % n for n in range(40))), rows(offsets(turn * 40, 40), values))
+    assert len(files.finish()) > 40
+    assert {body for body, _ in store.objects.values()} == {b"3 %d" % n * 10 + b"\n" for n in range(40)}
+
+
 # Output partitions
 
 
@@ -189,9 +362,7 @@ def test_each_output_partition_has_one_open_file() -> None:
     store = MemoryStore()
     files = staging(store, layout={"partition_by": ["a"]})
     for first in (0, 4, 8):
-        files.add_sorted(
-            0, pa.array(["t/a=x", "t/a=y", "t/a=x", "t/a=z"]), offsets(first, 4), lines(b"x1", b"y", b"x2", b"z")
-        )
+        files.add_sorted(0, groups(files, "x", "y", "x", "z"), rows(offsets(first, 4), lines(b"x1", b"y", b"x2", b"z")))
     assert bodies(store, files.finish()) == {
         "t/a=x/t(0_000000000000).json": b"x1\nx2\nx1\nx2\nx1\nx2\n",
         "t/a=y/t(0_000000000001).json": b"y\ny\ny\n",
@@ -201,8 +372,8 @@ def test_each_output_partition_has_one_open_file() -> None:
 
 def test_a_busy_output_partition_does_not_cut_another_ones_file() -> None:
     files = staging(MemoryStore(), flush={"count": 2}, layout={"partition_by": ["a"]})
-    files.add_sorted(0, pa.array(["t/a=x"] * 4 + ["t/a=y"]), offsets(0, 5), lines(*[b"v"] * 5))
-    files.add_sorted(0, pa.array(["t/a=y"]), offsets(5, 1), lines(b"v"))
+    files.add_sorted(0, groups(files, *"xxxxy"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
+    files.add_sorted(0, groups(files, "y"), rows(offsets(5, 1), lines(b"v")))
     assert [(file.key, file.records) for file in files.finish()] == [
         ("t/a=x/t(0_000000000000).json", 2),
         ("t/a=x/t(0_000000000002).json", 2),
@@ -213,7 +384,7 @@ def test_a_busy_output_partition_does_not_cut_another_ones_file() -> None:
 def test_topic_partitions_have_files_of_their_own() -> None:
     files = staging(MemoryStore(), layout={"partition_by": ["a"]})
     for partition in (0, 1):
-        files.add_sorted(partition, pa.array(["t/a=x"]), offsets(5, 1), lines(b"v"))
+        files.add_sorted(partition, groups(files, "x", partition=partition), rows(offsets(5, 1), lines(b"v")))
     assert [(file.key, file.partition) for file in files.finish()] == [
         ("t/a=x/t(0_000000000005).json", 0),
         ("t/a=x/t(1_000000000005).json", 1),
@@ -241,7 +412,7 @@ def test_every_row_lands_once_in_order_in_its_own_directory(
             payload: Any = pa.record_batch([pa.array(numbers)], names=["n"])
         else:
             payload = lines(*(str(number).encode() for number in numbers))
-        files.add_sorted(0, pa.array([f"t/a={one}" for one in batch]), offsets(first, len(batch)), payload)
+        files.add_sorted(0, groups(files, *batch), rows(offsets(first, len(batch)), payload))
         for number, one in zip(numbers, batch, strict=True):
             expected.setdefault(f"t/a={one}", []).append(number)
         first += len(batch)
@@ -279,9 +450,9 @@ class Sieve(MemoryStore):
         return super().upload_part(key, upload, number, b"")
 
 
-def _directories(count: int, rows: int, seed: int) -> pa.StringArray:
+def _scattered(to: Staging, count: int, records: int, seed: int) -> pa.StringArray:
     dice = random.Random(seed)
-    return pa.array([f"t/a={dice.randrange(count)}" for _ in range(rows)])
+    return groups(to, *(str(dice.randrange(count)) for _ in range(records)))
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
@@ -290,7 +461,7 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
     files = staging(store, budget=budget, format={"codec": codec}, layout={"partition_by": ["a"]})
     payload = events(2000)
     for turn in range(12):
-        files.add_sorted(0, _directories(300, 2000, turn), offsets(turn * 2000, 2000), payload)
+        files.add_sorted(0, _scattered(files, 300, 2000, turn), rows(offsets(turn * 2000, 2000), payload))
         assert sum(file.held for file in files._open.values()) <= budget // 2
     reported = files.finish()
     assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 300
@@ -306,9 +477,9 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
 def test_many_output_partitions_of_parquet_have_one_row_group_each() -> None:
     store, budget = MemoryStore(), 2 * MB
     files = staging(store, budget=budget, format={"type": "parquet"}, layout={"partition_by": ["a"]})
-    rows = pa.RecordBatch.from_pylist([{"id": number, "text": "lorem ipsum " * 10} for number in range(2000)])
+    table = pa.RecordBatch.from_pylist([{"id": number, "text": "lorem ipsum " * 10} for number in range(2000)])
     for turn in range(8):
-        files.add_sorted(0, _directories(200, 2000, turn), offsets(turn * 2000, 2000), rows)
+        files.add_sorted(0, _scattered(files, 200, 2000, turn), rows(offsets(turn * 2000, 2000), table))
         assert sum(file.held for file in files._open.values()) <= budget // 2
     reported = files.finish()
     assert len(reported) == 200
@@ -320,13 +491,13 @@ def test_many_output_partitions_of_parquet_have_one_row_group_each() -> None:
 def test_the_budget_is_kept_by_what_python_and_arrow_really_hold() -> None:
     budget = 4 * MB
     files = staging(Sieve(), budget=budget, layout={"partition_by": ["a"]})
-    payload, wanted = events(1000), [_directories(200, 1000, turn) for turn in range(30)]
+    payload, wanted = events(1000), [_scattered(files, 200, 1000, turn) for turn in range(30)]
     pool = pa.default_memory_pool()
     before, most = pool.bytes_allocated(), 0
     tracemalloc.start()
     try:
         for turn, directories in enumerate(wanted):
-            files.add_sorted(0, directories, offsets(turn * 1000, 1000), payload)
+            files.add_sorted(0, directories, rows(offsets(turn * 1000, 1000), payload))
             most = max(most, pool.bytes_allocated() - before)
         _, peak = tracemalloc.get_traced_memory()
         assert len(files.finish()) == 200
@@ -388,7 +559,7 @@ def test_aborting_drops_open_and_closed_files() -> None:
 def test_a_file_that_fails_while_it_is_closed_leaves_no_upload(parts: int) -> None:
     store = Broken(parts)
     files = staging(store, layout={"partition_by": ["a"]})
-    files.add_sorted(0, pa.array(["t/a=x", "t/a=y", "t/a=z"]), offsets(0, 3), lines(b"x", b"y", b"z"))
+    files.add_sorted(0, groups(files, *"xyz"), rows(offsets(0, 3), lines(b"x", b"y", b"z")))
     with pytest.raises(StoreUnavailableError):
         files.finish()
     files.abort()

@@ -100,9 +100,14 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """`schema.json`: the columns that every file of this sink and topic has in common."""
+    """`schema.json`: the columns that every file of this sink and topic has in common.
+
+    Attributes:
+        source: of a sink with SQL, what its query reads: columns of values and keys before they are projected.
+    """
 
     columns: dict[str, Any]
+    source: dict[str, Any] = {}
     rev: int = 0
     version: int = VERSION
 

@@ -7,7 +7,7 @@ the tile by compare-and-swap, and then settled by the same code that recovers it
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -50,6 +50,7 @@ class Staged:
     format: str = ""
     converter: str = ""
     nulls: str = ""
+    shape: Mapping[str, Any] = field(default_factory=dict)
     columns: dict[str, Any] | None = None
 
 
@@ -324,6 +325,7 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         format=staged.format,
         converter=staged.converter,
         nulls=staged.nulls,
+        shape=dict(staged.shape),
         columns=staged.columns,
         created_ms=int(time.time() * 1000),
     )

@@ -1,21 +1,50 @@
-"""Columns of JSON objects: inferred, united by name, written down in the index.
+"""Columns of tables: inferred from JSON or given, united by name, written down in the index.
 
-A type is `bool`, `int64`, `double`, `string`, `binary`, `{"list": type}` or `{"struct": {name: type}}`. Every field is
-nullable. Integers widen to doubles, and so do integers beyond 64 bits; any other difference is a conflict. What holds
-nothing yet (nulls, empty lists, empty objects) gets no column until something is seen in it.
+A type is one of `types.PRIMITIVES`, `decimal(p,s)`, `{"list": type}`, `{"struct": {name: type}}` or `{"map": type}`,
+whose keys are strings. Every field is nullable. JSON shows `INFERRED` types, lists and structs; others come from the
+user or from a record's own schema. Integers widen to doubles, and so do integers beyond 64 bits; 32 bits widen to 64;
+any other difference is a conflict. What holds nothing yet (nulls, empty lists, empty objects) gets no column until
+something is seen in it.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-Type = str | dict[str, Any]
+from s3lake.convert.types import Type
+
 Columns = dict[str, Any]
 """Field name -> type."""
 
-_ARROW = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary()}
+INFERRED = frozenset({"bool", "int64", "double", "string"})
+"""Primitive types that JSON shows by itself."""
+
+AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The names of fields that Avro allows."""
+
+_ARROW = {
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time32("ms"),
+    "timestamp": pa.timestamp("ms", "UTC"),
+    "uuid": pa.uuid(),
+}
+_WIDER = {
+    frozenset(("int32", "int64")): "int64",
+    frozenset(("float", "double")): "double",
+    frozenset(("int32", "double")): "double",
+    frozenset(("int64", "double")): "double",
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _INT64 = range(-(2**63), 2**63)
 _DEPTH = 32  # Parquet's readers go to 100 levels, of which a list takes two
 
@@ -73,7 +102,7 @@ def _held(kind: Type | None) -> Type | None:
     if isinstance(kind, dict) and "list" in kind:
         element = _held(kind["list"])
         return {"list": element} if element is not None else None
-    if isinstance(kind, dict):
+    if isinstance(kind, dict) and "struct" in kind:
         fields = held(kind["struct"])
         return {"struct": fields} if fields else None
     return kind
@@ -87,11 +116,13 @@ def unite(one: Type | None, other: Type | None, path: str = "") -> Type | None:
     """
     if one is None or other is None or one == other:
         return other if one is None else one
-    if isinstance(one, str) and isinstance(other, str) and {one, other} == {"int64", "double"}:
-        return "double"
+    if isinstance(one, str) and isinstance(other, str) and (wider := _WIDER.get(frozenset((one, other)))):
+        return wider
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         if "list" in one:
             return {"list": unite(one["list"], other["list"], f"{path}[]")}
+        if "map" in one:
+            return {"map": unite(one["map"], other["map"], f"{path}{{}}")}
         return {"struct": unite_columns(one["struct"], other["struct"], path)}
     raise Conflict(f"field {path!r} is {name_of(other)}, the sink's files have {name_of(one)}")
 
@@ -127,6 +158,8 @@ def name_of(kind: Type) -> str:
         return kind
     if "struct" in kind:
         return "an object"
+    if "map" in kind:
+        return f"a map of {name_of(kind['map'])}"
     return f"a list of {name_of(kind['list'])}" if kind["list"] is not None else "an empty list"
 
 
@@ -153,20 +186,47 @@ def _from_arrow(kind: pa.DataType, depth: int) -> Type | None:
     if pa.types.is_list(kind):
         element = _from_arrow(kind.value_type, depth + 1)
         return {"list": element} if element is not None else None
+    if pa.types.is_map(kind):
+        values = _from_arrow(kind.item_type, depth + 1)
+        return {"map": values} if values is not None else None
     if pa.types.is_null(kind):
         return None
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
     return next((name for name, arrow in _ARROW.items() if arrow == kind), "string")
 
 
 def _fields(columns: Columns) -> Iterator[pa.Field]:
     for name, kind in columns.items():
-        yield pa.field(name, _to_arrow(kind), nullable=True)
+        yield pa.field(name, arrow_type(kind), nullable=True)
 
 
-def _to_arrow(kind: Type) -> pa.DataType:
+def arrow_type(kind: Type) -> pa.DataType:
+    """The Arrow type of a column."""
     if isinstance(kind, str):
-        return _ARROW[kind]
-    return pa.struct(list(_fields(kind["struct"]))) if "struct" in kind else pa.list_(_to_arrow(kind["list"]))
+        digits = digits_of(kind)
+        return pa.decimal128(*digits) if digits else _ARROW[kind]
+    if "struct" in kind:
+        return pa.struct(list(_fields(kind["struct"])))
+    return pa.map_(pa.string(), arrow_type(kind["map"])) if "map" in kind else pa.list_(arrow_type(kind["list"]))
+
+
+def digits_of(kind: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal, None for any other type."""
+    found = _DECIMAL.fullmatch(kind)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def illegal_in_avro(columns: Columns, path: str = "") -> str | None:
+    """The path of the first field whose name Avro forbids, None where all are allowed."""
+    for name, kind in columns.items():
+        if not AVRO_NAME.fullmatch(name):
+            return _join(path, name) or "''"
+        while isinstance(kind, dict) and "struct" not in kind:
+            kind = kind["list"] if "list" in kind else kind["map"]
+        if isinstance(kind, dict) and (found := illegal_in_avro(kind["struct"], _join(path, name))):
+            return found
+    return None
 
 
 def _check(depth: int, path: str) -> None:

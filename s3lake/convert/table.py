@@ -6,58 +6,124 @@ themselves in what pyarrow infers beside the given schema; the caller then start
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
 from s3lake.convert import columns as kinds
+from s3lake.convert import typed
 from s3lake.convert.columns import Columns, Conflict
 from s3lake.convert.gate import Refusals, joined
+from s3lake.convert.spelling import Number, respelt
+
+Rule = Literal["", "flat", "avro"]
+"""What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
+
+NOTHING = "the object holds nothing, and no column is known yet"
+"""Why a row is refused that no column could hold."""
 
 
-def read_objects(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
+def read_objects(
+    values: pa.BinaryArray, columns: Columns, given: Columns | None = None, rule: Rule = ""
+) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
     """Rows of `values`, which passed the JSON gate and hold no null and no newline.
 
     Returns:
-        The batch in the schema of the united columns (None where every row was refused), those columns, and the rows
-        that are refused; the batch lacks them.
+        The batch, given columns first (None where every row was refused); `columns` united with what is in it; and the
+        rows that are refused, which the batch lacks.
     """
+    given = given or {}
+    known = _known(columns, given, rule)
     refused = _not_objects(values)
     kept = _without(values, refused)
     try:
-        batch, united = _parse(kept, columns)
+        batch, united = _parse(kept, known, given, rule)
     except (pa.ArrowInvalid, Conflict):
-        united, conflicts = _unite_one_by_one(kept.to_pylist(), columns)
+        texts, united, conflicts = _one_by_one(kept.to_pylist(), known, given, rule)
         rows = [row for row in range(len(values)) if row not in refused]
         refused.update({rows[position]: reason for position, reason in conflicts.items()})
-        batch, united = _parse(_without(kept, conflicts), united)
+        batch, united = _parse(_without(texts, conflicts), united, given, rule, respelt=True)
     if not united:  # a file without columns cannot hold rows
-        return (
-            None,
-            united,
-            dict.fromkeys(range(len(values)), "the object holds nothing, and no column is known yet") | refused,
-        )
-    return batch, united, refused
+        return None, columns, dict.fromkeys(range(len(values)), NOTHING) | refused
+    return batch, kinds.agree(columns, united), refused
 
 
-def _parse(values: pa.BinaryArray, columns: Columns) -> tuple[pa.RecordBatch | None, Columns]:
+def misfit(columns: Columns, rule: Rule) -> str | None:
+    """Why a format cannot hold these columns, None where it can."""
+    if rule == "flat":
+        for name, kind in columns.items():
+            if isinstance(kind, dict):
+                return f"field {name!r} is {kinds.name_of(kind)}, which a row of CSV cannot hold: use another format"
+    elif rule == "avro" and (path := kinds.illegal_in_avro(kinds.held(columns))):
+        return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
+    return None
+
+
+def _known(columns: Columns, given: Columns, rule: Rule) -> Columns:
+    # What the user gives beats what is recorded; the recorded columns of another format may not fit this one.
+    fitting = {name: kind for name, kind in columns.items() if misfit({name: kind}, rule) is None}
+    united = dict(given)
+    for name, kind in fitting.items():
+        try:
+            united |= typed.fitted({name: united.get(name)}, {name: kind}, given)
+        except Conflict:
+            united[name] = given[name]
+    return united
+
+
+def _parse(
+    values: pa.BinaryArray, columns: Columns, given: Columns, rule: Rule, *, respelt: bool = False
+) -> tuple[pa.RecordBatch | None, Columns]:
     if not len(values):
         return None, columns
+    if not respelt and any(map(typed.has_map, columns.values())):
+        raise pa.ArrowInvalid("maps are read one by one")
     block = joined(values)
-    schema = kinds.to_arrow(columns)
-    table = _read(block, schema, "infer")
-    united = kinds.unite_columns(columns, kinds.from_arrow(table.schema))
+    pinned = {name for name, kind in columns.items() if typed.holds_pinned(kind, given.get(name))}
+    spellings: tuple[typed.Spelling, ...] = ("number",) if respelt else ("text", "number") if pinned else ("text",)
+    table, schema, how = _spelt(block, columns, given, pinned, spellings)
+    if rule == "flat" and any(pa.types.is_nested(field.type) for field in table.schema):
+        raise pa.ArrowInvalid("some record holds an object or a list")
+    found = {} if respelt else kinds.from_arrow(table.schema)
+    united = typed.fitted(columns, found, given)
+    if misfit(united, rule):
+        raise pa.ArrowInvalid("some record has a column that does not fit the format")
     if table.schema != schema:
         # Inferred types serve, inferred arrays do not: strings became timestamps, and lists that begin with a null
         # point outside of their memory (apache/arrow#51305).
-        table = _read(block, kinds.to_arrow(united), "ignore")
+        table = _read(block, typed.spelt_schema(united, given, *how), "ignore")
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):
         raise pa.ArrowInvalid(f"{len(values)} values gave {table.num_rows} rows")
-    return (table.combine_chunks().to_batches()[0] if united else None), united
+    if not united:
+        return None, united
+    batch = table.combine_chunks().to_batches()[0]
+    if pinned:
+        arrays = [
+            typed.converted(batch.column(at), kind) if name in pinned else batch.column(at)
+            for at, (name, kind) in enumerate(united.items())
+        ]
+        batch = pa.record_batch(arrays, schema=kinds.to_arrow(united))
+    return batch, united
+
+
+def _spelt(
+    block: pa.Buffer, columns: Columns, given: Columns, pinned: set[str], spellings: Sequence[typed.Spelling]
+) -> tuple[pa.Table, pa.Schema, tuple[Any, ...]]:
+    """The table, the schema that it was read with, and how its pinned columns are spelt."""
+    for spelling in spellings:
+        schema = typed.spelt_schema(columns, given, spelling)
+        try:
+            return _read(block, schema, "infer"), schema, (spelling,)
+        except pa.ArrowInvalid:
+            if len(spellings) == 1:
+                raise
+    shown = _read(block, kinds.to_arrow({name: columns[name] for name in columns.keys() - pinned}), "infer").schema
+    schema = typed.spelt_schema(columns, given, "text", shown)
+    return _read(block, schema, "infer"), schema, ("text", shown)
 
 
 def _has_infinity(column: Any) -> bool:
@@ -92,15 +158,24 @@ def _not_objects(values: pa.BinaryArray) -> Refusals:
     }
 
 
-def _unite_one_by_one(values: Sequence[bytes], columns: Columns) -> tuple[Columns, Refusals]:
-    united, refused = columns, {}
+def _one_by_one(
+    values: Sequence[bytes], columns: Columns, given: Columns, rule: Rule
+) -> tuple[pa.BinaryArray, Columns, Refusals]:
+    """The texts with pinned columns spelt alike, their columns, and those that are refused."""
+    respell = any(typed.holds_pinned(kind, given.get(name)) for name, kind in columns.items())
+    united, texts, refused = columns, list(values), {}
     for row, value in enumerate(values):
         try:
-            decoded = json.loads(value, object_pairs_hook=_unique, parse_int=_integer)
-            united = kinds.unite_columns(united, kinds.of_object(decoded))
+            decoded = json.loads(value, object_pairs_hook=_unique, parse_int=_integer, parse_float=Number.of)
+            if respell:
+                texts[row] = json.dumps(respelt(decoded, columns, given)).encode()
+            found = typed.fitted(united, kinds.of_object(decoded), given)
+            if reason := misfit(found, rule):
+                raise Conflict(reason)
+            united = found
         except (Conflict, RecursionError) as error:
             refused[row] = str(error) if isinstance(error, Conflict) else "nested too deeply"
-    return kinds.held(united), refused
+    return pa.array(texts, pa.binary()), kinds.held(united), refused
 
 
 def _integer(digits: str) -> int | float:

@@ -1,22 +1,48 @@
-"""Bytes to what an encoder writes: lines for the text formats, columns for Parquet; and why a record is refused."""
+"""What a sink's rows are: one batch of a topic-partition to what the encoders write, and why a record is refused."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import gate, table
+from s3lake.convert import cells, envelope_json, envelope_table, flat, gate, headers, sidecars, table, types
+from s3lake.convert import columns as kinds
+from s3lake.convert.cells import Rows
 from s3lake.convert.columns import Columns
+from s3lake.convert.envelope import Envelope
+from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
+
+Streams = dict[str, Any]
+"""Stream ("data", "keys", "headers") -> payload: a pa.BinaryArray of texts, or a pa.RecordBatch of columns."""
+
+_TABLES = ("avro", "parquet", "csv")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a batch that have one schema.
+
+    Attributes:
+        rows: of the batch, in order; None for all of them.
+        streams: what the encoders write, each as long as `rows`. `data` is missing where it could only be rows without
+            any column, which happens to records without a value whose keys land apart.
+        values: their values as JSON texts where these are not what Kafka has; else None.
+        schema: the name of their values' schema, None where they have none.
+    """
+
+    rows: pa.Int64Array | None
+    streams: Streams
+    values: pa.BinaryArray | None = None
+    schema: str | None = None
 
 
 @dataclass(frozen=True)
@@ -24,99 +50,252 @@ class Converted:
     """One batch after conversion.
 
     Attributes:
-        payload: what the encoder writes, one entry per kept row: lines, or columns; None where no row was kept.
-        kept: rows of the batch that `payload` holds, in order; None for all of them.
+        parts: the kept rows, one part per schema.
         refused: row -> why.
         skipped: rows left out because their value is null.
         columns: of a table; those given united with what the batch showed.
+        seen: columns of rows that brought their own schema.
     """
 
-    payload: Any  # pa.BinaryArray or pa.RecordBatch; pyarrow has no types
-    kept: pa.Int64Array | None
+    parts: tuple[Part, ...]
     refused: Refusals
     skipped: int
     columns: Columns
+    seen: Columns = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A sink's conversion, as plain values: Spark's closures carry it to the workers."""
+    """A sink's conversion, as plain values: Spark's closures carry it to the workers.
 
-    converter: str
+    Attributes:
+        given: columns that the user gives.
+        keys, headers: formats of the sidecars.
+        apart: whether records without a value land apart, with their sidecars only.
+    """
+
+    key: str
+    value: str
     format: str
     nulls: str
+    envelope: Envelope | None = None
+    given: Columns = field(default_factory=dict)
+    keys: str | None = None
+    headers: str | None = None
+    apart: bool = False
 
     @classmethod
-    def of(cls, sink: Sink) -> Conversion:
-        """The conversion of `sink`."""
-        return cls(sink.converter.value, sink.format.type, sink.nulls)
+    def of(cls, sink: Sink, topic: str) -> Conversion:
+        """The conversion of `topic` in `sink`."""
+        return cls(
+            key=sink.converter.key,
+            value=sink.converter.value,
+            format=sink.format.type,
+            nulls=sink.nulls,
+            envelope=Envelope.of(sink, topic),
+            given={name: types.parse(text) for name, text in sink.columns.items()},
+            keys=sink.sidecars.keys,
+            headers=sink.sidecars.headers,
+            apart=sink.layout.tombstones is not None,
+        )
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Kafka columns beyond partition, offset, timestamp and value: of `key` and `headers`."""
+        fields = self.envelope.fields if self.envelope else ()
+        needed = {"key": "key" in fields or self.keys, "headers": "headers" in fields or self.headers}
+        return frozenset(name for name, is_needed in needed.items() if is_needed)
 
     @property
     def has_columns(self) -> bool:
         """Whether files have columns that grow with the data."""
-        return self.format == "parquet" and self.converter == "json"
+        shape = self._shape
+        return shape is not None and bool(shape.spread or shape.json_parts)
 
     @property
     def fixed_columns(self) -> Columns | None:
-        """Columns of a table whose rows are bare values, None for text formats."""
-        if self.format != "parquet":
+        """Columns of files where they do not grow, None where they do and for text formats."""
+        shape = self._shape
+        return None if shape is None or self.has_columns else shape.fixed
+
+    @property
+    def _shape(self) -> Shape | None:
+        """What the columns of the files are, None where the data is text."""
+        envelope = self.envelope
+        if self.format not in _TABLES or (envelope and self.format == "csv"):
             return None
-        return {"value": "string" if self.converter == "string" else "binary"}
+        parts = envelope.fields if envelope else ("value",)
+        converters = {"key": self.key, "value": self.value}
+        alone = envelope is None or envelope.bare
+        return Shape(
+            spread=parts[0] if alone and converters.get(parts[0]) in cells.JSON else None,
+            parts=parts,
+            converters=converters,
+            given=self.given,
+            rule="flat" if self.format == "csv" else "avro" if self.format == "avro" else "",
+            envelope=envelope,
+            apart=self.apart,
+        )
 
-    def __call__(self, values: pa.BinaryArray, columns: Columns) -> Converted:
-        """Convert one batch of values."""
-        total = len(values)
-        refused: Refusals = {}
-        left_out: set[int] = set()
-        if values.null_count and self.nulls != "write":
-            left_out = set(pc.indices_nonzero(values.is_null()).to_pylist())
-            if self.nulls == "fail":
-                refused = dict.fromkeys(left_out, "the value is null (nulls: fail)")
-        refused |= self._refusals(values)
-        kept = _rest(total, left_out | refused.keys())
-        rows = values if kept is None else values.take(kept)
-        if self.format != "parquet":
-            payload = gate.one_line(self._lines(rows))
-        elif self.converter == "json":
-            batch, columns, conflicts = table.read_objects(gate.one_line(_filled(rows, b"{}")), columns)
-            if conflicts:
-                numbers = range(total) if kept is None else kept.to_pylist()
-                refused.update({numbers[row]: reason for row, reason in conflicts.items()})
-                kept = _rest(total, left_out | refused.keys())
-            payload = batch
-        else:
-            payload = pa.record_batch([rows.cast(pa.string()) if self.converter == "string" else rows], names=["value"])
-        empty = kept is not None and not len(kept)
+    def __call__(self, batch: pa.RecordBatch, columns: Columns) -> Converted:
+        """Convert one batch of records; `columns` are the recorded ones."""
+        rows, refused, left_out = self._read(batch)
+        kept = _rest(batch.num_rows, left_out | refused.keys())
+        parts: list[Part] = []
+        seen: Columns = {}
+        for numbers, group in self._groups(rows if kept is None else rows.take(kept), kept):
+            part, lost, columns, more = self._part(numbers, group, columns)
+            refused |= lost
+            seen = kinds.agree(seen, more)
+            parts.extend([] if part is None else [part])
         skipped = len(left_out) if self.nulls == "skip" else 0
-        return Converted(None if empty else payload, kept, refused, skipped, columns)
+        return Converted(_merged(parts), refused, skipped, columns, seen)
 
-    def _refusals(self, values: pa.BinaryArray) -> Refusals:
-        if self.converter == "json":
-            return gate.json_refusals(values)
-        return gate.text_refusals(values) if self.converter == "string" else {}
+    def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
+        """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
+        tabular = self._shape is not None
+        value, refused = cells.read(self.value, batch.column("value"), tabular=tabular)
+        left_out: set[int] = set()
+        if value.data.null_count and self.nulls != "write":
+            left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
+            if self.nulls == "fail":
+                refused |= dict.fromkeys(left_out, "the value is null (nulls: fail)")
+        others: list[Refusals] = []
+        key = None
+        if "key" in self.needs:
+            key, wrong = cells.read(self.key, batch.column("key"), tabular=tabular)
+            others.append({row: f"key: {reason}" for row, reason in wrong.items()})
+            if self.keys:
+                others.append(sidecars.key_refusals(self.keys, key))
+        if self.headers:
+            others.append(headers.text_refusals(batch.column("headers")))
+        if self.envelope and self.format == "csv":
+            others.append(flat.csv_refusals(self.envelope, value))
+        for found in others:
+            refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
+        return Rows(batch, value, key), refused, left_out
 
-    def _lines(self, values: pa.BinaryArray) -> pa.BinaryArray:
+    def _groups(self, rows: Rows, kept: pa.Int64Array | None) -> Iterator[tuple[pa.Int64Array | None, Rows]]:
+        """Rows with one schema each: in a table wherever they stand, in a text only side by side."""
+        if not len(rows):
+            return
+        groups = _alike(rows) if self._shape is not None else _runs(rows)
+        if len(groups) == 1:
+            yield kept, rows
+            return
+        for group in groups:
+            at = pa.array(group, pa.int64())
+            yield at if kept is None else kept.take(at), rows.take(at)
+
+    def _part(
+        self, numbers: pa.Int64Array | None, rows: Rows, columns: Columns
+    ) -> tuple[Part | None, Refusals, Columns, Columns]:
+        """Rows of one schema: what is written, those refused by number, and the columns with those seen."""
+        refused: Refusals = {}
+        seen: Columns = {}
+        streams: Streams = {}
+        shape = self._shape
+        if shape is None:
+            streams["data"] = self._texts(rows)
+        else:
+            found = envelope_table.read(shape, rows, columns)
+            columns, seen = found.columns, found.seen
+            lost = found.refused
+            if found.batch is None and not self.apart:
+                lost = dict.fromkeys(range(len(rows)), table.NOTHING) | lost
+            if lost:
+                of_batch = range(len(rows)) if numbers is None else numbers.to_pylist()
+                refused = {of_batch[row]: reason for row, reason in lost.items()}
+                left = _rest(len(rows), lost)
+                rows, numbers = rows.take(left), left if numbers is None else numbers.take(left)
+            if found.batch is not None:
+                streams["data"] = found.batch
+        if not len(rows):
+            return None, refused, columns, seen
+        if self.keys:
+            streams["keys"] = sidecars.keys(self.keys, rows)
+        if self.headers:
+            streams["headers"] = sidecars.header_lists(self.headers, rows)
+        schema = rows.value.schema
+        values = rows.value.data if self.value == "connect_json" else None
+        return Part(numbers, streams, values, schema.name if schema else None), refused, columns, seen
+
+    def _texts(self, rows: Rows) -> pa.BinaryArray:
+        if self.envelope is not None:
+            if self.envelope.style == "flat":
+                lines = flat.csv_lines if self.format == "csv" else flat.json_lines
+                return lines(self.envelope, rows)
+            by_style = {"record": envelope_json.record_lines, "iggy": envelope_json.iggy_lines}
+            return by_style[self.envelope.style](self.envelope, rows)
+        if self.format == "bytes":
+            return _filled(rows.kafka.column("value"))
         if self.format == "text":
-            return _filled(values, b"")
-        if self.converter == "json":
-            return _filled(values, b"null")
-        # A string is a JSON string; bytes are one in base64, as Connect's JSON converter has it.
-        quoted = map(_quote_text if self.converter == "string" else _quote_bytes, values.to_pylist())
-        return pa.array(quoted, pa.binary())
+            return gate.one_line(_filled(rows.value.data))
+        return rows.value.as_json()
 
 
-def _rest(total: int, without: Iterable[int]) -> pa.Int64Array | None:
-    out = set(without)
-    return pa.array([row for row in range(total) if row not in out], pa.int64()) if out else None
+def _alike(rows: Rows) -> list[Sequence[int]]:
+    """Rows by the schemas that came with them."""
+    total = len(rows)
+    schemas = [one.schemas or [None] * total for one in (rows.value, rows.key) if one is not None]
+    if not any(one and one.schemas for one in (rows.value, rows.key)):
+        return [range(total)]
+    groups: list[tuple[Any, list[int]]] = []
+    known: dict[tuple[int, ...], list[int]] = {}
+    for row, mark in enumerate(zip(*schemas, strict=True)):
+        identity = tuple(map(id, mark))
+        if identity not in known:
+            same = [group for other, group in groups if other == mark]
+            known[identity] = same[0] if same else []
+            groups.extend([] if same else [(mark, known[identity])])
+        known[identity].append(row)
+    return [group for _, group in groups]
 
 
-def _filled(values: pa.BinaryArray, null: bytes) -> pa.BinaryArray:
-    return pc.fill_null(values, null) if values.null_count else values
+def _runs(rows: Rows) -> list[Sequence[int]]:
+    """Neighbours whose schemas have one name: a text keeps the order of its records."""
+    if not rows.value.schemas:
+        return [range(len(rows))]
+    names = (schema and schema.name for schema in rows.value.schemas)
+    return [[row for row, _ in run] for _, run in groupby(enumerate(names), key=lambda one: one[1])]
 
 
-def _quote_text(value: bytes | None) -> bytes:
-    return msgspec.json.encode(None if value is None else value.decode())
+def _merged(parts: list[Part]) -> tuple[Part, ...]:
+    """Parts whose rows go into the same files as one part, so that a file's records stay in order."""
+    merged: list[Part] = []
+    for part in parts:
+        at = next((at for at, one in enumerate(merged) if _share_files(one, part)), None)
+        if at is None:
+            merged.append(part)
+        else:
+            merged[at] = _together(merged[at], part)
+    return tuple(merged)
 
 
-def _quote_bytes(value: bytes | None) -> bytes:
-    return msgspec.json.encode(None if value is None else base64.b64encode(value).decode())
+def _share_files(one: Part, other: Part) -> bool:
+    data, more = one.streams.get("data"), other.streams.get("data")
+    if one.schema != other.schema or not isinstance(data, pa.RecordBatch) or not isinstance(more, pa.RecordBatch):
+        return False
+    return bool(data.schema.equals(more.schema, check_metadata=True))
+
+
+def _together(one: Part, other: Part) -> Part:
+    rows = pa.concat_arrays([one.rows, other.rows])
+    order = pc.sort_indices(rows)
+    streams = {name: _concatenated(payload, other.streams[name]).take(order) for name, payload in one.streams.items()}
+    values = None if one.values is None else _concatenated(one.values, other.values).take(order)
+    return Part(rows.take(order), streams, values, one.schema)
+
+
+def _concatenated(one: Any, other: Any) -> Any:
+    if isinstance(one, pa.RecordBatch):
+        return pa.Table.from_batches([one, other]).combine_chunks().to_batches()[0]
+    return pa.concat_arrays([one, other])
+
+
+def _rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
+    return pa.array([row for row in range(total) if row not in without], pa.int64()) if without else None
+
+
+def _filled(values: pa.BinaryArray) -> pa.BinaryArray:
+    return pc.fill_null(values, b"") if values.null_count else values

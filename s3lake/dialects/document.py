@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from s3lake.dialects.schema import dotted
 from s3lake.errors import ConfigurationError
 from s3lake.masking import MASK, is_secret
 
@@ -128,6 +129,12 @@ class Document:
         """Whether something stands at `place`."""
         return place in self._nodes
 
+    def positions(self) -> Iterator[tuple[Place, tuple[int, int]]]:
+        """Line and column, from 1, of every value, at its name where it has one."""
+        for place, node in self._nodes.items():
+            mark = self._keys.get(place, node).start_mark
+            yield place, (mark.line + 1, mark.column + 1)
+
     def shown(self, place: Place) -> str:
         """The value at `place` for a message."""
         node = self._nodes.get(place)
@@ -157,7 +164,7 @@ class Document:
 
     def _note_at(self, node: Node, place: Place, message: str) -> None:
         mark = node.start_mark
-        self._problems.append(_Problem(mark.line + 1, mark.column + 1, _dotted(place), message))
+        self._problems.append(_Problem(mark.line + 1, mark.column + 1, dotted(place), message))
 
     def _unknown(self, node: Node, place: Place, message: str) -> Any:
         self._note_at(node, place, message)
@@ -308,15 +315,3 @@ def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str], line: int) -> str
     elif "\t" in there:
         hint = "; indent with spaces, not with tabs"
     return f"not YAML: {error.problem}{hint}"
-
-
-def _dotted(place: Place) -> str:
-    text = ""
-    for step in place:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif re.fullmatch(r"[\w-]+|<<", step):
-            text += f".{step}" if text else step
-        else:
-            text += f"[{step!r}]"
-    return text

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
+from s3lake.dialects import places
 from s3lake.dialects.document import Document, Place, position_of
+from s3lake.dialects.draft import Loaded
+from s3lake.dialects.schema import MAPPING, WANTED, dotted, field, meant, model_at, names
 from s3lake.errors import ConfigurationError
 from s3lake.masking import is_secret
-from s3lake.sink import Config, Misfit, Part
+from s3lake.sink import Config, Misfit
 
 VARIABLE = "S3LAKE_CONFIG"
 """Environment variable that names the configuration file."""
 
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
-_LIST = "write a list: one entry a line after '- ', or [one, two]"
-_MAPPING = "write a mapping: one `name: value` a line"
-_WANTED = {
-    "bool_parsing": "write true or false",
-    "bool_type": "write true or false",
-    "int_parsing": "write a whole number",
-    "int_type": "write a whole number",
-    "int_from_float": "write a whole number",
-    "float_parsing": "write a number",
-    "float_type": "write a number",
-    "string_type": "write text",
-    "tuple_type": _LIST,
-    "dict_type": _MAPPING,
-    "model_type": _MAPPING,
-}
 
 
 def default_path() -> Path:
@@ -57,6 +43,15 @@ def load(path: Path) -> Config:
     Raises:
         ConfigurationError: the file cannot be read, or what stands in it cannot be right; one line per error.
     """
+    return loads(read(path), str(path))
+
+
+def read(path: Path) -> str:
+    """The text of a configuration's file.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -64,12 +59,11 @@ def load(path: Path) -> Config:
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = position_of(error.object[: error.start].decode())
         found = f"byte 0x{error.object[error.start]:02x} is no UTF-8"
         raise ConfigurationError(f"{path}:{line}:{column}: {found}; save the file as UTF-8") from None
-    return loads(text, str(path))
 
 
 def loads(text: str, name: str) -> Config:
@@ -78,11 +72,20 @@ def loads(text: str, name: str) -> Config:
     Raises:
         ConfigurationError: what stands there cannot be right; one line per error, in the file's order.
     """
+    return loaded(text, name).config
+
+
+def loaded(text: str, name: str) -> Loaded:
+    """As `loads`, with the place of every value.
+
+    Raises:
+        ConfigurationError: what stands there cannot be right; one line per error, in the file's order.
+    """
     document = Document.read(text, name, _hidden)
     if not isinstance(document.data, dict):
         document.check()
         what = f"the file holds {document.kind(())}" if document.holds(()) else "the file is empty"
-        raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(_names(Config))}")
+        raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(names(Config))}")
     _text_where_wanted(document)
     try:
         config = Config.model_validate(document.data)
@@ -91,7 +94,7 @@ def loads(text: str, name: str) -> Config:
         document.check()
         raise AssertionError("an error of the model was told nobody") from None
     document.check()
-    return config
+    return Loaded(config, origins={path: places.Place(name, *at, dotted(path)) for path, at in document.positions()})
 
 
 def dump(config: Config) -> str:
@@ -129,8 +132,8 @@ def _text_where_wanted(document: Document) -> None:
 
 def _note(errors: ValidationError, document: Document) -> None:
     for error in errors.errors(include_url=False, include_input=False):
-        place, meant = _placed(error["loc"], document)
-        if not meant:
+        place, chosen = _placed(error["loc"], document)
+        if not chosen:
             continue
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, Misfit):
@@ -142,14 +145,14 @@ def _note(errors: ValidationError, document: Document) -> None:
 def _placed(location: Sequence[str | int], document: Document) -> tuple[Place, bool]:
     """A location of pydantic's as a place in the file; False for an alternative of a union that was not meant."""
     place: Place = ()
-    meant = True
+    chosen = True
     for step in location:
         alternative = step == "Credentials" or str(step).startswith("literal[")
         if alternative and not document.holds((*place, step)):
-            meant = (step == "Credentials") == (document.kind(place) == "a mapping")
+            chosen = (step == "Credentials") == (document.kind(place) == "a mapping")
         else:
             place = (*place, step)
-    return place, meant
+    return place, chosen
 
 
 def _message(error: Any, place: Place, document: Document) -> str:
@@ -157,47 +160,18 @@ def _message(error: Any, place: Place, document: Document) -> str:
         case "value_error":
             return document.without_secrets(str(error["ctx"]["error"]))
         case "extra_forbidden":
-            allowed = _names(_model_at(place[:-1]))
-            return f"unknown name; {_meant(str(place[-1]), allowed)}allowed here: {', '.join(allowed)}"
+            allowed = names(model_at(place[:-1]))
+            return f"unknown name; {meant(str(place[-1]), allowed)}allowed here: {', '.join(allowed)}"
         case "missing":
             return f"is missing; add {_example(place)}"
         case "literal_error":
             allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-            also = f", or {_MAPPING}" if place == ("s3", "credentials") else ""
-            meant = _meant(document.texts.get(place, ""), allowed)
-            return f"{document.shown(place)} is not allowed; {meant}use one of: {', '.join(allowed)}{also}"
-    return f"{document.shown(place)} is not allowed; {_WANTED.get(error['type'], error['msg'])}"
-
-
-def _meant(name: str, allowed: Sequence[str]) -> str:
-    near = get_close_matches(name, allowed, 1)
-    return f"did you mean {near[0]}? " if near else ""
-
-
-def _names(model: type[Part]) -> list[str]:
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _field(model: type[Part], name: str | int) -> FieldInfo:
-    return next(info for known, info in model.model_fields.items() if name in (known, info.alias))
-
-
-def _model_at(place: Place) -> type[Part]:
-    """The part of the configuration that a mapping at `place` becomes."""
-    model: type[Part] = Config
-    for step in place:
-        if isinstance(step, str):
-            model = next(_parts(_field(model, step).annotation))
-    return model
-
-
-def _parts(annotation: Any) -> Iterator[type[Part]]:
-    if isinstance(annotation, type) and issubclass(annotation, Part):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _parts(argument)
+            also = f", or {MAPPING}" if place == ("s3", "credentials") else ""
+            near = meant(document.texts.get(place, ""), allowed)
+            return f"{document.shown(place)} is not allowed; {near}use one of: {', '.join(allowed)}{also}"
+    return f"{document.shown(place)} is not allowed; {WANTED.get(error['type'], error['msg'])}"
 
 
 def _example(place: Place) -> str:
-    examples = _field(_model_at(place[:-1]), place[-1]).examples
+    examples = field(model_at(place[:-1]), place[-1]).examples
     return f"it, for example `{place[-1]}: {examples[0]}`" if examples else "it"

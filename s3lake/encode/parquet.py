@@ -1,24 +1,21 @@
 """Parquet: row groups bounded in memory, dictionary and statistics on, one schema a file."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from s3lake.encode.codecs import DEFAULT_LEVELS
+
+if TYPE_CHECKING:
+    from s3lake.encode import Disk
+
+# Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
+_DEFAULT_LEVELS = {**DEFAULT_LEVELS, "zstd": 1}
 _OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
-
-
-class Disk(Protocol):
-    """Where rows go that memory has no room for."""
-
-    def add(self, data: bytes) -> tuple[int, int]:
-        """Keep `data`: where it is."""
-        ...
-
-    def take(self, extent: tuple[int, int]) -> bytes:
-        """Bytes kept before."""
-        ...
 
 
 class _Out:
@@ -56,7 +53,8 @@ class ParquetEncoder:
         self, out: Callable[[bytes], None], codec: str, level: int | None, disk: Disk, row_group_bytes: int
     ) -> None:
         self._out = _Out(out)
-        self._codec, self._level = codec, level
+        self._codec = codec
+        self._level = _DEFAULT_LEVELS.get(codec) if level is None else level
         self._disk = disk
         self._spilled: list[tuple[int, int]] = []
         self._schema: pa.Schema = None
@@ -106,8 +104,8 @@ class ParquetEncoder:
         if not self._held:
             return
         self._schema = self._held[0].schema
-        batch = pa.Table.from_batches(self._held).combine_chunks().to_batches()[0]
-        self._spilled.append(self._disk.add(batch.serialize().to_pybytes()))
+        for batch in pa.Table.from_batches(self._held).combine_chunks().to_batches():
+            self._spilled.append(self._disk.add(batch.serialize().to_pybytes()))
         self._held.clear()
         self._held_bytes = 0
 

@@ -1,25 +1,26 @@
 """Elements of `partition_by`: what an output partition's directory is named after (Lenses' words and outcomes).
 
 An element is a field of the value (`a.b.c` or `_value.a`), `_key`, `_key.a`, `_header.h`, `_topic`, `_partition` or
-`_date.<pattern>`. A value field that is null or missing is `[missing]`; a missing key or header, and anything that is
-no primitive, is a record error. Source: the Lenses document, PARTITIONBY, and compatibility.md, Object keys.
+`_date.<pattern>`. A name in backquotes is one name, whatever it holds: `` `a.b` ``.
+Source: the Lenses document, PARTITIONBY, and compatibility.md, Object keys.
 """
 
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import reduce
-from typing import Any, Literal
+from __future__ import annotations
 
-import msgspec
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from s3lake.layout import dates
+from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Piece, Text, Topic, Unplaceable
 
-MISSING = "[missing]"
+if TYPE_CHECKING:
+    from s3lake.sink import Layout
+
+__all__ = ["Element", "Unplaceable", "lenses", "parse", "steps"]
+
 Source = Literal["value", "key", "header", "topic", "partition", "date"]
-
-
-class Unplaceable(ValueError):
-    """A record has no output partition; the message says why."""
+_STEP = re.compile(r"`([^`]+)`|([^.`]+)")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,27 @@ class Element:
     name: str
 
 
+def steps(path: str) -> tuple[str, ...]:
+    """The names of a dotted path; one in backquotes may hold dots.
+
+    Raises:
+        ValueError: one is empty, or a backquote is not closed.
+    """
+    found: list[str] = []
+    position = 0
+    while True:
+        step = _STEP.match(path, position)
+        if step is None:
+            raise ValueError("a field name is empty or a backquote is not closed")
+        found.append(step[1] or step[2])
+        position = step.end()
+        if position == len(path):
+            return tuple(found)
+        if path[position] != ".":
+            raise ValueError("a dot is missing between two names")
+        position += 1
+
+
 def parse(text: str) -> Element:
     """Read one element.
 
@@ -46,91 +68,85 @@ def parse(text: str) -> Element:
         ValueError: it is none; the message says what is allowed.
     """
     head, _, rest = text.partition(".")
-    path = tuple(rest.split(".")) if rest else ()
     if not text.isprintable():
         raise ValueError(f"partition_by {text!r}: a control character cannot stand in a key")
-    if head != "_date" and (not all(text.split(".")) or "/" in text or "\\" in text):
+    if head == "_date":
+        return _date(text, rest)
+    if "/" in text or "\\" in text:
         raise ValueError(f"partition_by {text!r}: a field name is empty or holds a slash")
+    try:
+        path = steps(text)
+    except ValueError as error:
+        raise ValueError(f"partition_by {text!r}: {error}") from None
+    path, name = path[1:], ".".join(path[1:])
     match head:
         case "_topic" | "_partition":
             if path:
                 raise ValueError(f"partition_by {text!r}: {head} takes no path")
             return Element(text, "topic" if head == "_topic" else "partition", (), head[1:])
-        case "_date":
-            if not rest:
-                raise ValueError("partition_by '_date': a pattern is needed, for example _date.yyyy-MM-dd")
-            if {".", ".."} & set(dates.formatter(rest)(0).split("/")):
-                raise ValueError(f"partition_by {text!r}: a path step cannot stand in a key")
-            return Element(text, "date", (rest,), "date")
         case "_key":
-            return Element(text, "key", path, rest or "key")
+            return Element(text, "key", path, name or "key")
         case "_header" | "_headers":
             if not path:
                 raise ValueError(f"partition_by {text!r}: name the header, for example _header.region")
-            return Element(text, "header", path, rest)
+            return Element(text, "header", path, name)
         case "_value":
             if not path:
                 raise ValueError("partition_by '_value': name a field, for example _value.type")
-            return Element(text, "value", path, rest)
+            return Element(text, "value", path, name)
         case "_offset" | "_timestamp":
             raise ValueError(
                 f"partition_by {text!r}: {head} is no element; use _key, _value, _header.<name>, _topic, _partition, "
                 "_date.<pattern> or a field"
             )
         case _:
-            return Element(text, "value", (head, *path), text)
+            path = steps(text)
+            return Element(text, "value", path, ".".join(path))
 
 
-def text_of(value: Any, what: str) -> str:
-    """A primitive as directories spell it.
+def _date(text: str, pattern: str) -> Element:
+    if not pattern:
+        raise ValueError("partition_by '_date': a pattern is needed, for example _date.yyyy-MM-dd")
+    if {".", ".."} & set(dates.formatter(pattern)(0).split("/")):
+        raise ValueError(f"partition_by {text!r}: a path step cannot stand in a key")
+    return Element(text, "date", (pattern,), "date")
 
-    Raises:
-        Unplaceable: `value` is no primitive.
+
+def lenses(layout: Layout) -> tuple[Piece, ...]:
+    """The key below the prefix that Lenses' options say.
+
+    Default: `topic/partition/OFFSET[suffix].ext`; with partition_by `topic/[name=]value/…/topic(PARTITION_OFFSET)`.
+    Observed names have the last offset, then the timestamps, and no topic directory under partition_by.
     """
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value.replace("\n", "\\n")
-        case int():
-            return str(value)
-        case float():
-            return _double(value)
-        case _:
-            kind = "null" if value is None else "an object" if isinstance(value, dict) else "a list"
-            raise Unplaceable(f"{what} is {kind}, not a primitive")
+    padding = layout.padding
+    partition = Number("partition", padding.partition, padding.type, padding.char)
+    offset = Number("last_offset" if layout.observed_names else "offset", padding.offset, padding.type, padding.char)
+    pieces: list[Piece] = []
+    if layout.partition_by and not layout.observed_names:
+        pieces += [Topic(), Text("/")]
+    for element in map(parse, layout.partition_by or ("_topic", "_partition")):
+        name = [Text(f"{element.name}=")] if layout.include_keys else []
+        pieces += [*name, _piece(element, partition), Text("/")]
+    if layout.partition_by:
+        pieces += [Topic(), Text("("), partition, Text("_"), offset, Text(")")]
+    elif layout.observed_names:
+        pieces += [offset, Text("_"), Number("min_timestamp"), Text("_"), Number("max_timestamp")]
+    else:
+        pieces += [offset]
+    return (*pieces, Text(layout.suffix), Extension())
 
 
-def field(value: Any, path: tuple[str, ...], what: str) -> str:
-    """The field at `path` of a decoded value as text, `[missing]` where there is none."""
-    found = reduce(_step, path, value)
-    return MISSING if found is None else text_of(found, what)
-
-
-def _step(value: Any, name: str) -> Any:
-    if isinstance(value, dict):
-        return value.get(name)
-    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-        return value[int(name)]
-    return None
-
-
-def _double(value: float) -> str:
-    """Java's Double.toString: plain from 10^-3 to 10^7, else with E."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{len(digits) - 1 + int(exponent)}"
-
-
-def decoded(data: bytes, what: str) -> Any:
-    """JSON decoded.
-
-    Raises:
-        Unplaceable: it is no JSON, or holds a number that nothing can hold.
-    """
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unplaceable(f"{what} is no JSON: {error}") from None
+def _piece(element: Element, partition: Number) -> Piece:
+    match element.source:
+        case "topic":
+            return Topic()
+        case "partition":
+            return partition
+        case "date":
+            return Date(element.path[0])
+        case "value":
+            return Field(element.path)
+        case "key":
+            return Key(element.path, required=True)
+        case "header":
+            return Header(element.path[0], element.path[1:])

@@ -25,7 +25,7 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         for read in manifest.partitions.values():
             total.update(rows=read.landed, dead=read.dead, skipped=read.skipped, late=read.late)
         for file in manifest.files:
-            total.update({"bytes": file.bytes, "files" if file.kind == "data" else "dead_files": 1})
+            total.update({"bytes": file.bytes, "dead_files" if file.kind == "dead_letters" else "files": 1})
     bucket = index.store.bucket
     metadata: dict[str, Any] = {
         "dagster/partition_row_count": total["rows"],

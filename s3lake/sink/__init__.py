@@ -13,6 +13,8 @@ from s3lake.sink.format import Converter, Envelope, Format, Framing, Sidecars
 from s3lake.sink.layout import Layout, Padding, Time
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.sink import Errors, Flush, Index, Sink
+from s3lake.sink.sql import Sql
+from s3lake.sink.transforms import Transform
 
 __all__ = [
     "S3",
@@ -34,7 +36,9 @@ __all__ = [
     "Sidecars",
     "Sink",
     "Spark",
+    "Sql",
     "Time",
+    "Transform",
     "may_collide",
     "sinks_of",
 ]

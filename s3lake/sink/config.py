@@ -37,7 +37,7 @@ class Config(Part):
             if may_collide(one, other):
                 raise Misfit(
                     f"sinks {one.name!r} and {other.name!r} can write the same object keys in bucket {one.bucket!r}: "
-                    "give one of them another prefix or layout.suffix",
+                    "give one of them another prefix, layout.suffix or another beginning of layout.template",
                     *("sinks", position),
                 )
         for position, sink in enumerate(self.sinks):
@@ -64,27 +64,9 @@ class Config(Part):
 
 def may_collide(one: Sink, other: Sink) -> bool:
     """Whether two sinks can give two objects the same key."""
-    if one.bucket != other.bucket or not _share_topic(one, other):
-        return False
-    if bool(one.layout.partition_by) != bool(other.layout.partition_by):
-        return False  # `OFFSET.ext` against `topic(PARTITION_OFFSET).ext`
-    if _ending(one) != _ending(other):
-        return False
-    if not one.layout.partition_by:
-        return one.root == other.root
-    return one.root.startswith(other.root) or other.root.startswith(one.root)
+    from s3lake.layout import collisions
 
-
-def _ending(sink: Sink) -> str:
-    # Without a parenthesis between them, digits that begin a suffix can be read as the offset's.
-    suffix = sink.layout.suffix if sink.layout.partition_by else sink.layout.suffix.lstrip("0123456789")
-    return suffix + sink.extension
-
-
-def _share_topic(one: Sink, other: Sink) -> bool:
-    if one.topics_regex is not None and other.topics_regex is not None:
-        return True  # two expressions can always meet in a topic that does not exist yet
-    return any(map(other.reads, one.topics)) or any(map(one.reads, other.topics))
+    return one.bucket == other.bucket and collisions.may_collide(one, other)
 
 
 def sinks_of(topic: str, sinks: Sequence[Sink]) -> list[Sink]:

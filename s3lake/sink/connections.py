@@ -83,7 +83,5 @@ class Spark(Part):
     driver_memory: str = "1g"
     conf: dict[str, str] = Field(default_factory=dict, repr=False)
 
-    _memory = field_validator("driver_memory")(
-        matching(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")
-    )
+    _memory = field_validator("driver_memory")(matching(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g"))
     _hide = field_serializer("conf")(masked)

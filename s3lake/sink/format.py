@@ -7,11 +7,9 @@ from pydantic import model_validator
 from s3lake.sink.part import Misfit, Part
 
 FormatType = Literal["json", "json_array", "csv", "text", "bytes", "avro", "parquet"]
-Codec = Literal[
-    "none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"
-]
+Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
 
-_TEXT = ("none", "gzip", "zstd", "snappy_framed")
+_TEXT: tuple[Codec, ...] = ("none", "gzip", "zstd", "snappy_framed")
 CODECS: dict[FormatType, tuple[Codec, ...]] = {
     "json": _TEXT,
     "json_array": _TEXT,
@@ -25,7 +23,7 @@ CODECS: dict[FormatType, tuple[Codec, ...]] = {
 
 LEVELS: dict[Codec, tuple[int, int]] = {
     "gzip": (1, 9),
-    "zstd": (1, 22),
+    "zstd": (1, 19),  # those above take 170 to 670 MB for each open file
     "brotli": (1, 11),
     "deflate": (1, 9),
     "xz": (1, 9),
@@ -36,7 +34,7 @@ TABULAR = ("avro", "parquet", "csv")
 """Formats whose records are rows of columns; those of the others are text."""
 
 _REASONS: dict[Codec, str] = {
-    "lzo": "LZO's library is under the GPL and no maintained reader of Parquet takes it",
+    "lzo": "Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark as it ships refuse a Parquet file with it",
 }
 
 
@@ -156,7 +154,9 @@ class Envelope(Part):
         allowed, _ = _FIELDS[self.style]
         for position, field in enumerate(self.fields):
             if field not in allowed:
-                raise Misfit(f"{field!r} is no part of style {self.style}: use {', '.join(allowed)}", "fields", position)
+                raise Misfit(
+                    f"{field!r} is no part of style {self.style}: use {', '.join(allowed)}", "fields", position
+                )
             if field in self.fields[:position]:
                 raise Misfit(f"{field!r} is named twice: take one out", "fields", position)
         if self.bare and (self.style != "flat" or len(self.fields) != 1):

@@ -58,7 +58,8 @@ class Time(Part):
             the same keys), `field` a field of the value.
         field: dotted path of that field: epoch milliseconds, digits, or ISO 8601 text.
         timezone: IANA name or offset; ISO text without an offset is read in it too.
-        locale: language of months' and days' names.
+        locale: language of months' and days' names; with anything but a bare language (`en-US`) they are short
+            English ones, as Java's are.
         duration: seconds that a bucket lasts, counted from local 1970-01-01T00:00; None for no buckets.
     """
 
@@ -75,8 +76,19 @@ class Time(Part):
     @field_validator("field")
     @classmethod
     def _path(cls, value: str) -> str:
-        if not all(step.strip() for step in value.split(".")):
-            raise ValueError(f"{value!r} is no field: a step of the path is empty")
+        from s3lake.layout import partitioners
+
+        try:
+            partitioners.steps(value)
+        except ValueError as error:
+            raise ValueError(f"{value!r} is no field: {error}") from None
+        return value
+
+    @field_validator("locale")
+    @classmethod
+    def _language(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError(f"{value!r} is no locale: write a language, for example en")
         return value
 
     @field_validator("timezone")
@@ -98,9 +110,10 @@ class Layout(Part):
         suffix: stands before the extension.
         observed_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
             under partition_by. A file is uploaded when it is closed, because its name is not known before.
-        template: the whole key below the prefix but for the extension, instead of all of the above (docs/layouts.md).
+        template: the whole key below the prefix, instead of all of the above (docs/layouts.md); the extension is
+            appended unless it says {extension}.
         tombstones: template of records without a value, of which only sidecars are written.
-        missing: what stands for a field that is null or missing.
+        missing: what stands for a field that is null or missing, and in a template for a key that is null.
         time: which time a template's `{time:…}` is.
         extension: where it is not the format's own, for example `.snappy.parquet`; may be empty.
     """
@@ -160,8 +173,10 @@ class Layout(Part):
         if self.template is None:
             if self.tombstones is not None:
                 raise Misfit("tombstones stands beside a template: give layout.template too", "tombstones")
+            if self.time != Time():
+                raise Misfit("time is what {time:…} of a template prints: give layout.template too", "time")
             return self
-        for name in ("partition_by", "suffix", "observed_names"):
+        for name in ("partition_by", "include_keys", "suffix", "observed_names"):
             if getattr(self, name):
                 raise Misfit(f"{name} has no meaning with a template: write it into the template", name)
         return self

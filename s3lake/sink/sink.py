@@ -11,6 +11,8 @@ from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
+from s3lake.sink.sql import Sql
+from s3lake.sink.transforms import Transform
 
 _NAME_CHARACTERS = 100
 _OBJECTS = ("json", "connect_json")  # converters whose values have fields
@@ -90,6 +92,8 @@ class Sink(Part):
     envelope: Envelope | None = None
     sidecars: Sidecars = Field(default_factory=Sidecars)
     layout: Layout = Field(default_factory=Layout)
+    transforms: tuple[Transform, ...] = ()
+    sql: Sql | None = None
     flush: Flush = Field(default_factory=Flush)
     nulls: Literal["skip", "fail", "write"] = "skip"
     errors: Errors = Field(default_factory=Errors)
@@ -183,15 +187,21 @@ class Sink(Part):
         self._fields_exist()
         kind, envelope = self.format.type, self.envelope
         if self.format.one_record_an_object and self.flush.count != 1:
-            raise Misfit("format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count")
+            raise Misfit(
+                "format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count"
+            )
         fitting = {"record": ("json", "json_array", "avro", "parquet"), "iggy": ("json", "json_array")}
         if envelope and kind not in fitting.get(envelope.style, ("json", "json_array", "csv", "avro", "parquet")):
             raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
         if self.columns and (kind not in TABULAR or self.converter.value not in _OBJECTS):
-            raise Misfit("columns need format avro, parquet or csv, and converter.value json or connect_json", "columns")
+            raise Misfit(
+                "columns need format avro, parquet or csv, and converter.value json or connect_json", "columns"
+            )
         if self.layout.tombstones is not None and (self.nulls != "write" or self.sidecars.keys is None):
             raise Misfit(
-                "records without a value keep only their key: set nulls: write and sidecars.keys", "layout", "tombstones"
+                "records without a value keep only their key: set nulls: write and sidecars.keys",
+                "layout",
+                "tombstones",
             )
         if self.layout.template is not None:
             from s3lake.layout import template
@@ -220,6 +230,17 @@ class Sink(Part):
         return self.format.extension if self.layout.extension is None else self.layout.extension
 
     @property
+    def landed(self) -> "Sink":
+        """The sink as conversion and files see it: after transforms and SQL, which may change what a value is."""
+        if not self.transforms and self.sql is None:
+            return self
+        from s3lake.transform.chain import Chain
+
+        chain = Chain.of(self)
+        converter = Converter(key=chain.key_converter, value="json" if self.sql else chain.value_converter)
+        return self.model_copy(update={"converter": converter})
+
+    @property
     def shape(self) -> dict[str, Any]:
         """What else a reader has to know of this sink's files, as plain values: their manifest keeps it."""
         frame = self.format.frame
@@ -230,6 +251,7 @@ class Sink(Part):
             "framing": [frame.opening, frame.between, frame.closing] if frame else None,
             "envelope": self.envelope.model_dump(mode="json") if self.envelope else None,
             "sidecars": self.sidecars.model_dump(mode="json"),
+            "changed": bool(self.transforms or self.sql),  # values are no longer what Kafka has
         }
 
     @property

@@ -72,8 +72,8 @@ class Store(Protocol):
         """Upload one part (numbers from 1; all but the last at least 5 MiB): its ETag."""
         ...
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
-        """Make the upload visible, unless the key has an object (If-None-Match: *)."""
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
+        """Make the upload visible, unless the key has an object (If-None-Match: *) that it may not `replace`."""
         ...
 
     def abort_upload(self, key: str, upload: str) -> None:

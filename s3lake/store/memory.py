@@ -73,13 +73,13 @@ class MemoryStore:
         found.parts[number] = bytes(body)
         return _etag(body)
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         """See `Store.complete_upload`."""
         with self._lock:
             found = self._upload(key, upload)
             if found is None:
                 return "gone"
-            if key in self.objects and not self.overwrites:
+            if key in self.objects and not (replace or self.overwrites):
                 return "taken"
             if [_etag(found.parts[number]) for number in sorted(found.parts)] != list(parts):
                 raise ValueError(f"{key}: the parts named are not the parts uploaded")

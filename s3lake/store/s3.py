@@ -276,13 +276,14 @@ class S3Store:
                 "upload. Set the bucket's lifecycle rule AbortIncompleteMultipartUpload to a day or more and run again."
             ) from None
 
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str]) -> Completion:
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         """See `Store.complete_upload`."""
         listed = {"Parts": [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(parts, 1)]}
+        unless_taken = {} if replace else {"IfNoneMatch": "*"}
 
         def complete(client: Any) -> None:
             client.complete_multipart_upload(
-                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, IfNoneMatch="*"
+                Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload=listed, **unless_taken
             )
 
         try:

@@ -37,9 +37,12 @@ class Spill:
 
 
 class Upload:
-    """One object on its way; begun in the store with its first full part, or at the end."""
+    """One object on its way; begun in the store with its first full part, or at the end.
 
-    def __init__(self, store: Store, key: str, metadata: Mapping[str, str], spill: Spill) -> None:
+    Without a key nothing is sent before `finish` tells it: the bytes wait on local disk.
+    """
+
+    def __init__(self, store: Store, key: str | None, metadata: Mapping[str, str], spill: Spill) -> None:
         self.key = key
         self.size = 0
         self.held = 0
@@ -56,8 +59,10 @@ class Upload:
         self.size += len(data)
         self.held += len(data)
         self._waiting += len(data)
-        if self._waiting >= PART_BYTES:
-            self._send(last=False)
+        if self.key is None and self.held >= PART_BYTES:
+            self.spill()
+        elif self.key is not None and self._waiting >= PART_BYTES:
+            self._send(self.key, last=False)
 
     def spill(self) -> None:
         """Move what is held in memory to local disk."""
@@ -66,33 +71,41 @@ class Upload:
             self._memory.clear()
             self.held = 0
 
-    def finish(self) -> tuple[str, tuple[str, ...]]:
+    def finish(self, key: str) -> tuple[str, tuple[str, ...]]:
         """Upload the rest: the upload's id and its parts' ETags. Nothing is visible yet."""
-        self._send(last=True)
+        self.key = key
+        self._send(key, last=True)
         return self._id, tuple(self._parts)
 
     def abort(self) -> None:
         """Drop what was uploaded."""
-        if self._id:
+        if self._id and self.key is not None:
             self._store.abort_upload(self.key, self._id)
 
-    def _send(self, *, last: bool) -> None:
-        block = b"".join([*map(self._spill.take, self._spilled), *self._memory])
+    def _send(self, key: str, *, last: bool) -> None:
+        waiting = [*self._spilled, *self._memory]
         self._spilled.clear()
         self._memory.clear()
-        sent = 0
-        while len(block) - sent >= PART_BYTES:
-            self._part(block[sent : sent + PART_BYTES])
-            sent += PART_BYTES
-        if last and (sent < len(block) or not self._parts):
-            self._part(block[sent:])
-            sent = len(block)
-        rest = block[sent:]
+        gathered, size = [b""], 0
+        for one in waiting:
+            gathered.append(one if isinstance(one, bytes) else self._spill.take(one))
+            size += len(gathered[-1])
+            if size < PART_BYTES:
+                continue
+            block = b"".join(gathered)
+            whole = size - size % PART_BYTES
+            for start in range(0, whole, PART_BYTES):
+                self._part(key, block[start : start + PART_BYTES])
+            gathered, size = [block[whole:]], size - whole
+        rest = b"".join(gathered)
+        if last and (rest or not self._parts):
+            self._part(key, rest)
+            rest = b""
         if rest:
             self._memory.append(rest)
         self.held = self._waiting = len(rest)
 
-    def _part(self, body: bytes) -> None:
+    def _part(self, key: str, body: bytes) -> None:
         if not self._id:
-            self._id = self._store.create_upload(self.key, self._metadata)
-        self._parts.append(self._store.upload_part(self.key, self._id, len(self._parts) + 1, body))
+            self._id = self._store.create_upload(key, self._metadata)
+        self._parts.append(self._store.upload_part(key, self._id, len(self._parts) + 1, body))

@@ -15,6 +15,11 @@ def of(data: bytes) -> bytes:
     return blake2b(data, digest_size=SIZE).digest()
 
 
+def of_value(value: bytes | None) -> bytes:
+    """The digest of a value as it is."""
+    return NULL if value is None else of(value)
+
+
 def unfit(data: bytes, side: bytes) -> bytes:
     """A digest that nothing of the other side has: of what should not have landed, or cannot have come from Kafka."""
     return blake2b(data, digest_size=SIZE, person=side).digest()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.plan.tile import NOTHING, Span, Tile
+from s3lake.verify.reading import Group
 from s3lake.verify.report import Kind
 
 Note = Callable[[Kind, int | None, str], None]
@@ -45,11 +46,11 @@ def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[
         yield from _cut(partition, span, _claims(partition, manifests, tile, told), note)
 
 
-def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note) -> None:
-    """Check what a manifest says against itself."""
+def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note, *, replaces: bool) -> None:
+    """Check what a manifest says against itself; `replaces`: files of the sink may replace each other."""
     if (manifest.topic, manifest.hour) != (topic, tile.hour):
         note("index", None, f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
-    keys = [file.key for file in manifest.files]
+    keys = [file.key for file in manifest.files if not replaces]
     for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
         note("index", None, f"commit {manifest.id} has {key} twice")
     for file in manifest.files:
@@ -65,8 +66,9 @@ def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note) -> None:
             note("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
-        for what, kind, said in (("landed", "data", read.landed), ("dead", "dead_letters", read.dead)):
-            held = sum(file.records for file in files if file.kind == kind)
+        letters = sum(file.records for file in files if file.kind == "dead_letters")
+        landed = read.landed if replaces else sum(group.first.records for group in Group.all_of(files))
+        for what, held, said in (("landed", landed, read.landed), ("dead", letters, read.dead)):
             if held != said:
                 note("count", partition, f"commit {manifest.id} says {what} {said}, its files have {held} records")
         if read.read != read.landed + read.skipped + read.dead:

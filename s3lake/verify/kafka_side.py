@@ -5,7 +5,7 @@ Nothing is committed to a consumer group. librdkafka reads here, the JVM wrote: 
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
@@ -24,13 +24,34 @@ _EXPIRED = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 _REFUSED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 
 
+Headers = Sequence[tuple[str, bytes | None]]
+"""Headers of one record, in order; names may repeat."""
+
+
 class Records(NamedTuple):
-    """Records of one topic-partition, in offset order: three lists of equal length."""
+    """Records of one topic-partition, in offset order: sequences of equal length, `keys` and `headers` if asked for."""
 
     partition: int
-    offsets: list[int]
-    timestamps: list[int]
-    values: list[bytes | None]
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] = ()
+    headers: Sequence[Headers] = ()
+
+    def only(self, positions: Sequence[int]) -> "Records":
+        """Some of the records."""
+
+        def some(of: Sequence[Any]) -> list[Any]:
+            return [of[position] for position in positions] if of else []
+
+        partition, *columns = self
+        return Records(partition, *map(some, columns))
+
+    def within(self, start: int, end: int) -> "Records":
+        """Records with offsets of `[start, end)`; the same object where that is all of them."""
+        if start <= self.offsets[0] and self.offsets[-1] < end:
+            return self
+        return self.only([position for position, offset in enumerate(self.offsets) if start <= offset < end])
 
 
 class LogStartMoved(Exception):
@@ -48,8 +69,10 @@ class Log(Protocol):
         """Whether records may vanish between others, because a later one has their key."""
         ...
 
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Records]:
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
         """Committed records of `[start, end)` per topic-partition, each in offset order, until every end is reached.
+
+        `parts` says what else is needed of them, "key" or "headers": each costs.
 
         Raises:
             LogStartMoved: Kafka no longer has a start.
@@ -101,7 +124,7 @@ class KafkaLog:
                 self._compacted[topic] = False
         return self._compacted[topic]
 
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Records]:
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
         """See `Log.read`."""
         left = {partition: end for partition, (start, end) in ranges.items() if start < end}
         if not left:
@@ -130,14 +153,9 @@ class KafkaLog:
                         ended.add(partition)
                         batch = [message for message in batch if message.offset() < end]
                     if batch:
-                        values = [message.value() for message in batch]
-                        size += sum(map(len, filter(None, values)))
-                        yield Records(
-                            partition,
-                            [message.offset() for message in batch],
-                            [message.timestamp()[1] for message in batch],
-                            values,
-                        )
+                        records = _records(partition, batch, parts)
+                        size += sum(map(len, filter(None, records.values)))
+                        yield records
                 if found:
                     # Messages are large or small: what is held at once shall be neither.
                     most = max(1, min(_MOST, _MOST_BYTES * len(messages) // max(1, size)))
@@ -191,3 +209,14 @@ class KafkaLog:
             f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s{because}; still to "
             f"come: {waiting}. Check that the brokers are up and that their leaders can be reached from here."
         )
+
+
+def _records(partition: int, messages: Sequence[Any], parts: Collection[str]) -> Records:
+    return Records(
+        partition,
+        [message.offset() for message in messages],
+        [message.timestamp()[1] for message in messages],
+        [message.value() for message in messages],
+        [message.key() for message in messages] if "key" in parts else (),
+        [message.headers() or () for message in messages] if "headers" in parts else (),
+    )

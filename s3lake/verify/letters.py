@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from s3lake.commit.index import File
 from s3lake.store import Store
-from s3lake.verify import s3_side, shape
+from s3lake.verify import digest, s3_side
 from s3lake.verify.detail import Places
 from s3lake.verify.index_side import Note, Segment
 from s3lake.verify.kafka_side import Records
+from s3lake.verify.texts import Unreadable
 
 
 class DeadLetters:
@@ -32,7 +33,7 @@ class DeadLetters:
             for letter in s3_side.letters(store, file.key):
                 count += 1
                 self._add(letter, file.key)
-        except s3_side.Unreadable as problem:
+        except Unreadable as problem:
             self._note("object", self._segment.partition, str(problem))
         self.count += count
         if count != file.records:
@@ -52,17 +53,16 @@ class DeadLetters:
             if offset in self._digests:
                 count += 1
                 self._unseen.discard(offset)
-                if self._digests[offset] != shape.raw(value):
+                if self._digests[offset] != digest.of_value(value):
                     self.missing += 1
                     self._note("dead_letter", self._segment.partition, f"offset {offset} has another value in Kafka")
         return count
 
-    def others(self, offsets: list[int], values: list[bytes | None]) -> tuple[list[int], list[bytes | None]]:
-        """Offsets and values of the records that are no dead letters."""
-        if not self._digests or self._digests.keys().isdisjoint(offsets):
-            return offsets, values
-        kept = [position for position, offset in enumerate(offsets) if offset not in self._digests]
-        return [offsets[one] for one in kept], [values[one] for one in kept]
+    def others(self, records: Records) -> Records:
+        """The records that are no dead letters."""
+        if not self._digests or self._digests.keys().isdisjoint(records.offsets):
+            return records
+        return records.only([row for row, offset in enumerate(records.offsets) if offset not in self._digests])
 
     def conclude(self, allowed: int) -> None:
         """Kafka has given all it has: name those without a record, unless that many may have been compacted away."""

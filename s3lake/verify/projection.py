@@ -1,27 +1,117 @@
-"""A JSON value as a row of a file's own Parquet schema, in one canonical form for both sides.
+"""A value as a row of a file's own columns, in one canonical form for both sides.
 
-A struct is the list of its fields in the schema's order: a missing field is null and a field that the schema lacks is
-dropped. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. What does not fit a
-column stays what it is, so that it equals no row.
+Kinds of columns are those of the index: `bool`, `int32`, `int64`, `float`, `double`, `string`, `binary`, `date`,
+`time`, `timestamp`, `uuid`, `decimal(p,s)`, `{"list": kind}`, `{"struct": {name: kind}}`, `{"map": kind}`.
+
+A struct is the list of its fields in the schema's order: a missing field is null, and a field that the schema lacks
+must hold nothing. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. Times are
+numbers: days, milliseconds of the day, milliseconds since 1970. What does not fit a column stays what it is, or becomes
+a misfit, so that it equals no row.
 """
 
-from collections.abc import Callable, Iterable
+import base64
+import binascii
+import decimal
+import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
+Kind = str | dict[str, Any]
 Projection = Callable[[Any], Any]
+_Leaf = Callable[[str], Projection | None]
+
+_exact = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_DAY = 86_400_000
+_DAYS_IN_400_YEARS = 146_097
+_ISO = re.compile(
+    r"\s*(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)"
+    r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)\s*(?:Z|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)?)?)?\s*",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?")
 
 
-def of_fields(fields: Iterable[Any]) -> Projection:
-    """The projection of objects, decoded from JSON or given by pyarrow, on fields of a schema."""
-    known = [(field.name, of_type(field.type)) for field in fields]
-    names = [name for name, _ in known]
-    deeper = [(position, projection) for position, (_, projection) in enumerate(known) if projection]
+def of_json(kind: Kind) -> Projection | None:
+    """The projection of values decoded from JSON; None where they stay as they are."""
+    return _of(kind, _JSON.get, strict=True)
+
+
+def of_file(kind: Kind) -> Projection | None:
+    """The projection of what a file's reader gives: times as numbers, the rest as Python has it."""
+    return _of(kind, _FILE.get, strict=False)
+
+
+def of_fields(kinds: Mapping[str, Kind]) -> Projection:
+    """The projection of objects, decoded from JSON, on columns."""
+    return _of_struct(kinds, _JSON.get, strict=True)
+
+
+def decimals_within(kind: Kind) -> bool:
+    """Whether a number of such a column must not be read as a double."""
+    if isinstance(kind, str):
+        return kind.startswith("decimal")
+    (inner,) = kind.values()
+    return any(map(decimals_within, inner.values())) if "struct" in kind else decimals_within(inner)
+
+
+def misfit(value: Any) -> Any:
+    """What no projection gives."""
+    return {"misfit": value}
+
+
+def holds(value: Any) -> bool:
+    """Whether there is anything in a value decoded from JSON but nulls, empty lists and empty objects."""
+    if isinstance(value, dict):
+        return any(map(holds, value.values()))
+    return any(map(holds, value)) if isinstance(value, list) else value is not None
+
+
+def milliseconds(text: str) -> int | None:
+    """An ISO 8601 date and time as milliseconds since 1970; in UTC where it says nothing. None if it is none."""
+    found = _ISO.fullmatch(text)
+    if found is None:
+        return None
+    days, clock = _days(found), _clock(found["time"] or "00:00")
+    if days is None or clock is None:
+        return None
+    offset = (int(found["hours"] or 0) * 60 + int(found["minutes"] or 0)) * 60_000
+    return days * _DAY + clock + (offset if found["sign"] == "-" else -offset)
+
+
+def number(value: Decimal) -> str:
+    """The one spelling of an exact number."""
+    return str(_exact.normalize(value) + 0) if value else "0"
+
+
+def scaled(unscaled: int, scale: int) -> Decimal:
+    """A decimal from its digits without the point."""
+    return _exact.scaleb(Decimal(unscaled), -scale)
+
+
+def _of(kind: Kind, leaf: _Leaf, *, strict: bool) -> Projection | None:
+    if isinstance(kind, str):
+        return leaf(kind.partition("(")[0])
+    if "struct" in kind:
+        return _of_struct(kind["struct"], leaf, strict=strict)
+    if "map" in kind:
+        return _of_map(_of(kind["map"], leaf, strict=strict))
+    return _of_list(_of(kind["list"], leaf, strict=strict))
+
+
+def _of_struct(kinds: Mapping[str, Kind], leaf: _Leaf, *, strict: bool) -> Projection:
+    names, known = list(kinds), frozenset(kinds)
+    projections = [_of(kind, leaf, strict=strict) for kind in kinds.values()]
+    deeper = [(position, projection) for position, projection in enumerate(projections) if projection]
 
     def project(value: Any) -> Any:
         if type(value) is not dict:
-            return None if value is None else _misfit(value)
+            return None if value is None else misfit(value)
+        if strict and not value.keys() <= known and any(holds(value[name]) for name in value.keys() - known):
+            return misfit(value)
         row = list(map(value.get, names))
         for position, projection in deeper:
             found = row[position]
@@ -32,35 +122,117 @@ def of_fields(fields: Iterable[Any]) -> Projection:
     return project
 
 
-def of_type(kind: Any) -> Projection | None:
-    """The projection of values of a column; None where they stay as they are."""
-    if pa.types.is_floating(kind):
-        return _double
-    if pa.types.is_struct(kind):
-        return of_fields(kind)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _of_list(of_type(kind.value_type))
-    return None
-
-
 def _of_list(element: Projection | None) -> Projection:
     def project(value: Any) -> Any:
         if type(value) is not list:
-            return _misfit(value)
+            return misfit(value)
         return value if element is None else [None if one is None else element(one) for one in value]
 
     return project
 
 
+def _of_map(element: Projection | None) -> Projection:
+    def project(value: Any) -> Any:
+        if type(value) is dict:
+            value = list(value.items())
+        if type(value) is not list:
+            return misfit(value)
+        pairs = [[name, one if one is None or element is None else element(one)] for name, one in value]
+        return sorted(pairs, key=lambda pair: str(pair[0]))
+
+    return project
+
+
 def _double(value: Any) -> Any:
-    if type(value) is int:
+    if type(value) is int or type(value) is Decimal:
         try:
-            return float(value)
+            return float(value) + 0.0
         except OverflowError:
-            return value
+            return misfit(str(value))
     return value + 0.0 if type(value) is float else value  # -0.0 + 0.0 is 0.0
 
 
-def _misfit(value: Any) -> Any:
-    # A list would look like a projected struct; no projection gives an object.
-    return {"misfit": value}
+def _float(value: Any) -> Any:
+    value = _double(value)
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0] if type(value) is float else value
+    except OverflowError:
+        return misfit(value)
+
+
+def _decimal(value: Any) -> Any:
+    try:
+        if type(value) is float:
+            value = repr(value)
+        if type(value) in (int, str, Decimal):
+            found = Decimal(value)
+            return number(found) if found.is_finite() else misfit(str(found))
+    except decimal.InvalidOperation:
+        pass
+    return misfit(value)
+
+
+def _binary(value: Any) -> Any:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return misfit(value)
+
+
+def _uuid(value: Any) -> Any:
+    try:
+        return str(uuid.UUID(bytes=value) if isinstance(value, bytes) else uuid.UUID(str(value)))
+    except ValueError:
+        return misfit(value)
+
+
+def _timestamp(value: Any) -> Any:
+    return _whole(value, milliseconds)
+
+
+def _date(value: Any) -> Any:
+    return _whole(value, lambda text: _days(found) if (found := _ISO.fullmatch(text)) else None)
+
+
+def _time(value: Any) -> Any:
+    return _whole(value, lambda text: _clock(text.strip().removesuffix("Z")))
+
+
+def _whole(value: Any, read: Callable[[str], int | None]) -> Any:
+    if isinstance(value, str):
+        found = read(value)
+        return misfit(value) if found is None else found
+    if isinstance(value, float | Decimal) and value == int(value):
+        return int(value)
+    return value
+
+
+def _days(found: re.Match[str]) -> int | None:
+    """Days since 1970 of any year: Python's own dates end with the year 9999."""
+    year, month, day = int(found["year"]), int(found["month"]), int(found["day"])
+    try:
+        same = date(2000 + year % 400, month, day)  # the calendar repeats itself
+    except ValueError:
+        return None
+    return (same - date(1970, 1, 1)).days + (year // 400 - 5) * _DAYS_IN_400_YEARS
+
+
+def _clock(text: str) -> int | None:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    seconds = (int(found["hour"]) * 60 + int(found["minute"])) * 60 + int(found["second"] or 0)
+    return seconds * 1000 + int(((found["fraction"] or "") + "000")[:3])
+
+
+_JSON: dict[str, Projection] = {
+    "double": _double,
+    "float": _float,
+    "binary": _binary,
+    "decimal": _decimal,
+    "uuid": _uuid,
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+}
+_FILE: dict[str, Projection] = {"double": _double, "float": _float, "decimal": _decimal, "uuid": _uuid}

@@ -32,11 +32,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Unchecked:
-    """Offsets `[first, end)` for which Kafka cannot be asked any more, and why."""
+    """Offsets `[first, end)` that cannot be checked, and why.
+
+    Attributes:
+        incomparable: not for what Kafka no longer has, but for what the sink's files do not tell.
+    """
 
     first: int
     end: int
     reason: str
+    incomparable: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Report:
-    """What verifying one or many topics found. Offsets that are not checkable do not make it less clean."""
+    """What verifying one or many topics found. Offsets that Kafka no longer has do not make it less clean."""
 
     checked: tuple[Checked, ...] = ()
     differences: tuple[Difference, ...] = ()
@@ -116,13 +121,14 @@ class Report:
 
     @property
     def not_checkable(self) -> int:
-        """Offsets for which Kafka cannot be asked any more."""
+        """Offsets that cannot be checked."""
         return sum(gone.end - gone.first for one in self.checked for gone in one.not_checkable)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing differs."""
-        return not self.differences
+        """Whether nothing differs, in files that can be compared."""
+        incomparable = any(gone.incomparable for one in self.checked for gone in one.not_checkable)
+        return not self.differences and not incomparable
 
 
 def combined(reports: Iterable[Report]) -> Report:

@@ -1,144 +1,125 @@
-"""What a record looks like in a file, worked out anew from the formats' description and not with the writer's code.
+"""What the files of one commit are, as its manifest says: format, converters, framing, envelope, sidecars."""
 
-Both sides come to the same digests: `expected` from values as Kafka has them, `line_rows` and `table_rows` from what
-an object holds.
-"""
+from __future__ import annotations
 
-import base64
-import binascii
-import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-import pyarrow as pa
-
-from s3lake.verify import digest, projection
-
-Values = Sequence[bytes | None]
-Expected = Callable[[Values], list[bytes]]
-
-_KAFKA, _FILE = b"kafka", b"file"
-_text = msgspec.json.Decoder(str | None)
-_decode = msgspec.json.Decoder().decode
-_pack = msgspec.msgpack.Encoder().encode
+if TYPE_CHECKING:
+    from s3lake.commit.index import Manifest
+    from s3lake.sink import Sink
 
 
-def expected(format: str, converter: str, schema: Any = None) -> Expected:
-    """How records of a sink are digested; `schema` is the Parquet files' own, None where there is no file."""
-    if format == "parquet" and schema is None:
-        return _nowhere
-    if format == "parquet" and converter == "json":
-        return _objects(schema)
-    if format == "parquet" or (format == "json" and converter != "json"):
-        return _bare
-    return _lines(b"null" if format == "json" else b"")
+class Frame(NamedTuple):
+    """What stands before the first record of a text file, between two, and after the last."""
+
+    opening: bytes
+    between: bytes
+    closing: bytes
 
 
-def line_rows(format: str, converter: str) -> Callable[[Sequence[bytes]], list[bytes]]:
-    """How lines of a text format are digested."""
-    if format == "json" and converter != "json":
-        unquote = _text_of if converter == "string" else _bytes_of
-        return lambda lines: [unquote(line) for line in lines]
-    return lambda lines: [digest.of(line) for line in lines]
+LINES = Frame(b"", b"\n", b"\n")
+_FRAMES = {"json": LINES, "text": LINES, "csv": LINES, "json_array": Frame(b"[\n", b",\n", b"\n]")}
+_TABLES = ("avro", "parquet", "csv")
+_OFFSET = re.compile(r"\{(?:last_)?offset[:}]")
 
 
-def table_rows(converter: str, schema: Any) -> Callable[[Any], list[bytes]]:
-    """How rows of a record batch are digested."""
-    if converter != "json":
-        return lambda batch: [_bare_row(value) for value in batch.column(0).to_pylist()]
-    columns = [projection.of_type(field.type) for field in schema]
+@dataclass(frozen=True)
+class Envelope:
+    """Which parts of a record a row holds: see `s3lake.sink.Envelope`."""
 
-    def rows(batch: Any) -> list[bytes]:
-        found = [
-            _projected(column.to_pylist(), project) for column, project in zip(batch.columns, columns, strict=True)
-        ]
-        return [digest.of(_pack(row)) for row in zip(*found, strict=True)]
-
-    return rows
+    style: str
+    fields: tuple[str, ...]
+    value_encoding: str = "base64"
+    bare: bool = False
+    stream: str = ""
+    topic: str = ""
 
 
-def wrong_schema(converter: str, schema: Any) -> str | None:
-    """What is wrong with a Parquet file's schema, if that can be told without its records."""
-    if converter == "json":
-        return None
-    kind = pa.string() if converter == "string" else pa.binary()
-    fits = schema.names == ["value"] and schema.field(0).type == kind
-    return None if fits else f"its columns are {_named(schema)}, not one column value of type {kind}"
+@dataclass(frozen=True)
+class Shape:
+    """What the objects of one stream hold.
+
+    Attributes:
+        codec: of a text format; None where only the object's name tells, as in commits that recorded no shape.
+        frame: of a text format; None where an object is one record.
+        header: whether a CSV file begins with the names of its columns.
+        sidecars: stream -> format.
+        columns: that the manifest says the files have; None where it does not.
+        topic: whose records they are.
+        changed: whether values are no longer what Kafka has, after transforms or SQL.
+    """
+
+    format: str
+    value: str = "json"
+    key: str = "string"
+    nulls: str = "skip"
+    codec: str | None = None
+    frame: Frame | None = LINES
+    header: bool = True
+    envelope: Envelope | None = None
+    sidecars: tuple[tuple[str, str], ...] = ()
+    columns: Mapping[str, Any] | None = None
+    topic: str = ""
+    changed: bool = False
+
+    @classmethod
+    def of(cls, manifest: Manifest | None, sink: Sink, topic: str) -> Shape:
+        """The shape of a commit; the sink's own where there is none, or where the commit recorded nothing."""
+        said: Mapping[str, Any] = manifest.shape if manifest else sink.shape
+        form = (manifest.format if manifest else "") or sink.format.type
+        envelope, framing = said.get("envelope"), said.get("framing", ())
+        return cls(
+            format=form,
+            value=(manifest.converter if manifest else "") or sink.converter.value,
+            key=said.get("key", sink.converter.key),
+            nulls=(manifest.nulls if manifest else "") or sink.nulls,
+            codec=said.get("codec"),
+            frame=_FRAMES.get(form) if framing == () else _frame(framing),
+            header=said.get("header", True),
+            envelope=Envelope(**{**envelope, "fields": tuple(envelope["fields"])}) if envelope else None,
+            sidecars=tuple((stream, kind) for stream, kind in (said.get("sidecars") or {}).items() if kind),
+            columns=manifest.columns if manifest else None,
+            topic=topic,
+            changed=said.get("changed", False),
+        )
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What must be known of Kafka's records beside their values: "key", "headers"."""
+        fields = self.envelope.fields if self.envelope else ()
+        streams = dict(self.sidecars)
+        return frozenset(
+            part for part, stream in (("key", "keys"), ("headers", "headers")) if part in fields or stream in streams
+        )
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether a row is columns; otherwise it is one text."""
+        return self.format in _TABLES and not (self.format == "csv" and self.envelope)
+
+    def sidecar(self, stream: str) -> Shape:
+        """The shape of the files that hold keys or headers: the part alone, under its name where that can be."""
+        form = dict(self.sidecars)[stream]
+        field, bare = ("key", form in ("json", "bytes")) if stream == "keys" else ("headers", False)
+        return replace(
+            self,
+            format=form,
+            codec="none",
+            frame=None if form in ("avro", "parquet") else LINES,
+            envelope=Envelope("flat", (field,), bare=bare),
+            sidecars=(),
+            columns=None,
+        )
 
 
-def raw(value: bytes | None) -> bytes:
-    """The digest of a value as it is."""
-    return digest.NULL if value is None else digest.of(value)
+def keeps_last(sink: Sink) -> bool:
+    """Whether a later record replaces an earlier one's file, because the sink's keys say no offset."""
+    template = sink.layout.template
+    return not sink.exactly_once and template is not None and _OFFSET.search(template.replace("{{", "")) is None
 
 
-def _lines(null: bytes) -> Expected:
-    def of_line(value: bytes | None) -> bytes:
-        if value is None:
-            return digest.of(null)
-        if b"\n" in value or b"\r" in value:
-            value = value.replace(b"\n", b" ").replace(b"\r", b" ")
-        return digest.of(value)
-
-    return lambda values: [of_line(value) for value in values]
-
-
-def _bare(values: Values) -> list[bytes]:
-    return [raw(value) for value in values]
-
-
-def _nowhere(values: Values) -> list[bytes]:
-    return [digest.unfit(value or b"", _KAFKA) for value in values]
-
-
-def _objects(schema: Any) -> Expected:
-    project = projection.of_fields(schema)
-    nothing = digest.of(_pack([None] * len(schema.names)))
-
-    def of_object(value: bytes | None) -> bytes:
-        if value is None:
-            return nothing
-        try:
-            row = project(_parsed(value))
-            return digest.of(_pack(row)) if type(row) is list else digest.unfit(value, _KAFKA)
-        except (ValueError, OverflowError, RecursionError):  # no JSON, or what no column holds
-            return digest.unfit(value, _KAFKA)
-
-    return lambda values: [of_object(value) for value in values]
-
-
-def _parsed(value: bytes) -> Any:
-    try:
-        return _decode(value)
-    except msgspec.DecodeError:
-        return json.loads(value)  # takes the few that msgspec does not: numbers beyond a double, lone surrogates
-
-
-def _projected(values: list[Any], project: projection.Projection | None) -> Iterable[Any]:
-    return values if project is None else [None if value is None else project(value) for value in values]
-
-
-def _text_of(line: bytes) -> bytes:
-    try:
-        text = _text.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return digest.unfit(line, _FILE)
-    return digest.NULL if text is None else digest.of(text.encode())
-
-
-def _bytes_of(line: bytes) -> bytes:
-    try:
-        text = _text.decode(line)
-        return raw(None if text is None else base64.b64decode(text, validate=True))
-    except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError):
-        return digest.unfit(line, _FILE)
-
-
-def _bare_row(value: Any) -> bytes:
-    if isinstance(value, str):
-        return digest.of(value.encode())
-    return raw(value) if value is None or isinstance(value, bytes) else digest.unfit(repr(value).encode(), _FILE)
-
-
-def _named(schema: Any) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema) or "none"
+def _frame(framing: Any) -> Frame | None:
+    return Frame(*(part.encode() for part in framing)) if framing is not None else None

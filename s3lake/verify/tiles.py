@@ -7,8 +7,8 @@ from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan.tile import Tile
 from s3lake.verify import index_side
 from s3lake.verify.comparison import Comparison, Question
-from s3lake.verify.kafka_side import Records
 from s3lake.verify.report import Checked, Difference, Kind, Unchecked
+from s3lake.verify.shape import keeps_last
 
 Advance = Callable[[int], None]
 """Called with how many more offsets are done."""
@@ -39,7 +39,7 @@ def compared(
         if manifest is None:
             note("index", None, f"the manifest of commit {commit} is gone")
         else:
-            index_side.numbers(manifest, tile, index.topic, note)
+            index_side.numbers(manifest, tile, index.topic, note, replaces=keeps_last(question.sink))
             manifests.append(manifest)
     parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}
     for segment in index_side.segments(tile, manifests, note):
@@ -57,9 +57,10 @@ def compared(
 def _read_kafka(question: Question, parts: dict[int, list[Comparison]], advance: Advance) -> None:
     ranges = {partition: found for partition, some in parts.items() if (found := _span(some))}
     at = {partition: start for partition, (start, _) in ranges.items()}
-    for records in question.log.read(question.index.topic, ranges) if ranges else ():
+    needs = frozenset().union(*(part.needs for partition in ranges for part in parts[partition]))
+    for records in question.log.read(question.index.topic, ranges, needs) if ranges else ():
         for part in parts[records.partition]:
-            own = _within(records, *part.window)
+            own = records.within(*part.window)
             if own.offsets:
                 part.take(own)
         reached = records.offsets[-1] + 1
@@ -72,16 +73,6 @@ def _read_kafka(question: Question, parts: dict[int, list[Comparison]], advance:
 def _span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
     windows = [part.window for part in parts if part.window[0] < part.window[1]]
     return (windows[0][0], windows[-1][1]) if windows else None
-
-
-def _within(records: Records, start: int, end: int) -> Records:
-    """Records with offsets of `[start, end)`; the same object where that is all of them."""
-    offsets = records.offsets
-    if start <= offsets[0] and offsets[-1] < end:
-        return records
-    own = [position for position, offset in enumerate(offsets) if start <= offset < end]
-    part = slice(own[0], own[-1] + 1) if own else slice(0)
-    return Records(records.partition, offsets[part], records.timestamps[part], records.values[part])
 
 
 def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:

@@ -11,13 +11,16 @@ from s3lake.convert.columns import (
     Columns,
     Conflict,
     agree,
+    arrow_type,
     from_arrow,
     held,
+    illegal_in_avro,
     of_object,
     to_arrow,
     unite,
     unite_columns,
 )
+from s3lake.convert.types import PRIMITIVES
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,10 @@ def test_more_levels_than_readers_take_are_a_conflict() -> None:
         ("int64", "int64", "int64"),
         ("int64", "double", "double"),
         ("double", "int64", "double"),
+        ("int32", "int64", "int64"),
+        ("int32", "double", "double"),
+        ("double", "float", "double"),
+        ({"map": "int32"}, {"map": "int64"}, {"map": "int64"}),
         (None, "string", "string"),
         ("string", None, "string"),
         ({"list": "int64"}, {"list": "double"}, {"list": "double"}),
@@ -94,6 +101,11 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
     [
         ("int64", "string", "field 'a' is string, the sink's files have int64"),
         ("bool", "int64", "field 'a' is int64, the sink's files have bool"),
+        ("int32", "float", "field 'a' is float, the sink's files have int32"),
+        ("timestamp", "int64", "field 'a' is int64, the sink's files have timestamp"),
+        ("decimal(4,2)", "decimal(5,2)", "field 'a' is decimal(5,2), the sink's files have decimal(4,2)"),
+        ({"map": "int64"}, {"struct": {}}, "field 'a' is an object, the sink's files have a map of int64"),
+        ({"map": "date"}, {"map": "string"}, "field 'a{}' is string, the sink's files have date"),
         ("string", {"struct": {}}, "field 'a' is an object, the sink's files have string"),
         ({"list": "int64"}, {"struct": {"b": "bool"}}, "field 'a' is an object, the sink's files have a list of int64"),
         ({"list": "int64"}, {"list": "string"}, "field 'a[]' is string, the sink's files have int64"),
@@ -148,10 +160,33 @@ def test_what_pyarrow_saw_only_null_is_no_column() -> None:
     assert from_arrow(pa.schema([("a", pa.null()), ("b", pa.list_(pa.null())), ("c", pa.struct([]))])) == {}
 
 
+@pytest.mark.parametrize(
+    ("kind", "arrow"),
+    [
+        ("int32", pa.int32()),
+        ("float", pa.float32()),
+        ("date", pa.date32()),
+        ("time", pa.time32("ms")),
+        ("timestamp", pa.timestamp("ms", "UTC")),
+        ("uuid", pa.uuid()),
+        ("decimal(10,2)", pa.decimal128(10, 2)),
+        ({"map": "int64"}, pa.map_(pa.string(), pa.int64())),
+    ],
+)
+def test_each_type_is_one_of_arrows(kind: Any, arrow: pa.DataType) -> None:
+    assert arrow_type(kind) == arrow
+
+
+def test_a_name_that_avro_forbids_is_found_however_deep() -> None:
+    assert illegal_in_avro({"a": "int64", "_b1": {"map": {"list": {"struct": {"c": "bool"}}}}}) is None
+    assert illegal_in_avro({"a": {"map": {"list": {"struct": {"c-d": "bool"}}}}}) == "a.c-d"
+
+
 _types = st.recursive(
-    st.sampled_from(["bool", "int64", "double", "string"]),
+    st.sampled_from([*PRIMITIVES, "decimal(4,2)"]),
     lambda inner: (
         st.builds(lambda kind: {"list": kind}, inner)
+        | st.builds(lambda kind: {"map": kind}, inner)
         | st.builds(lambda fields: {"struct": fields}, st.dictionaries(st.sampled_from("abc"), inner, min_size=1))
     ),
     max_leaves=6,

@@ -4,28 +4,42 @@ import json
 import pickle
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.convert.columns import Columns
-from s3lake.convert.values import Conversion, Converted
+from s3lake.convert.values import Conversion, Converted, Part
 from s3lake.sink import Sink
+from s3lake_tests.convert.records import batch
 
 
 def conversion(value: str = "json", format: str = "json", nulls: str = "skip") -> Conversion:
-    return Conversion(value, format, nulls)
+    return Conversion("string", value, format, nulls)
 
 
 def convert(by: Conversion, *values: bytes | None, columns: Columns | None = None) -> Converted:
-    return by(pa.array(values, pa.binary()), columns or {})
+    return by(batch(*values), columns or {})
+
+
+def data(converted: Converted) -> Any:
+    (part,) = converted.parts
+    return part.streams["data"]
+
+
+def kept(converted: Converted) -> list[int] | None:
+    (part,) = converted.parts
+    return None if part.rows is None else part.rows.to_pylist()
+
+
+def numbers(part: Part, total: int) -> list[int]:
+    return list(range(total)) if part.rows is None else part.rows.to_pylist()
 
 
 def lines(by: Conversion, *values: bytes | None) -> list[bytes]:
     converted = convert(by, *values)
     assert converted.refused == {}
-    return converted.payload.to_pylist()  # type: ignore[no-any-return]
+    return data(converted).to_pylist()  # type: ignore[no-any-return]
 
 
 # Text formats
@@ -69,8 +83,8 @@ def test_bytes_as_text_need_no_utf8() -> None:
 def test_json_is_judged_whatever_the_format(format: str) -> None:
     converted = convert(conversion("json", format), b'{"a":1}', b"{", b'{"a":2}', b"\xff", b"")
     assert set(converted.refused) == {1, 3, 4}
-    assert converted.kept.to_pylist() == [0, 2]
-    assert len(converted.payload) == 2
+    assert kept(converted) == [0, 2]
+    assert len(data(converted)) == 2
 
 
 @pytest.mark.parametrize("format", ["json", "text", "parquet"])
@@ -81,27 +95,26 @@ def test_a_string_has_to_be_utf8(format: str) -> None:
 
 def test_where_nothing_is_left_there_is_no_payload() -> None:
     converted = convert(conversion(), b"{", None)
-    assert converted.payload is None
-    assert converted.kept.to_pylist() == []
+    assert converted.parts == ()
 
 
 def test_where_all_is_kept_nothing_is_copied() -> None:
-    values = pa.array([b"1", b"2"], pa.binary())
-    converted = conversion()(values, {})
-    assert converted.kept is None
-    assert converted.payload is values
+    records = batch(b"1", b"2")
+    converted = conversion()(records, {})
+    assert kept(converted) is None
+    assert data(converted).buffers()[2].address == records.column("value").buffers()[2].address
 
 
 def test_a_top_level_number_is_no_row_of_a_table() -> None:
     converted = convert(conversion(format="parquet"), b'{"a":1}', b"7", b"[1]", None, b"{")
     assert sorted(converted.refused) == [1, 2, 4]
-    assert converted.payload.to_pylist() == [{"a": 1}]
+    assert data(converted).to_pylist() == [{"a": 1}]
 
 
 def test_conflicts_are_told_by_the_row_of_the_batch() -> None:
     converted = convert(conversion(format="parquet"), None, b"{", b'{"a":"x"}', b'{"a":1}', columns={"a": "int64"})
     assert converted.refused[2] == "field 'a' is string, the sink's files have int64"
-    assert (converted.kept.to_pylist(), converted.skipped) == ([3], 1)
+    assert (kept(converted), converted.skipped) == ([3], 1)
 
 
 # Nulls
@@ -111,7 +124,7 @@ def test_conflicts_are_told_by_the_row_of_the_batch() -> None:
 @pytest.mark.parametrize("value", ["json", "string", "bytes"])
 def test_nulls_are_skipped_and_counted(value: str, format: str) -> None:
     converted = convert(conversion(value, format), None, b'{"a":1}', None)
-    assert (converted.skipped, converted.refused, converted.kept.to_pylist()) == (2, {}, [1])
+    assert (converted.skipped, converted.refused, kept(converted)) == (2, {}, [1])
 
 
 @pytest.mark.parametrize("format", ["json", "text", "parquet"])
@@ -119,7 +132,7 @@ def test_nulls_are_skipped_and_counted(value: str, format: str) -> None:
 def test_nulls_can_be_refused(value: str, format: str) -> None:
     converted = convert(conversion(value, format, "fail"), None, b'{"a":1}')
     assert (converted.skipped, converted.refused) == (0, {0: "the value is null (nulls: fail)"})
-    assert converted.kept.to_pylist() == [1]
+    assert kept(converted) == [1]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +151,8 @@ def test_nulls_can_be_refused(value: str, format: str) -> None:
 )
 def test_nulls_can_be_written(value: str, format: str, expected: list[Any]) -> None:
     converted = convert(conversion(value, format, "write"), None, b'{"a":1}')
-    assert converted.payload.to_pylist() == expected
-    assert (converted.skipped, converted.refused, converted.kept) == (0, {}, None)
+    assert data(converted).to_pylist() == expected
+    assert (converted.skipped, converted.refused, kept(converted)) == (0, {}, None)
 
 
 # Columns
@@ -178,7 +191,7 @@ def test_it_is_what_the_sink_says_and_travels_to_the_workers() -> None:
         nulls="fail",
         format={"type": "parquet"},  # type: ignore[arg-type]
     )
-    made = Conversion.of(sink)
+    made = Conversion.of(sink, "t")
     assert made == conversion("json", "parquet", "fail")
     assert pickle.loads(pickle.dumps(made)) == made
 
@@ -198,12 +211,12 @@ _others = st.sampled_from([b"7", b"[1]", b'"x"', b'{"n":"text"}', b'{"n":null}',
 )
 def test_each_kept_row_is_its_own_value(values: list[bytes | None], format: str, nulls: str) -> None:
     converted = convert(conversion("json", format, nulls), *values, columns={"n": "int64"})
-    kept = list(range(len(values))) if converted.kept is None else converted.kept.to_pylist()
-    payload = [] if converted.payload is None else converted.payload.to_pylist()
-    assert len(payload) == len(kept)
-    assert len(kept) + len(converted.refused) + converted.skipped == len(values)
-    assert not set(kept) & set(converted.refused)
-    for row, found in zip(kept, payload, strict=True):
+    rows = [row for part in converted.parts for row in numbers(part, len(values))]
+    payload = [found for part in converted.parts for found in part.streams["data"].to_pylist()]
+    assert len(payload) == len(rows)
+    assert len(rows) + len(converted.refused) + converted.skipped == len(values)
+    assert not set(rows) & set(converted.refused)
+    for row, found in zip(rows, payload, strict=True):
         value = values[row]
         if value is None:
             assert found in (b"null", b"", dict.fromkeys(converted.columns))
@@ -211,3 +224,85 @@ def test_each_kept_row_is_its_own_value(values: list[bytes | None], format: str,
             assert found == {**dict.fromkeys(converted.columns), **json.loads(value)}
         else:
             assert found == value
+
+
+# The other formats
+
+
+def test_bytes_are_the_value_whatever_it_is() -> None:
+    assert lines(conversion("bytes", "bytes", "write"), b"\xff\n", None, b"") == [b"\xff\n", b"", b""]
+    assert lines(conversion("json", "bytes"), b'{\n"a":1}') == [b'{\n"a":1}']
+    assert list(convert(conversion("json", "bytes"), b"{").refused) == [0]
+
+
+def test_json_array_elements_are_json_on_one_line() -> None:
+    assert lines(conversion("json", "json_array"), b'{\n"a":1}') == [b'{ "a":1}']
+
+
+@pytest.mark.parametrize(("value", "kind"), [("string", "string"), ("bytes", "binary")])
+@pytest.mark.parametrize("format", ["csv", "avro", "parquet"])
+def test_bare_values_are_one_column_of_a_table(format: str, value: str, kind: str) -> None:
+    by = conversion(value, format)
+    assert (by.has_columns, by.fixed_columns) == (False, {"value": kind})
+    assert [list(row) for row in data(convert(by, b"x")).to_pylist()] == [["value"]]
+
+
+@pytest.mark.parametrize("format", ["csv", "avro", "parquet"])
+def test_json_objects_are_rows_of_a_table(format: str) -> None:
+    converted = convert(conversion("json", format), b'{"a":1}', b'{"b":"x"}')
+    assert data(converted).to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b'{"b":[1]}', "field 'b' is a list of int64, which a row of CSV cannot hold: use another format"),
+        (b'{"b":[]}', "field 'b' is an empty list, which a row of CSV cannot hold: use another format"),
+        (b'{"b":{}}', "field 'b' is an object, which a row of CSV cannot hold: use another format"),
+    ],
+)
+def test_what_is_nested_is_a_record_error_in_csv_and_never_a_column(value: bytes, said: str) -> None:
+    converted = convert(conversion("json", "csv"), b'{"a":1}', value, b'{"a":2}')
+    assert converted.refused == {1: said}
+    assert (data(converted).to_pylist(), converted.columns) == ([{"a": 1}, {"a": 2}], {"a": "int64"})
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (b'{"a-b":1}', "a-b"),
+        (b'{"a":1,"o":{"1st":1}}', "o.1st"),
+        (b'{"l":[{"gr\xc3\xb6\xc3\x9fe":1}]}', "l.größe"),
+        (b'{"":1}', "''"),
+    ],
+)
+def test_a_name_that_avro_forbids_is_a_record_error_in_avro(value: bytes, path: str) -> None:
+    converted = convert(conversion("json", "avro"), b'{"a":1}', value)
+    assert path in converted.refused[1]
+    assert "has a name that Avro forbids: letters, digits and '_', no digit first" in converted.refused[1]
+    assert converted.columns == {"a": "int64"}
+    assert convert(conversion("json", "parquet"), value).refused == {}
+
+
+def test_recorded_columns_of_another_format_are_left_out_and_stay_recorded() -> None:
+    recorded: Columns = {"a-b": "int64", "l": {"list": "int64"}, "a": "int64"}
+    for format, names in (("avro", ["l", "a"]), ("csv", ["a-b", "a"])):
+        converted = convert(conversion("json", format), b'{"a":1}', columns=recorded)
+        assert (data(converted).schema.names, converted.columns) == (names, recorded)
+
+
+def test_the_sink_says_what_columns_the_user_gives() -> None:
+    sink = Sink(
+        name="s",
+        topics=("t",),
+        bucket="lake",
+        start="2026-11-20T00",
+        format={"type": "parquet"},  # type: ignore[arg-type]
+        columns={"at": "timestamp", "price": "decimal(10,2)"},
+        envelope={"style": "record"},  # type: ignore[arg-type]
+        sidecars={"keys": "json"},  # type: ignore[arg-type]
+    )
+    made = Conversion.of(sink, "t")
+    assert made.given == {"at": "timestamp", "price": "decimal(10,2)"}
+    assert made.needs == {"key", "headers"}
+    assert pickle.loads(pickle.dumps(made)) == made

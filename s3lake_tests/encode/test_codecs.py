@@ -1,13 +1,19 @@
-"""Stream compression: what the standard readers read, equal input gives equal bytes."""
+"""Compression: what the standard readers read, equal input gives equal bytes."""
 
+import bz2
 import gzip
+import lzma
+import zlib
+from collections.abc import Callable
 
+import cramjam
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake.encode.codecs import compressor, memory
+from s3lake.encode.codecs import compress_block, compressor, memory
+from s3lake_tests.encode.written import inflated
 
 
 def compressed(codec: str, level: int | None, *pieces: bytes) -> bytes:
@@ -56,9 +62,57 @@ def test_higher_levels_take_more_memory() -> None:
     assert 2**20 < memory("zstd", None) < memory("zstd", 19)
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy_framed"])
+@settings(deadline=None)
 @given(pieces=st.lists(st.binary(max_size=200), max_size=5))
 def test_every_stream_comes_back(codec: str, pieces: list[bytes]) -> None:
-    data = compressed(codec, None, *pieces)
-    found = gzip.decompress(data) if codec == "gzip" else zstandard.ZstdDecompressor().decompressobj().decompress(data)
-    assert found == b"".join(pieces)
+    assert inflated(codec, compressed(codec, None, *pieces)) == b"".join(pieces)
+
+
+def test_framed_snappy_is_read_by_cramjam() -> None:
+    data = compressed("snappy_framed", None, b"one\n", b"two\n" * 50_000)
+    assert bytes(cramjam.snappy.decompress(data)) == b"one\n" + b"two\n" * 50_000
+
+
+# Blocks of Avro files
+
+
+def _without_checksum(block: bytes) -> bytes:
+    data = bytes(cramjam.snappy.decompress_raw(block[:-4]))
+    assert int.from_bytes(block[-4:], "big") == zlib.crc32(data)
+    return data
+
+
+BLOCKS: dict[str, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "deflate": lambda block: zlib.decompress(block, -zlib.MAX_WBITS),
+    "snappy": _without_checksum,
+    "bzip2": bz2.decompress,
+    "xz": lzma.decompress,
+    "zstd": lambda block: zstandard.ZstdDecompressor().decompress(block),
+}
+TEXT = b"".join(b'{"id":%d,"of":%d}' % (number, number * 7919 % 10_007) for number in range(3000))
+
+
+@pytest.mark.parametrize("codec", BLOCKS)
+@settings(max_examples=30, deadline=None)
+@given(block=st.binary(max_size=300))
+def test_every_block_comes_back(codec: str, block: bytes) -> None:
+    assert BLOCKS[codec](compress_block(block, codec, None)) == block
+
+
+@pytest.mark.parametrize("codec", BLOCKS)
+def test_a_usual_block_comes_back(codec: str) -> None:
+    assert BLOCKS[codec](compress_block(TEXT, codec, None)) == TEXT
+
+
+@pytest.mark.parametrize(("codec", "low", "high"), [("deflate", 1, 9), ("xz", 1, 9), ("zstd", 1, 19)])
+def test_blocks_have_levels(codec: str, low: int, high: int) -> None:
+    one, other = compress_block(TEXT, codec, low), compress_block(TEXT, codec, high)
+    assert one != other
+    assert BLOCKS[codec](one) == BLOCKS[codec](other) == TEXT
+
+
+@pytest.mark.parametrize(("codec", "level"), [("deflate", 6), ("xz", 6), ("zstd", 3)])
+def test_the_default_levels_of_blocks(codec: str, level: int) -> None:
+    assert compress_block(TEXT, codec, None) == compress_block(TEXT, codec, level)

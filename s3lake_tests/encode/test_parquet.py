@@ -1,16 +1,22 @@
 """Parquet: rows come back, row groups are bounded in memory and never cut short by a lack of it."""
 
 import io
+import uuid
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3lake.encode import FileFormat
 from s3lake.encode.parquet import ParquetEncoder
 from s3lake.store.upload import Spill
+from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
+from s3lake_tests.encode.written import VERBS, written
 
 SCHEMA = pa.schema(
     [
@@ -42,9 +48,18 @@ class File:
         return pq.ParquetFile(io.BytesIO(b"".join(self.out)))
 
 
-@pytest.mark.parametrize(
-    ("codec", "stored"), [("none", "UNCOMPRESSED"), ("gzip", "GZIP"), ("snappy", "SNAPPY"), ("zstd", "ZSTD")]
-)
+FIXED = "FIXED_LEN_BYTE_ARRAY"
+CODECS = {
+    "none": "UNCOMPRESSED",
+    "snappy": "SNAPPY",
+    "gzip": "GZIP",
+    "zstd": "ZSTD",
+    "lz4": "LZ4",
+    "brotli": "BROTLI",
+}
+
+
+@pytest.mark.parametrize(("codec", "stored"), CODECS.items())
 def test_rows_come_back_whatever_the_codec(codec: str, stored: str) -> None:
     file = File(codec)
     file.encoder.write(batch(row(1), row(2)))
@@ -53,11 +68,24 @@ def test_rows_come_back_whatever_the_codec(codec: str, stored: str) -> None:
     assert read.metadata.row_group(0).column(0).compression == stored
 
 
-@pytest.mark.parametrize(("codec", "level"), [("gzip", 9), ("zstd", 19)])
-def test_a_level_is_passed_on(codec: str, level: int) -> None:
-    file = File(codec, level)
-    file.encoder.write(batch(row(1)))
-    assert file.closed().read().to_pylist() == [row(1)]
+@pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("zstd", 1, 19), ("brotli", 1, 11)])
+def test_a_level_is_passed_on(codec: str, low: int, high: int) -> None:
+    sizes = []
+    for level in (low, high):
+        file = File(codec, level)
+        file.encoder.write(batch(*map(row, range(3000))))
+        assert file.closed().metadata.num_rows == 3000
+        sizes.append(len(b"".join(file.out)))
+    assert sizes[0] != sizes[1]
+
+
+@pytest.mark.parametrize(("codec", "level"), [("gzip", 6), ("zstd", 1), ("brotli", 8)])
+def test_the_default_levels(codec: str, level: int) -> None:
+    files = [File(codec), File(codec, level)]
+    for file in files:
+        file.encoder.write(batch(*map(row, range(3000))))
+        file.closed()
+    assert files[0].out == files[1].out
 
 
 def test_types_are_parquets_own() -> None:
@@ -66,6 +94,60 @@ def test_types_are_parquets_own() -> None:
     read = file.closed()
     assert not (read.metadata.metadata or {}).get(b"ARROW:schema")
     assert read.schema_arrow.field("at").type == SCHEMA.field("at").type
+
+
+def test_every_type_has_its_logical_type() -> None:
+    data = written(FileFormat("parquet", "zstd"), [everything()])
+    schema = pq.ParquetFile(io.BytesIO(data)).schema
+    found = {
+        column.path: (column.physical_type, str(column.logical_type).split(", is_from")[0])
+        for column in (schema.column(at) for at in range(len(schema)))
+    }
+    at = "Timestamp(isAdjustedToUTC=true, timeUnit=milliseconds"
+    items = {"sku": ("BYTE_ARRAY", "String"), "amount": (FIXED, "Decimal(precision=9, scale=2)"), "at": ("INT64", at)}
+    assert found == {
+        "yes": ("BOOLEAN", "None"),
+        "small": ("INT32", "None"),
+        "large": ("INT64", "None"),
+        "single": ("FLOAT", "None"),
+        "double": ("DOUBLE", "None"),
+        "text": ("BYTE_ARRAY", "String"),
+        "data": ("BYTE_ARRAY", "None"),
+        "day": ("INT32", "Date"),
+        "time": ("INT32", "Time(isAdjustedToUTC=false, timeUnit=milliseconds)"),
+        "at": ("INT64", at),
+        "id": (FIXED, "UUID"),
+        "price": (FIXED, "Decimal(precision=20, scale=8)"),
+        "units": (FIXED, "Decimal(precision=38, scale=0)"),
+        "tags.list.element": ("BYTE_ARRAY", "String"),
+        "grid.list.element.list.element": ("INT64", "None"),
+        **{f"item.{name}": kind for name, kind in items.items()},
+        **{f"items.list.element.{name}": kind for name, kind in items.items()},
+        "counts.key_value.key": ("BYTE_ARRAY", "String"),
+        "counts.key_value.value": ("INT64", "None"),
+        "by_sku.key_value.key": ("BYTE_ARRAY", "String"),
+        **{f"by_sku.key_value.value.{name}": kind for name, kind in items.items()},
+        "deep.inner.ids.list.element": ("INT64", "None"),
+    }
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_duckdb_reads_every_type(codec: str, tmp_path: Path) -> None:
+    path = tmp_path / "all.parquet"
+    path.write_bytes(written(FileFormat("parquet", codec), [everything()]))
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found = connection.read_parquet(str(path))
+        rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    assert rows == plain_rows([everything()])
+
+
+def test_uuids_in_lists_are_read_back() -> None:
+    ids = pa.array([uuid.UUID(int=1), None, uuid.UUID(int=2)], pa.uuid())
+    payload = pa.RecordBatch.from_arrays([pa.ListArray.from_arrays([0, 2, 3], ids)], names=["ids"])
+    data = written(FileFormat("parquet", "zstd"), [payload, payload.slice(1)], ["relieve"])
+    read = pq.read_table(io.BytesIO(data))
+    assert read["ids"].to_pylist() == [[uuid.UUID(int=1), None], [uuid.UUID(int=2)], [uuid.UUID(int=2)]]
 
 
 def test_files_have_statistics_and_dictionaries() -> None:
@@ -126,30 +208,9 @@ def test_the_memory_of_small_batches_counts_their_overhead() -> None:
     assert file.encoder.memory > file.encoder.pending + 1000
 
 
-_rows = st.fixed_dictionaries(
-    {
-        "id": st.none() | st.integers(-(2**63), 2**63 - 1),
-        "name": st.none() | st.text(st.characters(codec="utf-8"), max_size=5),
-        "tags": st.none() | st.lists(st.none() | st.sampled_from(["", "a", "ü"]), max_size=3),
-        "at": st.none()
-        | st.fixed_dictionaries({"x": st.none() | st.floats(allow_nan=False), "ok": st.none() | st.booleans()}),
-    }
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.lists(_rows, min_size=1, max_size=4), st.sampled_from(["", "relieve", "drain"])),
-        min_size=1,
-        max_size=4,
-    ),
-    st.integers(1, 400),
-)
-def test_every_row_comes_back(writes: list[tuple[list[dict[str, Any]], str]], row_group_bytes: int) -> None:
-    file = File(row_group_bytes=row_group_bytes)
-    for rows, then in writes:
-        file.encoder.write(batch(*rows))
-        if then:
-            getattr(file.encoder, then)()
-    assert file.closed().read().to_pylist() == [row for rows, _ in writes for row in rows]
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=20, deadline=None)
+@given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3), st.integers(1, 400))
+def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str], chunk: int) -> None:
+    data = written(FileFormat("parquet", codec), payloads, verbs, chunk=chunk)
+    assert plain_rows(pq.read_table(io.BytesIO(data)).to_batches()) == plain_rows(payloads)

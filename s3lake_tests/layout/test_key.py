@@ -1,4 +1,4 @@
-"""Object keys: the reference's vectors (lenses.md 1.6) under the document's rules, and hostile values."""
+"""Object keys of one rule: groups, hostile values, lengths, marks, sidecars. Vectors stand in files of their own."""
 
 import json
 import pickle
@@ -9,198 +9,178 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule
-from s3lake.layout.partitioners import Unplaceable
-from s3lake.sink import Sink
+from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule, Span
+from s3lake.layout.pieces import Unplaceable
+from s3lake_tests.layout import files
+from s3lake_tests.layout.files import Record
 
 ROOT = "streamReactorBackups"
-BOTH_12 = {"padding": {"partition": 12, "offset": 12}}
 
 
-def rule(
-    *partition_by: str,
-    topic: str = "myTopic",
-    prefix: str = ROOT,
-    renamed: str = "",
-    key: str = "string",
-    **layout: Any,
-) -> KeyRule:
-    sink = Sink(
-        name="backups",
-        topics=(topic,),
-        bucket="lake",
-        prefix=prefix,
-        start="2026-11-20T00",
-        converter={"key": key},  # type: ignore[arg-type]
-        format=layout.pop("format", {}),
-        layout={"partition_by": partition_by, **layout},  # type: ignore[arg-type]
-    )
-    return KeyRule.of(sink, topic, renamed)
+def rule(*partition_by: str, topic: str = "myTopic", renamed: str = "", key: str = "string", **changes: Any) -> KeyRule:
+    layout = {"partition_by": partition_by, **changes.pop("layout", {})}
+    sink = {"prefix": ROOT, "converter": {"key": key}, "layout": layout, **changes}
+    return files.rule(renamed, topics=(topic,), **sink)
 
 
-def placed(keys: KeyRule, partition: int, /, **fields: Any) -> str | Unplaceable:
-    """The directory of one record."""
-    records = Fields(**{name: [value] for name, value in fields.items()})
-    (directory,) = keys.directories(partition, records, 1)
-    return directory
+def template(text: str, *, topic: str = "myTopic", renamed: str = "", **changes: Any) -> KeyRule:
+    """A rule without a prefix, whose records may replace each other."""
+    layout = {"template": text, **changes.pop("layout", {})}
+    sink = {"exactly_once": False, "layout": layout, **changes}
+    return files.rule(renamed, topics=(topic,), **sink)
 
 
-def key(keys: KeyRule, partition: int = 1, offset: int = 0, /, **fields: Any) -> str:
-    """The key of a file that begins with one record."""
-    directory = keys.fixed_directory(partition) or placed(keys, partition, **fields)
-    assert isinstance(directory, str), directory
-    return keys.key(directory, partition, offset)
+def refusal(keys: KeyRule, **record: Any) -> str:
+    return files.refusal(keys, Record(partition=1, **record))
 
 
-def refusal(keys: KeyRule, /, **fields: Any) -> str:
-    directory = placed(keys, 1, **fields)
-    assert isinstance(directory, Unplaceable), directory
-    return str(directory)
+def key(keys: KeyRule, offset: int = 0, **record: Any) -> str:
+    (made,) = files.files(keys, Record(offset, partition=1, **record))
+    return made
 
 
-def header(name: str, value: bytes | None) -> dict[str, Any]:
-    return {"key": name, "value": value}
+def directory(keys: KeyRule, **record: Any) -> str:
+    return key(keys, **record).rpartition("/")[0]
 
 
-# The default layout
+# Groups
 
 
-@pytest.mark.parametrize(
-    ("keys", "partition", "offset", "expected"),
-    [
-        pytest.param(rule(), 1, 0, f"{ROOT}/myTopic/1/000000000000.json", id="1 and 2"),
-        pytest.param(rule(), 1, 2, f"{ROOT}/myTopic/1/000000000002.json", id="2"),
-        pytest.param(rule(format={"type": "parquet"}), 1, 1, f"{ROOT}/myTopic/1/000000000001.parquet", id="4"),
-        pytest.param(rule(**BOTH_12), 1, 1, f"{ROOT}/myTopic/000000000001/000000000001.json", id="23"),
-        pytest.param(
-            rule(**BOTH_12, topic="myTopic2"), 1, 2, f"{ROOT}/myTopic2/000000000001/000000000002.json", id="28"
-        ),
-        pytest.param(rule(format={"codec": "gzip"}), 1, 0, f"{ROOT}/myTopic/1/000000000000.json.gz", id="32"),
-        pytest.param(
-            rule(padding={"offset": 0}, suffix="-my-suffix"), 1, 2, f"{ROOT}/myTopic/1/2-my-suffix.json", id="34"
-        ),
-        pytest.param(rule(include_keys=True), 1, 2, f"{ROOT}/topic=myTopic/partition=1/000000000002.json", id="37"),
-        # The offset's padding has its own default, whatever else is given.
-        pytest.param(rule(padding={"partition": 12}), 1, 2, f"{ROOT}/myTopic/000000000001/000000000002.json", id="38"),
-        pytest.param(rule(prefix=""), 0, 0, "myTopic/0/000000000000.json", id="no prefix"),
-        pytest.param(rule(prefix="a/b/"), 0, 0, "a/b/myTopic/0/000000000000.json", id="a deep prefix"),
-        pytest.param(rule(), 1, 2**63 - 1, f"{ROOT}/myTopic/1/9223372036854775807.json", id="the largest offset"),
-    ],
-)
-def test_the_default_layout(keys: KeyRule, partition: int, offset: int, expected: str) -> None:
-    assert key(keys, partition, offset) == expected
+def test_records_whose_keys_differ_in_numbers_only_share_a_group() -> None:
+    keys = rule("_key")
+    one, other, third = keys.groups(1, Fields(keys=[b"a", b"a", b"b"]), 3)
+    assert one == other != third
 
 
-# PARTITIONBY
-
-FIRST = b'{"name":"first","title":"primary","salary":200.0}'
-
-
-@pytest.mark.parametrize(
-    ("keys", "fields", "expected"),
-    [
-        pytest.param(
-            rule("name", "title", "salary"),
-            {"values": b'{"name":"first","title":null,"salary":200.0}'},
-            "name=first/title=[missing]/salary=200.0/myTopic(1_000000000003).json",
-            id="10",
-        ),
-        pytest.param(
-            rule("name", "title"), {"values": FIRST}, "name=first/title=primary/myTopic(1_000000000003).json", id="11"
-        ),
-        pytest.param(
-            rule("_header.phonePrefix", "_header.region"),
-            {"headers": [header("phonePrefix", b"+44"), header("region", b"8")]},
-            "phonePrefix=+44/region=8/myTopic(1_000000000003).json",
-            id="13",
-        ),
-        pytest.param(
-            rule("_header.headerPartitionKey", "_value.name"),
-            {"headers": [header("headerPartitionKey", b"0")], "values": FIRST},
-            "headerPartitionKey=0/name=first/myTopic(1_000000000003).json",
-            id="14",
-        ),
-        pytest.param(rule("_key"), {"keys": b"0"}, "key=0/myTopic(1_000000000003).json", id="16"),
-        pytest.param(rule("_key", include_keys=False), {"keys": b"1"}, "1/myTopic(1_000000000003).json", id="17"),
-        pytest.param(
-            rule("_topic", "_partition", include_keys=False, **BOTH_12),
-            {},
-            "myTopic/000000000001/myTopic(000000000001_000000000003).json",
-            id="19",
-        ),
-        pytest.param(
-            rule("_key.region", "_key.phonePrefix", key="json", **BOTH_12),
-            {"keys": b'{"phonePrefix":"+44","region":8}'},
-            "region=8/phonePrefix=+44/myTopic(000000000001_000000000003).json",
-            id="20, in the order of the clause",
-        ),
-        pytest.param(
-            rule("_value.user.name", **BOTH_12),
-            {"values": b'{"user":{"name":"laura"}}'},
-            "user.name=laura/myTopic(000000000001_000000000003).json",
-            id="25",
-        ),
-        pytest.param(
-            rule("_key.favourites.band", key="json"),
-            {"keys": b'{"favourites":{"band":"the strokes"}}'},
-            "favourites.band=the strokes/myTopic(1_000000000003).json",
-            id="26",
-        ),
-        pytest.param(
-            rule("_key.favourites.band", key="json"),
-            {"keys": b'{"favourites":{}}'},
-            "favourites.band=[missing]/myTopic(1_000000000003).json",
-            id="26, missing",
-        ),
-        pytest.param(
-            rule("_date.uuuu", "_date.LL", "_date.dd", include_keys=False, **BOTH_12),
-            {"timestamps": 1_270_188_000_000},
-            "2010/04/02/myTopic(000000000001_000000000003).json",
-            id="29",
-        ),
-        pytest.param(
-            rule("_date.yyyy-MM-dd"),
-            {"timestamps": 1_270_188_000_000},
-            "date=2010-04-02/myTopic(1_000000000003).json",
-            id="29, named",
-        ),
-        pytest.param(
-            rule("_headers.x", "fieldA"),
-            {"headers": [header("x", b"1")], "values": b"{}"},
-            "x=1/fieldA=[missing]/myTopic(1_000000000003).json",
-            id="40, as the document has it",
-        ),
-    ],
-)
-def test_partition_by(keys: KeyRule, fields: dict[str, Any], expected: str) -> None:
-    assert key(keys, 1, 3, **fields) == f"{ROOT}/myTopic/{expected}"
-
-
-def test_partition_by_without_a_prefix() -> None:
-    keys = rule("_key.region", "name", prefix="", key="json", **BOTH_12)
-    assert key(keys, 1, 0, keys=b'{"region":8}', values=b'{"name":"sam"}') == (
-        "myTopic/region=8/name=sam/myTopic(000000000001_000000000000).json"
-    )
-
-
-def test_a_suffix_and_padding_with_partition_by() -> None:
-    keys = rule("a", topic="my-topic", prefix="prefix", suffix="-my-suffix", padding={"partition": 3, "offset": 3})
-    assert key(keys, 9, 81, values=b'{"a":1}') == "prefix/my-topic/a=1/my-topic(009_081)-my-suffix.json"
+def test_a_group_belongs_to_one_topic_partition() -> None:
+    keys = rule("_key")
+    assert keys.groups(1, Fields(keys=[b"a"]), 1) != keys.groups(2, Fields(keys=[b"a"]), 1)
 
 
 def test_topic_and_partition_alone_are_the_same_for_every_record() -> None:
-    assert rule("_topic", "_partition").fixed_directory(3) == f"{ROOT}/myTopic/topic=myTopic/partition=3"
-    assert rule("_topic", "a").fixed_directory(3) is None
+    assert rule("_topic", "_partition").fixed_group(3) is not None
+    assert rule().fixed_group(3) is not None
+    assert rule("_topic", "a").fixed_group(3) is None
 
 
-def test_a_replacing_commit_ends_the_file_name() -> None:
-    assert key(rule(renamed="~1f2e3d4c5b6a"), 1, 0) == f"{ROOT}/myTopic/1/000000000000~1f2e3d4c5b6a.json"
-    keys = rule("a", renamed="~1f2e3d4c5b6a", suffix="-s")
-    assert key(keys, 1, 0, values=b'{"a":1}').endswith("/myTopic(1_000000000000)-s~1f2e3d4c5b6a.json")
+def test_a_rule_says_what_it_is_made_from() -> None:
+    keys = template("{field:a}/{key}/{header:h}/{time:yyyy}/{schema}/{partition}-{offset}")
+    assert [keys.needs(source) for source in ("value", "key", "header", "timestamp", "schema")] == [True] * 5
+    plain = template("{partition}-{offset}")
+    assert not any(plain.needs(source) for source in ("value", "key", "header", "timestamp", "schema"))
+    by_field = template("{time:yyyy}/{partition}-{offset}", layout={"time": {"source": "field"}})
+    assert (by_field.needs("value"), by_field.needs("timestamp")) == (True, False)
+    assert not template("{time:yyyy}/{offset}", layout={"time": {"source": "wallclock"}}).needs("timestamp")
+
+
+def test_wallclock_is_the_micro_batchs_and_the_same_for_every_record() -> None:
+    layout = {"template": "{time:yyyy-MM-dd}/{partition}-{offset}", "time": {"source": "wallclock"}}
+    keys = files.rule(wallclock_ms=1_705_312_800_000, layout=layout)
+    assert keys.fixed_group(3) is not None
+    assert key(keys, 7, timestamp=0) == "2024-01-15/1-7.json"
+
+
+@pytest.mark.parametrize("name", ["last_offset", "min_timestamp", "max_timestamp", "records"])
+def test_what_only_a_closed_file_knows_defers_its_key(name: str) -> None:
+    assert template(f"{{offset}}-{{{name}}}").deferred
+    assert not template("{partition}-{offset}").deferred
+
+
+def test_a_closed_file_says_what_it_holds() -> None:
+    keys = template("{topic}/{partition}/{offset}-{last_offset}_{min_timestamp}-{max_timestamp}_{records:03}")
+    group = keys.fixed_group(4)
+    assert group is not None
+    assert keys.key(group, 4, Span(10, 19, -1, 99, 7)) == "myTopic/4/10-19_-1-99_007.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "replaces"),
+    [("{key}", True), ("{topic}/{partition}/{key}", True), ("{topic}/{offset}", False), ("{key}-{last_offset}", False)],
+)
+def test_keys_without_an_offset_replace_what_stood_there(text: str, replaces: bool) -> None:
+    assert template(text).replaces is replaces
+
+
+def test_a_refused_record_leaves_the_others_in_place() -> None:
+    groups = rule("_key").groups(1, Fields(keys=[b"a", None, b"b", b"..", b"a"]), 5)
+    assert [isinstance(one, str) for one in groups] == [True, False, True, False, True]
+    assert groups[0] == groups[4] != groups[2]
+
+
+def test_a_rule_travels_to_the_workers() -> None:
+    keys = rule("a", "_date.yyyy")
+    assert pickle.loads(pickle.dumps(keys)) == keys
+    by_template = template("{time:yyyy}/{key}/{partition}-{offset}{extension}")
+    assert pickle.loads(pickle.dumps(by_template)) == by_template
+
+
+# Marks, sidecars, tombstones, dead letters
+
+MARK = "~1f2e3d4c5b6a"
+
+
+@pytest.mark.parametrize(
+    ("text", "extension", "expected"),
+    [
+        ("{partition}-{offset}", None, f"1-0{MARK}.json"),
+        ("{partition}-{offset}", "", f"1-0{MARK}"),
+        ("{partition}-{offset}{extension}.bak", None, f"1-0{MARK}.json.bak"),
+        ("{partition}-{offset}.gz", "", f"1-0{MARK}.gz"),
+        ("{partition}-{offset}.csv.gz", "", f"1-0.csv{MARK}.gz"),
+        ("{partition}-{offset}.gz", None, f"1-0.gz{MARK}.json"),
+        ("v1.0/{partition}-{offset}", "", f"v1.0/1-0{MARK}"),
+        ("{partition}.{offset}", "", f"1.0{MARK}"),
+    ],
+)
+def test_a_replacing_commit_marks_the_end_of_the_file_name(text: str, extension: str | None, expected: str) -> None:
+    assert key(template(text, renamed=MARK, layout={"extension": extension})) == expected
+
+
+def test_lenses_names_are_marked_after_the_suffix() -> None:
+    assert key(rule(renamed=MARK)) == f"{ROOT}/myTopic/1/000000000000{MARK}.json"
+    keys = rule("a", renamed=MARK, layout={"suffix": "-s"})
+    assert key(keys, value=b'{"a":1}') == f"{ROOT}/myTopic/a=1/myTopic(1_000000000000)-s{MARK}.json"
+
+
+@pytest.mark.parametrize(
+    ("renamed", "expected"),
+    [("", "myTopic+1+0000000005.keys.avro"), (MARK, f"myTopic+1+0000000005{MARK}.keys.avro")],
+)
+def test_a_sidecar_has_the_stem_of_its_file(renamed: str, expected: str) -> None:
+    keys = template("{topic}+{partition}+{offset:010}", renamed=renamed, layout={"extension": ".snappy.parquet"})
+    group = keys.fixed_group(1)
+    assert group is not None
+    assert keys.sidecar_key(group, 1, Span(5, 9, 0, 0, 5), "keys", ".avro") == expected
+
+
+def test_records_without_a_value_may_have_keys_of_their_own() -> None:
+    keys = template(
+        "t/{field:a}/{partition}+{offset}",
+        nulls="write",
+        sidecars={"keys": "json"},
+        layout={"tombstones": "t/tombstone/{key}/{partition}+{offset}"},
+    )
+    assert keys.has_tombstones
+    assert (keys.needs("value"), keys.needs("key")) == (True, True)
+    (group,) = keys.tombstone_groups(1, Fields(keys=[b"k"]), 1)
+    assert isinstance(group, str)
+    assert keys.sidecar_key(group, 1, Span(2, 2, 0, 0, 1), "keys", ".json") == "t/tombstone/k/1+2.keys.json"
+    assert not rule().has_tombstones
+
+
+def test_tombstones_may_be_the_same_for_every_record() -> None:
+    keys = template(
+        "t/{partition}+{offset}",
+        nulls="write",
+        sidecars={"keys": "json"},
+        layout={"tombstones": "t/tombstone/{partition}+{offset}"},
+    )
+    one, other = keys.tombstone_groups(1, Fields(), 2)
+    assert one == other != keys.fixed_group(1)
 
 
 def test_dead_letters_have_a_place_of_their_own() -> None:
-    expected = f"{ROOT}/_dead_letters/backups/myTopic/1/000000000007.json"
+    expected = f"{ROOT}/_dead_letters/events/myTopic/1/000000000007.json"
     assert rule("a", format={"codec": "gzip"}).dead_letters_key(1, 7) == expected
 
 
@@ -208,7 +188,7 @@ def test_dead_letters_have_a_place_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "directory"),
+    ("value", "expected"),
     [
         ("/etc", "a=/etc"),
         ("2026/11/20", "a=2026/11/20"),
@@ -222,130 +202,216 @@ def test_dead_letters_have_a_place_of_their_own() -> None:
         ("back\\slash", "a=back\\slash"),
     ],
 )
-def test_values_are_kept_as_they_are(value: str, directory: str) -> None:
+def test_values_are_kept_as_they_are(value: str, expected: str) -> None:
     data = '{"a":' + json.dumps(value) + "}"
-    assert placed(rule("a"), 1, values=data.encode()) == f"{ROOT}/myTopic/{directory}"
+    assert directory(rule("a"), value=data.encode()) == f"{ROOT}/myTopic/{expected}"
 
 
 @pytest.mark.parametrize("value", ["..", ".", "../../x", "a/../b", "a/.", "./a"])
 def test_a_path_step_is_refused(value: str) -> None:
     for include_keys in (True, False):
-        assert "holds a path step" in refusal(rule("_key", include_keys=include_keys), keys=value.encode())
-
-
-@pytest.mark.parametrize("value", [b"\x00", b"a\rb", b"\x1b[31m", b"\x7f", b"\t"])
-def test_a_control_character_is_refused(value: bytes) -> None:
-    assert "holds a control character" in refusal(rule("_key"), keys=value)
+        keys = rule("_key", layout={"include_keys": include_keys})
+        assert "holds a path step" in refusal(keys, key=value.encode())
 
 
 @pytest.mark.parametrize(
-    ("keys", "fields", "why"),
+    ("keys", "value"),
     [
-        (rule("_key"), {"keys": None}, "the record has no key"),
-        (rule("_key"), {"keys": b"\xff"}, "the key is no UTF-8"),
-        (rule("_key", key="json"), {"keys": b"{"}, "the key is no JSON"),
-        (rule("_key", key="json"), {"keys": b"null"}, "the key is null, not a primitive"),
-        (rule("_key", key="json"), {"keys": b"{}"}, "the key is an object, not a primitive"),
-        (rule("_key.a", key="json"), {"keys": b"[1]"}, "the key is a list, not a primitive"),
-        (rule("_key.a", key="json"), {"keys": b'{"a":[]}'}, "key field a is a list, not a primitive"),
-        (rule("_header.hair"), {"headers": []}, "header 'hair' is not in the record"),
-        (rule("_header.hair"), {"headers": None}, "header 'hair' is not in the record"),
-        (rule("_header.hair"), {"headers": [header("Hair", b"x")]}, "header 'hair' is not in the record"),
-        (rule("_header.hair"), {"headers": [header("hair", None)]}, "header 'hair' is null"),
-        (rule("_header.hair"), {"headers": [header("hair", b"\xff")]}, "header 'hair' is no UTF-8"),
-        (rule("_header.h.a"), {"headers": [header("h", b"x")]}, "header 'h' is no JSON"),
-        (rule("a"), {"values": b'{"a":{}}'}, "field a is an object, not a primitive"),
-        (rule("a.b"), {"values": b'{"a":{"b":[1]}}'}, "field a.b is a list, not a primitive"),
-        (rule("a"), {"values": b'{"a":1e999}'}, "the value is no JSON: Number out of range"),
-        (rule("_date.yyyy"), {"timestamps": -1}, "the record has no date"),
-        (rule("_date.yyyy"), {"timestamps": 2**60}, "the record has no date"),
+        (template("{topic}/.{key}/{offset}"), b""),
+        (template("{topic}/{key}./{offset}"), b"a/"),
+        (template("{topic}/_dead{key}/{offset}"), b"_letters"),
     ],
 )
-def test_a_record_without_a_place(keys: KeyRule, fields: dict[str, Any], why: str) -> None:
-    assert why in refusal(keys, **fields)
+def test_a_path_step_made_of_several_pieces_is_refused(keys: KeyRule, value: bytes) -> None:
+    assert "has another meaning" in refusal(keys, key=value)
+
+
+@pytest.mark.parametrize("value", [b"\x00", b"a\rb", b"\x1b[31m", b"\x7f", b"\t", "\ufffe".encode()])
+def test_a_control_character_is_refused(value: bytes) -> None:
+    assert "holds a control character" in refusal(rule("_key"), key=value)
+
+
+def test_a_percent_sign_is_text() -> None:
+    assert key(template("100%/{key}%s/{offset}%", layout={"extension": ""}), key=b"%d") == "100%/%d%s/0%"
+
+
+def test_an_empty_value_keeps_its_name() -> None:
+    assert directory(rule("_key"), key=b"") == f"{ROOT}/myTopic/key="
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (rule("_key", layout={"include_keys": False}), b""),
+        (rule("_key", layout={"include_keys": False}), b"/etc"),
+        (rule("_key", layout={"include_keys": False}), b"a/"),
+        (rule("_key"), b"a//b"),
+        (rule("_key"), b"a/"),
+        (template("{key}/{offset}"), b""),
+        (template("{key}-{offset}"), b"/a"),
+        (template("{offset}/{key}", layout={"extension": ""}), b""),
+    ],
+)
+def test_an_empty_step_is_refused_because_clients_leave_it_out(keys: KeyRule, value: bytes) -> None:
+    assert "would hold an empty step" in refusal(keys, key=value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "why"),
+    [
+        (template("{key}/{offset}"), b".indexes/events", "would lie in the index '.indexes/'"),
+        (
+            template("{key}/{offset}", prefix="raw", index={"prefix": "raw/ix"}),
+            b"ix",
+            "would lie in the index 'raw/ix/'",
+        ),
+        (template("{key}/{offset}"), b"_dead_letters/events", "has another meaning"),
+        (rule("_key", layout={"include_keys": False, "observed_names": True}, prefix=""), b".indexes", "in the index"),
+    ],
+)
+def test_a_value_cannot_lead_into_what_s3lake_keeps_for_itself(keys: KeyRule, value: bytes, why: str) -> None:
+    assert why in refusal(keys, key=value)
+
+
+@pytest.mark.parametrize("topic", [".indexes", "_dead_letters"])
+def test_a_topic_cannot_lead_there_either(topic: str) -> None:
+    keys = rule(topic=topic, prefix="")
+    assert keys.fixed_group(0) is None
+    assert all(isinstance(one, Unplaceable) for one in keys.groups(0, Fields(), 2))
+
+
+@pytest.mark.parametrize(
+    ("keys", "record", "why"),
+    [
+        (rule("_key"), {"key": None}, "the record has no key"),
+        (rule("_key"), {"key": b"\xff"}, "the key is no UTF-8"),
+        (rule("_key", key="json"), {"key": b"{"}, "the key is no JSON"),
+        (rule("_key", key="json"), {"key": b"null"}, "the key is null, not a primitive"),
+        (rule("_key", key="json"), {"key": b"{}"}, "the key is an object, not a primitive"),
+        (rule("_key.a", key="json"), {"key": b"[1]"}, "the key is a list, not a primitive"),
+        (rule("_key.a", key="json"), {"key": b'{"a":[]}'}, "key field a is a list, not a primitive"),
+        (rule("_header.hair"), {"headers": ()}, "header 'hair' is not in the record"),
+        (rule("_header.hair"), {"headers": (("Hair", b"x"),)}, "header 'hair' is not in the record"),
+        (rule("_header.hair"), {"headers": (("hair", None),)}, "header 'hair' is null"),
+        (rule("_header.hair"), {"headers": (("hair", b"\xff"),)}, "header 'hair' is no UTF-8"),
+        (rule("_header.h.a"), {"headers": (("h", b"x"),)}, "header 'h' is no JSON"),
+        (rule("a"), {"value": b'{"a":{}}'}, "field a is an object, not a primitive"),
+        (rule("a.b"), {"value": b'{"a":{"b":[1]}}'}, "field a.b is a list, not a primitive"),
+        (rule("a"), {"value": b'{"a":1e999}'}, "the value is no JSON: Number out of range"),
+        (rule("_date.yyyy"), {"timestamp": -1}, "the record has no date"),
+        (rule("_date.yyyy"), {"timestamp": 2**60}, "the record has no date"),
+        (template("{time:yyyy}/{offset}"), {"timestamp": -1}, "the record has no date: its timestamp is -1, none"),
+        (template("{time:yyyy}/{offset}"), {"timestamp": 2**60}, "the record has no date"),
+        (
+            template("{time:yyyy}/{offset}", layout={"time": {"source": "field", "field": "at"}}),
+            {"value": b'{"at":"soon"}'},
+            "time field at is 'soon', no time",
+        ),
+        (
+            template("{time:yyyy}/{offset}", layout={"time": {"source": "field", "field": "at"}}),
+            {"value": b'{"at":9223372036854775807}'},
+            "time field at has no date",
+        ),
+    ],
+)
+def test_a_record_without_a_place(keys: KeyRule, record: dict[str, Any], why: str) -> None:
+    assert why in refusal(keys, **record)
 
 
 def test_the_last_of_several_headers_counts() -> None:
-    headers = [header("region", b"eu"), header("other", b"x"), header("region", b"us")]
-    assert placed(rule("_header.region"), 1, headers=headers) == f"{ROOT}/myTopic/region=us"
+    headers = (("region", b"eu"), ("other", b"x"), ("region", b"us"))
+    assert directory(rule("_header.region"), headers=headers) == f"{ROOT}/myTopic/region=us"
 
 
 def test_a_field_of_a_header() -> None:
-    headers = [header("trace", b'{"tenant":"acme"}')]
-    assert placed(rule("_header.trace.tenant"), 1, headers=headers) == f"{ROOT}/myTopic/trace.tenant=acme"
-    assert placed(rule("_header.trace.user"), 1, headers=headers) == f"{ROOT}/myTopic/trace.user=[missing]"
+    headers = (("trace", b'{"tenant":"acme"}'),)
+    assert directory(rule("_header.trace.tenant"), headers=headers) == f"{ROOT}/myTopic/trace.tenant=acme"
+    assert directory(rule("_header.trace.user"), headers=headers) == f"{ROOT}/myTopic/trace.user=[missing]"
+
+
+def test_a_header_of_a_template_may_have_dots_in_its_name() -> None:
+    assert key(template("{header:ce.type}/{offset}"), headers=(("ce.type", b"order"),)) == "order/0.json"
 
 
 def test_a_null_value_has_missing_fields() -> None:
-    assert placed(rule("a"), 1, values=None) == f"{ROOT}/myTopic/a=[missing]"
+    assert directory(rule("a"), value=None) == f"{ROOT}/myTopic/a=[missing]"
 
 
 def test_a_json_key_that_is_a_primitive_is_spelled_without_quotes() -> None:
-    assert placed(rule("_key", key="json"), 1, keys=b'"eu"') == f"{ROOT}/myTopic/key=eu"
-    assert placed(rule("_key.region", key="json"), 1, keys=b"8") == f"{ROOT}/myTopic/region=8"
-
-
-def test_a_refused_record_leaves_the_others_in_place() -> None:
-    directories = rule("_key").directories(1, Fields(keys=[b"a", None, b"b", b"..", b"a"]), 5)
-    found = [one.rpartition("/")[2] if isinstance(one, str) else "refused" for one in directories]
-    assert found == ["key=a", "refused", "key=b", "refused", "key=a"]
+    assert directory(rule("_key", key="json"), key=b'"eu"') == f"{ROOT}/myTopic/key=eu"
+    assert directory(rule("_key.region", key="json"), key=b"8") == f"{ROOT}/myTopic/region=8"
 
 
 # Length
 
 
-def test_a_key_may_have_1024_bytes_and_no_more() -> None:
-    keys = rule("_key", prefix="", topic="t")
-    shortest = next(length for length in range(1, 1025) if isinstance(placed(keys, 1, keys=b"x" * length), Unplaceable))
-    longest = placed(keys, 1, keys=b"x" * (shortest - 1))
-    assert isinstance(longest, str)
-    marked = rule("_key", prefix="", topic="t", renamed="~1f2e3d4c5b6a")
-    assert len(marked.key(longest, 2**31 - 1, 2**63 - 1)) == MAX_KEY_BYTES
-    assert "its object key would exceed 1024 bytes" in refusal(keys, keys=b"x" * shortest)
+@pytest.mark.parametrize("renamed", ["", MARK])
+def test_a_key_may_have_1024_bytes_and_no_more(renamed: str) -> None:
+    keys = rule("_key", prefix="", topic="t", renamed=renamed)
+    groups = keys.groups(2**31 - 1, Fields(keys=[b"x" * length for length in range(1, 1025)]), 1024)
+    longest = [one for one in groups if isinstance(one, str)][-1]
+    assert "its object key would exceed 1024 bytes" in str(groups[-1])
+    made = keys.key(longest, 2**31 - 1, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))
+    assert len(made) + len(MARK) - len(renamed) == MAX_KEY_BYTES
 
 
 def test_the_length_of_a_key_is_counted_in_bytes() -> None:
-    assert "would exceed 1024 bytes" in refusal(rule("_key"), keys=("ü" * 500).encode())
+    assert "would exceed 1024 bytes" in refusal(rule("_key"), key=("ü" * 500).encode())
+
+
+def test_the_longest_sidecar_fits() -> None:
+    keys = template("{key}-{offset}", sidecars={"headers": "parquet"})
+    groups = keys.groups(0, Fields(keys=[b"x" * length for length in range(900, 1025)]), 125)
+    longest = [one for one in groups if isinstance(one, str)][-1]
+    made = keys.sidecar_key(longest, 0, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), "headers", ".parquet")
+    assert len(made) + len(MARK) == MAX_KEY_BYTES
 
 
 def test_the_longest_default_key_fits() -> None:
-    keys = rule(
-        topic="t" * 249,
-        prefix="p" * 480,
-        suffix="s" * 64,
-        renamed="~1f2e3d4c5b6a",
-        include_keys=True,
-        padding={"partition": 64, "offset": 64},
-        format={"codec": "gzip"},
-    )
-    assert len(key(keys, 2**31 - 1, 2**63 - 1)) <= MAX_KEY_BYTES
+    layout = {"suffix": "s" * 64, "include_keys": True, "padding": {"partition": 64, "offset": 64}}
+    keys = rule(topic="t" * 249, prefix="p" * 480, renamed=MARK, layout=layout, format={"codec": "gzip"})
+    group = keys.fixed_group(2**31 - 1)
+    assert group is not None
+    assert len(keys.key(group, 2**31 - 1, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))) <= MAX_KEY_BYTES
     assert len(keys.dead_letters_key(2**31 - 1, 2**63 - 1)) <= MAX_KEY_BYTES
 
 
-@given(st.text(max_size=300))
-@example("a/../b")
-@example("\ud800")
-def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str) -> None:
-    data = value.encode("utf-8", "surrogatepass")
-    directory = placed(rule("_key"), 1, keys=data)
-    if isinstance(directory, Unplaceable):
-        assert str(directory)
+# Every value
+
+
+KEYED = [
+    rule("_key"),
+    rule("_key", layout={"include_keys": False}),
+    template("{key}/{partition}-{offset}", renamed=MARK),
+]
+
+
+@given(st.text(max_size=300), st.sampled_from(KEYED))
+@example("a/../b", KEYED[0])
+@example("\ud800", KEYED[0])
+def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, keys: KeyRule) -> None:
+    record = Record(key=value.encode("utf-8", "surrogatepass"), partition=1)
+    found = files.group(keys, record)
+    if isinstance(found, Unplaceable):
+        assert str(found)
         return
-    made = rule("_key").key(directory, 1, 0)
+    made = keys.key(found, 1, Span(0, 0, 0, 0, 1))
     assert len(made.encode()) <= MAX_KEY_BYTES
     assert not set(made) & set(map(chr, range(32)))
-    assert not {".", ".."} & set(made.split("/"))
+    assert not {"", ".", ".."} & set(made.split("/"))
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 10**12), st.sampled_from(string.ascii_letters)), min_size=1)
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 10**12), st.text(string.ascii_letters + "=-_()1", max_size=3)),
+        min_size=1,
+    ),
+    st.sampled_from([rule("_key"), template("{key}/{partition}-{offset}")]),
 )
-def test_two_files_never_share_a_key(files: list[tuple[int, int, str]]) -> None:
-    keys = rule("_key")
-    made = {one: key(keys, one[0], one[1], keys=one[2].encode()) for one in files}
+def test_two_files_never_share_a_key(made_of: list[tuple[int, int, str]], keys: KeyRule) -> None:
+    made = {}
+    for partition, offset, text in made_of:
+        found = files.group(keys, Record(key=text.encode(), partition=partition))
+        if isinstance(found, str):
+            made[partition, offset, text] = keys.key(found, partition, Span(offset, offset, 0, 0, 1))
     assert len(set(made.values())) == len(made)
-
-
-def test_a_rule_travels_to_the_workers() -> None:
-    keys = rule("a", "_date.yyyy")
-    assert pickle.loads(pickle.dumps(keys)) == keys

@@ -1,10 +1,10 @@
-"""Elements of `partition_by`: what is one, and how values are spelled in directories."""
+"""Elements of `partition_by`: what is one."""
 
 from typing import Any
 
 import pytest
 
-from s3lake.layout.partitioners import Element, Unplaceable, decoded, field, parse, text_of
+from s3lake.layout.partitioners import Element, parse
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,11 @@ from s3lake.layout.partitioners import Element, Unplaceable, decoded, field, par
         ("_date.yyyy.MM", "date", ("yyyy.MM",), "date"),
         ("_KEY", "value", ("_KEY",), "_KEY"),
         ("_id", "value", ("_id",), "_id"),
+        ("`a.b`", "value", ("a.b",), "a.b"),
+        ("a.`b.c`.d", "value", ("a", "b.c", "d"), "a.b.c.d"),
+        ("_key.`cost.centre.id`", "key", ("cost.centre.id",), "cost.centre.id"),
+        ("_header.`ce.type`", "header", ("ce.type",), "ce.type"),
+        ("`_key`", "value", ("_key",), "_key"),
     ],
 )
 def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name: str) -> None:
@@ -38,6 +43,10 @@ def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name:
         ("a.", "a field name is empty"),
         (".a", "a field name is empty"),
         ("a/b", "holds a slash"),
+        ("`a/b`", "holds a slash"),
+        ("`a.b", "a backquote is not closed"),
+        ("a``", "a dot is missing"),
+        ("``", "a field name is empty"),
         ("a\\b", "holds a slash"),
         ("a\nb", "a control character"),
         ("_value", "name a field, for example _value.type"),
@@ -56,63 +65,3 @@ def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name:
 def test_what_is_no_element(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("sam", "sam"),
-        ("", ""),
-        ("two\nlines", "two\\nlines"),
-        (True, "true"),
-        (False, "false"),
-        (0, "0"),
-        (-(2**63), "-9223372036854775808"),
-        (100.43, "100.43"),
-        (200.0, "200.0"),
-        (32.0, "32.0"),
-        (0.001, "0.001"),
-        (0.0, "0.0"),
-        (-0.0, "-0.0"),
-        (9999999.0, "9999999.0"),
-        (1e7, "1.0E7"),
-        (12345678.9, "1.23456789E7"),
-        (0.00012, "1.2E-4"),
-        (-1.5e300, "-1.5E300"),
-    ],
-)
-def test_primitives_are_spelled_as_java_spells_them(value: Any, text: str) -> None:
-    assert text_of(value, "field a") == text
-
-
-@pytest.mark.parametrize(("value", "kind"), [(None, "null"), ({}, "an object"), ([], "a list")])
-def test_what_is_no_primitive_has_no_text(value: Any, kind: str) -> None:
-    with pytest.raises(Unplaceable, match=f"field a is {kind}, not a primitive"):
-        text_of(value, "field a")
-
-
-@pytest.mark.parametrize(
-    ("value", "path", "text"),
-    [
-        ({"a": "x"}, ("a",), "x"),
-        ({"a": {"b": {"c": 1}}}, ("a", "b", "c"), "1"),
-        ({"a": [{"b": 1}, {"b": 2}]}, ("a", "1", "b"), "2"),
-        ({"a": None}, ("a",), "[missing]"),
-        ({}, ("a",), "[missing]"),
-        ({"a": 1}, ("a", "b"), "[missing]"),
-        ({"a": [1]}, ("a", "1"), "[missing]"),
-        ({"a": [1]}, ("a", "x"), "[missing]"),
-        ({"a": [1]}, ("a", "²"), "[missing]"),
-        (None, ("a",), "[missing]"),
-        ("text", ("a",), "[missing]"),
-        ([], ("0",), "[missing]"),
-    ],
-)
-def test_a_field_that_is_null_or_missing_is_missing(value: Any, path: tuple[str, ...], text: str) -> None:
-    assert field(value, path, "field a") == text
-
-
-@pytest.mark.parametrize("data", [b"{", b"", b"\xff", b"1 2", b"1e999", b"9" * 5000, b"[" * 100_000])
-def test_what_cannot_be_decoded_has_no_place(data: bytes) -> None:
-    with pytest.raises(Unplaceable, match="the key is no JSON"):
-        decoded(data, "the key")

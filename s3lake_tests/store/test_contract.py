@@ -250,6 +250,12 @@ class TestMultipart:
         assert head is not None
         assert COMMIT not in head.metadata
 
+    def test_a_taken_key_is_overwritten_where_that_is_asked_for(self, store: Store, prefix: str) -> None:
+        store.put(prefix + "a", b"foreign")
+        id, parts = upload(store, prefix + "a", b"one")
+        assert store.complete_upload(prefix + "a", id, parts, replace=True) == "completed"
+        assert body(store, prefix + "a") == b"one"
+
     def test_completing_twice_changes_nothing(self, store: Store, prefix: str) -> None:
         id, parts = upload(store, prefix + "a", b"one")
         assert store.complete_upload(prefix + "a", id, parts) == "completed"

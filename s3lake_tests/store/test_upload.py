@@ -32,7 +32,7 @@ def parts(store: MemoryStore) -> list[int]:
 
 
 def body(store: MemoryStore, upload: Upload) -> bytes:
-    identity, etags = upload.finish()
+    identity, etags = upload.finish("key")
     assert store.complete_upload("key", identity, etags) == "completed"
     return store.objects["key"][0]
 
@@ -49,7 +49,7 @@ def test_a_small_object_is_one_part(spill: Spill) -> None:
 def test_an_empty_object_is_one_empty_part(spill: Spill) -> None:
     store = MemoryStore()
     upload = begun(store, spill)
-    upload.finish()
+    upload.finish("key")
     assert parts(store) == [0]
 
 
@@ -68,7 +68,7 @@ def test_all_parts_but_the_last_are_large(writes: list[int], spill: Spill) -> No
     for size in writes:
         upload.write(b"x" * size)
         assert upload.held < PART_BYTES
-    upload.finish()
+    upload.finish("key")
     sizes = parts(store)
     assert sum(sizes) == upload.size == sum(writes)
     assert all(size >= SMALLEST for size in sizes[:-1])
@@ -79,7 +79,7 @@ def test_a_multiple_of_a_part_has_no_empty_part(spill: Spill) -> None:
     store = MemoryStore()
     upload = begun(store, spill)
     upload.write(b"x" * (2 * PART_BYTES))
-    upload.finish()
+    upload.finish("key")
     assert parts(store) == [PART_BYTES, PART_BYTES]
 
 
@@ -140,7 +140,7 @@ def test_one_spill_serves_many_uploads(spill: Spill) -> None:
             upload.write(f"{key}, {turn}\n".encode())
             upload.spill()
     for key, upload in many.items():
-        store.complete_upload(key, *upload.finish())
+        store.complete_upload(key, *upload.finish(key))
         assert store.objects[key][0].decode() == "".join(f"{key}, {turn}\n" for turn in range(3))
 
 
@@ -159,7 +159,19 @@ def test_every_byte_arrives_in_order(writes: list[tuple[int, bool]]) -> None:
             assert upload.held < 16
             if spill:
                 upload.spill()
-        identity, etags = upload.finish()
+        identity, etags = upload.finish("key")
     assert all(size >= 16 for size in parts(store)[:-1])
     store.complete_upload("key", identity, etags)
     assert store.objects["key"][0] == expected
+
+
+def test_without_a_key_nothing_is_sent_and_little_is_held(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = Upload(store, None, {COMMIT: "c1"}, spill)
+    written = b""
+    for number in range(5):
+        upload.write(bytes([number]) * (9 * 2**20))
+        written += bytes([number]) * (9 * 2**20)
+        assert upload.held < PART_BYTES
+    assert store.uploads == {}
+    assert body(store, upload) == written

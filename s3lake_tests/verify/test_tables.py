@@ -67,7 +67,7 @@ def test_a_full_row_is_clean() -> None:
         pytest.param(b'{"amount":0.1000000000000000055}', {"amount": 0.1}, id="the nearest double"),
         pytest.param({"place": {}}, {"place": {"city": None, "at": None}}, id="an empty object is no null"),
         pytest.param(
-            {"place": {"at": {"lat": 1}, "x": 9}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="structs"
+            {"place": {"at": {"lat": 1}, "x": [{}]}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="structs"
         ),
         pytest.param({"items": [{"price": 1}]}, {"items": [{"sku": None, "price": 1.0}]}, id="lists of structs"),
         pytest.param({"tags": []}, {"tags": []}, id="an empty list"),
@@ -87,6 +87,10 @@ def test_values_are_compared_over_the_schema(value: Any, row: dict[str, Any]) ->
         pytest.param({"amount": None}, {"amount": float("nan")}, id="no number"),
         pytest.param({"amount": 10**400}, {"amount": float("inf")}, id="beyond a double"),
         pytest.param({"id": 1}, {}, id="a value lost"),
+        pytest.param({"id": 1, "more": 2}, {"id": 1}, id="a column lost"),
+        pytest.param(
+            {"place": {"at": {"lat": 1, "x": 9}}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="a field lost"
+        ),
         pytest.param({}, {"name": ""}, id="a value made up"),
         pytest.param({"id": True}, {"id": 1}, id="a truth is no number"),
         pytest.param({"id": 1.0}, {"id": 1}, id="a fraction in a column of integers"),
@@ -169,7 +173,7 @@ def test_files_of_one_commit_have_the_same_columns() -> None:
 
 def test_commits_may_have_columns_of_their_own() -> None:
     world = World(format={"type": "parquet"})
-    world.log.add([b'{"a":1,"b":2}', b'{"a":2,"b":3}'])
+    world.log.add([b'{"a":1,"b":null}', b'{"a":2,"b":3}'])
     narrow, wide = pa.schema([("a", pa.int64())]), pa.schema([("b", pa.float64()), ("a", pa.int64())])
     world.commit("c1", [world.file("c1", parquet([{"a": 1}], narrow), 0, 0, records=1)])
     world.commit("c2", [world.file("c2", parquet([{"a": 2, "b": 3.0}], wide), 1, 1, records=1)])

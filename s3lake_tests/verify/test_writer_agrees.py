@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from s3lake import hours
 from s3lake.commit.index import Read
-from s3lake.pipeline import Done, Grown, Work, run
+from s3lake.outcomes import Done, Grown
+from s3lake.pipeline import Work, run
 from s3lake.store import Store
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
@@ -33,6 +34,86 @@ def spelled(value: Any, indent: int | None, ascii: bool) -> bytes:
 
 values = st.builds(spelled, objects, st.none() | st.just(1), st.booleans())
 anything = st.none() | st.binary(max_size=12) | values | st.builds(spelled, documents, st.none(), st.booleans())
+connect = st.builds(
+    lambda payload, optional: json.dumps(
+        {
+            "schema": {
+                "type": "struct",
+                "fields": [
+                    {"type": "int64", "field": "a", "optional": optional},
+                    {"type": "string", "field": "b", "optional": True, "default": "none"},
+                    {"type": "array", "field": "c", "optional": True, "items": {"type": "double"}},
+                ],
+            },
+            "payload": payload,
+        }
+    ).encode(),
+    st.fixed_dictionaries(
+        {"a": st.integers(-9, 9)},
+        optional={"b": st.none() | text, "c": st.lists(st.floats(-9, 9), max_size=2)},
+    ),
+    st.booleans(),
+)
+keys = st.none() | st.binary(max_size=3) | text.map(str.encode) | st.sampled_from([b'{"k":1}', b"1", b"null"])
+header = st.tuples(st.sampled_from(["a", "b-c", "\u00e9"]), st.none() | st.binary(max_size=3))
+headers = st.lists(header, max_size=3)
+Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+records = st.tuples(keys, anything | connect, headers)
+ENVELOPES: list[dict[str, Any]] = [
+    {"style": "record"},
+    {"style": "record", "fields": ["metadata", "value"]},
+    {"style": "flat", "fields": ["key", "value", "offset", "timestamp", "headers"]},
+    {"style": "flat", "fields": ["value"], "bare": True},
+    {"style": "flat", "fields": ["offset", "value", "key"], "value_encoding": "none"},
+    {"style": "iggy", "fields": ["metadata", "headers", "value"], "stream": "s"},
+    {"style": "iggy", "fields": ["value"]},
+]
+STYLES = {
+    "record": ("json", "json_array", "avro", "parquet"),
+    "flat": ("json", "json_array", "csv", "avro", "parquet"),
+    "iggy": ("json", "json_array"),
+}
+MORE: list[dict[str, Any]] = [
+    {"format": {"type": format}, "converter": {"value": converter, "key": key}, "envelope": envelope, "nulls": "write"}
+    for envelope in ENVELOPES
+    for format in STYLES[envelope["style"]]
+    for key, converter in (("string", "json"), ("bytes", "string"), ("json", "bytes"), ("json", "connect_json"))
+]
+MORE += [
+    {"format": {"type": format}, "converter": {"value": converter}, "nulls": "write"}
+    for format in ("json", "json_array", "csv", "text", "bytes", "avro", "parquet")
+    for converter in ("json", "connect_json", "string", "bytes")
+]
+MORE += [
+    {
+        "format": {"type": format},
+        "converter": {"key": key},
+        "sidecars": {"keys": keys, "headers": headers},
+        "nulls": "write",
+    }
+    for format in ("json", "avro")
+    for key in ("json", "string", "bytes")
+    for keys, headers in (("avro", "parquet"), ("json", "json"), ("parquet", "avro"), ("bytes", None))
+]
+MORE += [
+    {"format": {"type": format, "codec": codec, "framing": framing}, "converter": {"value": converter}}
+    for format, codec, framing, converter in (
+        ("json_array", "gzip", {"opening": "[", "between": ",", "closing": "]"}, "json"),
+        ("json", "snappy_framed", {"closing": ""}, "string"),
+        ("bytes", "zstd", {}, "bytes"),
+        ("bytes", "none", {"between": "", "closing": ""}, "bytes"),
+        ("text", "none", {"between": "a"}, "string"),
+        ("csv", "none", {"between": "\r\n", "closing": ""}, "json"),
+    )
+]
+MORE += [
+    {
+        "format": {"type": format, "header": header},
+        "columns": {"a": type},
+    }
+    for format, header in (("csv", True), ("csv", False), ("avro", True), ("parquet", True))
+    for type in ("timestamp", "decimal(10,2)", "date", "time", "int32", "float", "uuid", "binary", "string")
+]
 SINKS = [
     {"format": {"type": format, "codec": codec}, "converter": {"value": converter}, "nulls": nulls}
     for format, codec in (("json", "none"), ("json", "gzip"), ("text", "zstd"), ("parquet", None))
@@ -41,9 +122,12 @@ SINKS = [
 ]
 
 
-def staged(world: World, given: list[bytes | None]) -> None:
-    """Land values with the writer's own code, in one commit."""
-    world.log.add(given)
+def staged(world: World, records: list[Record]) -> None:
+    """Land records with the writer's own code, in one commit."""
+    for key, value, headers in records:
+        world.record(value, key, headers)
+    given = [value for _, value, _ in records]
+    listed = [[{"key": name, "value": one} for name, one in headers] or None for _, _, headers in records]
 
     def stores(_: str) -> Store:
         return world.store
@@ -54,14 +138,12 @@ def staged(world: World, given: list[bytes | None]) -> None:
             "offset": pa.array(range(len(given)), pa.int64()),
             "timestamp": pa.array([IN_TIME * 1000] * len(given), pa.timestamp("us", "UTC")),
             "value": pa.array(given, pa.binary()),
-            "key": pa.array([None] * len(given), pa.binary()),
-            "headers": pa.array(
-                [None] * len(given), pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-            ),
+            "key": pa.array([key for key, _, _ in records], pa.binary()),
+            "headers": pa.array(listed, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         }
     )
     start = hours.start_ms(HOUR)
-    work = Work.of(world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={})
+    work = Work.of(world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0)
     (outcome,) = run(work, [batch])
     while isinstance(outcome, Grown):
         work = work.with_columns(outcome.columns)
@@ -72,20 +154,40 @@ def staged(world: World, given: list[bytes | None]) -> None:
     read = outcome.reads[0]
     done = Read(0, len(given), read.read, read.landed, read.skipped, read.dead, read.late)
     world.commit("c1", outcome.files, {0: done})
+    landed = world.sink
+    world.change(
+        "c1",
+        converter=landed.converter.value,
+        nulls=landed.nulls,
+        shape=landed.shape,
+        columns=work.file_columns,
+    )
 
 
 def name_of(sink: dict[str, Any]) -> str:
-    return "-".join([sink["format"]["type"], sink["converter"]["value"], sink["nulls"]])
+    return json.dumps(sink, separators=(",", ":")).replace('"', "")
 
 
 @pytest.mark.parametrize("sink", SINKS, ids=name_of)
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(given=st.lists(anything, min_size=1, max_size=12), touched=st.integers(0, 11))
 def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | None], touched: int) -> None:
-    world = World(**sink, errors={"tolerance": "all"}, flush={"count": 5})
+    agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 5}), [(None, one, []) for one in given], touched)
+
+
+@pytest.mark.parametrize("sink", MORE, ids=name_of)
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@given(given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
+def test_writer_and_verifier_agree_on_every_shape(sink: dict[str, Any], given: list[Record], touched: int) -> None:
+    one_each = sink["format"]["type"] == "bytes" and "framing" not in sink["format"]
+    agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 1 if one_each else 5}), given, touched)
+
+
+def agree(world: World, given: list[Record], touched: int) -> None:
+    """Whether verifying finds nothing where nothing is wrong, and a record that is gone or there twice."""
     staged(world, given)
     report = world.verify()
-    assert report.clean, report.differences
+    assert report.clean, (report.differences, report.checked)
     assert report.produced == report.landed + report.dead_letters + report.skipped == len(given)
 
     log = world.log.records[0]
@@ -93,6 +195,7 @@ def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | Non
     saved = log.pop(offset)
     assert not world.verify().clean
     log[offset] = log[len(given)] = saved
+    world.log.more[0, len(given)] = world.log.more[0, offset]
     world.log.end[0] = len(given) + 1
     world.change("c1", partitions={0: msgspec.structs.replace(world.manifests["c1"].partitions[0], end=len(given) + 1)})
     world.span(0, len(given) + 1, None)

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -19,7 +19,7 @@ from s3lake.sink import Sink
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Report, verify_against
-from s3lake.verify.kafka_side import LogStartMoved, Records
+from s3lake.verify.kafka_side import Headers, LogStartMoved, Records
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
@@ -29,9 +29,10 @@ IN_TIME = hours.start_ms(HOUR)
 
 @dataclass
 class MemoryLog:
-    """A topic without Kafka: per topic-partition offset -> (timestamp, value)."""
+    """A topic without Kafka: per topic-partition offset -> (timestamp, value); `more` has keys and headers."""
 
     records: dict[int, dict[int, tuple[int, bytes | None]]] = field(default_factory=dict)
+    more: dict[tuple[int, int], tuple[bytes | None, Headers]] = field(default_factory=dict)
     low: dict[int, int] = field(default_factory=dict)
     end: dict[int, int] = field(default_factory=dict)
     topic_id: str = "one"
@@ -63,7 +64,7 @@ class MemoryLog:
         assert topic == TOPIC
         return self.is_compacted
 
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[Records]:
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
         assert topic == TOPIC
         self.reads.append(dict(ranges))
         for partition, (start, end) in ranges.items():
@@ -73,7 +74,10 @@ class MemoryLog:
             found = [(o, *r) for o, r in sorted(self.records[partition].items()) if start <= o < end]
             for at in range(0, len(found), self.batch):
                 offsets, timestamps, values = zip(*found[at : at + self.batch], strict=True)
-                yield Records(partition, list(offsets), list(timestamps), list(values))
+                more = [self.more.get((partition, offset), (None, ())) for offset in offsets]
+                keys = [key for key, _ in more] if "key" in parts else ()
+                headers = [headers for _, headers in more] if "headers" in parts else ()
+                yield Records(partition, list(offsets), list(timestamps), list(values), keys, headers)
 
 
 def put(store: MemoryStore, key: str, body: bytes, commit: str) -> None:
@@ -100,18 +104,32 @@ def letter(offset: int, value: Any, *, partition: int = 0, topic: str = TOPIC) -
     ).encode()
 
 
-def parquet(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> bytes:
+def parquet(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, codec: str = "snappy") -> bytes:
     out = BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema), out, store_schema=False)
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), out, store_schema=False, compression=codec)
     return out.getvalue()
 
 
-def compressed(body: bytes, extension: str) -> bytes:
-    if extension.endswith(".gz"):
+def compressed(body: bytes, codec: str) -> bytes:
+    """A text file's bytes as stored; the other formats compress inside of the file."""
+    if codec == "gzip":
         return gzip.compress(body)
-    if extension.endswith(".zst"):
+    if codec == "zstd":
         return bytes(pa.compress(body, codec="zstd", asbytes=True))
+    if codec == "snappy_framed":
+        import cramjam
+
+        return bytes(cramjam.snappy.compress(body))
     return body
+
+
+def avro(rows: Sequence[Mapping[str, Any]], fields: Sequence[Mapping[str, Any]], codec: str = "null") -> bytes:
+    """An Avro file by the reference writer."""
+    import fastavro
+
+    out = BytesIO()
+    fastavro.writer(out, {"type": "record", "name": "row", "fields": list(fields)}, rows, codec=codec)
+    return out.getvalue()
 
 
 class World:
@@ -141,8 +159,11 @@ class World:
     ) -> File:
         """An object, and how a manifest lists it."""
         extension = self.sink.format.extension if kind == "data" else ".json"
-        key = f"{kind}/{partition}/{first:012}{name}~{commit}{extension}"
-        body = compressed(body, extension) if kind == "data" else body
+        where = "data" if kind in ("keys", "headers") else kind
+        beside = f".{kind}" if kind in ("keys", "headers") else ""
+        key = f"{where}/{partition}/{first:012}{name}~{commit}{beside}{extension}"
+        text = kind == "data" and self.sink.format.type not in ("avro", "parquet")
+        body = compressed(body, self.sink.format.codec) if text else body
         put(self.store, key, body, commit)
         return File(key, "upload", ("etag",), partition, first, last, records, len(body), kind)
 
@@ -215,6 +236,33 @@ class World:
             self.store.put(self.index.tile_key(hour), msgspec.json.encode(tile))
         for commit, manifest in self.manifests.items():
             self.store.put(self.index.manifest_key(manifest.hour, commit), msgspec.json.encode(manifest))
+
+    def record(
+        self, value: bytes | None, key: bytes | None = None, headers: Headers = (), timestamp: int = IN_TIME
+    ) -> None:
+        """A record in topic-partition 0."""
+        offset = self.log.end.get(0, 0)
+        self.log.add([value], timestamp=timestamp)
+        self.log.more[0, offset] = (key, headers)
+
+    def landed_as(
+        self, body: bytes, *, columns: dict[str, Any] | None = None, records: int | None = None, **sidecars: bytes
+    ) -> None:
+        """All records of topic-partition 0 in one file of one commit that recorded its shape."""
+        end = self.log.end[0]
+        records = end if records is None else records
+        files = [self.file("c1", body, 0, end - 1, records=records)]
+        files += [self.file("c1", one, 0, end - 1, records=records, kind=kind) for kind, one in sidecars.items()]
+        self.commit("c1", files, {0: Read(0, end, end, records, end - records)})
+        form = self.sink.format.type
+        self.change(
+            "c1",
+            format=form,
+            converter=self.sink.converter.value,
+            nulls=self.sink.nulls,
+            shape=self.sink.shape,
+            columns=columns,
+        )
 
     def verify(self, **more: Any) -> Report:
         self.write_index()

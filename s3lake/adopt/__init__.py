@@ -1,0 +1,31 @@
+"""Adopt: go on in a bucket where a connector stopped, with no gap and no duplicate.
+
+`evidence` looks, and changes nothing; `decide` says where each topic-partition goes on; `adopt` finishes what the
+connector left pending and writes the tile that begins there.
+"""
+
+from s3lake.adopt.adoption import Adopted, Adoption, adopt, evidence
+from s3lake.adopt.claims import SOURCES, Claim, Evidence, Source, Start, decide, table
+from s3lake.adopt.group import Group, Groups, KafkaGroups
+from s3lake.adopt.names import AivenNames, ConfluentNames, LensesNames, Naming
+
+__all__ = [
+    "SOURCES",
+    "Adopted",
+    "Adoption",
+    "AivenNames",
+    "Claim",
+    "ConfluentNames",
+    "Evidence",
+    "Group",
+    "Groups",
+    "KafkaGroups",
+    "LensesNames",
+    "Naming",
+    "Source",
+    "Start",
+    "adopt",
+    "decide",
+    "evidence",
+    "table",
+]

@@ -1,0 +1,36 @@
+"""The command line. Exit codes: 0 fine, 1 differences found, 2 configuration or input, 3 failed while running."""
+
+import traceback
+from typing import NoReturn
+
+import typer
+
+from s3lake.cli import configuration, index, landed
+from s3lake.cli.terminal import FAILED, INPUT, fail
+from s3lake.errors import ConfigurationError, S3LakeError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+for command in (
+    landed.demo,
+    configuration.check,
+    configuration.preview,
+    landed.verify,
+    landed.rewrite,
+    landed.clean,
+):
+    app.command()(command)
+app.add_typer(index.app, name="index")
+
+
+def main() -> NoReturn:
+    """The console script."""
+    try:
+        app()
+    except ConfigurationError as error:
+        fail(error, INPUT)
+    except S3LakeError as error:
+        fail(error, FAILED)
+    except Exception:  # Python's own exit code for these, 1, says that differences were found
+        traceback.print_exc()
+        raise SystemExit(FAILED) from None
+    raise SystemExit(0)

@@ -1,0 +1,125 @@
+"""Commands about a configuration: what it means, and what it would write."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from s3lake import rows
+from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, load, sinks_named
+from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, out, print_json, tell
+from s3lake.dialects import native
+from s3lake.errors import S3LakeError
+from s3lake.sink import Config
+
+if TYPE_CHECKING:
+    from s3lake.store import Store
+
+
+def check(
+    config: ConfigArgument = None,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Also try Kafka, the bucket and conditional writes.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """The effective configuration, every default included."""
+    from s3lake.orchestration.resources import KafkaResource
+
+    loaded = load(config)
+    if as_json:
+        print_json(loaded.model_dump(mode="json", by_alias=True))
+    else:
+        out.print(native.dump(loaded), end="", markup=False)
+    _ = KafkaResource(loaded.kafka).spark_options  # raises where the properties do not fit both clients
+    if connect:
+        failed = False
+        for what, attempt in _connections(loaded):
+            outcome = _outcome(attempt)
+            failed = failed or outcome != "ok"
+            tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
+        if failed:
+            raise typer.Exit(FAILED)
+
+
+def preview(
+    records: Annotated[
+        Path, typer.Option("--records", metavar="FILE", help="JSON lines: topic, partition, offset, key, value …")
+    ],
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write the objects below DIR.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The objects that given records would become, without Kafka and without S3."""
+    from s3lake.preview import preview as previewed
+    from s3lake.preview.records import read
+
+    loaded = load(config)
+    of_topic: dict[str, list[Any]] = {}
+    for record in read(records):
+        of_topic.setdefault(record.topic, []).append(record)
+    routes = [(one, topic) for one in sinks_named(loaded, sink) for topic in sorted(of_topic) if one.reads(topic)]
+    for topic in sorted(of_topic.keys() - {topic for _, topic in routes}):
+        err.print(f"{records}: no sink takes topic {topic!r}", markup=False)
+    if of_topic and not routes:
+        raise typer.Exit(INPUT)
+    found = [(one, previewed(one, topic, of_topic[topic], spark=loaded.spark)) for one, topic in routes]
+    several = len({one.bucket for one, _ in found}) > 1
+    for one, objects in sorted(
+        ((one, made) for one, result in found for made in result.objects), key=lambda pair: pair[1].file.key
+    ):
+        tell(as_json, rows.preview_row(objects), rows.preview_line)
+        if out is not None:
+            _write_below(out / one.bucket if several else out, objects.file.key, objects.body)
+    for _, result in found:
+        for refusal in result.refusals:
+            sys.stderr.write(json.dumps(asdict(refusal)) + "\n")
+    if any(result.failed for _, result in found):
+        raise typer.Exit(DIFFERENCES)
+
+
+def _write_below(directory: Path, key: str, body: bytes) -> None:
+    path = directory / key.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+
+
+def _connections(config: Config) -> Iterator[tuple[str, Callable[[], object]]]:
+    from s3lake.kafka.client import KafkaOffsets
+    from s3lake.store.probe import probe
+    from s3lake.store.s3 import S3Connection, S3Store
+
+    offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
+    yield f"kafka {config.kafka.bootstrap_servers}", offsets.topics
+    connection = S3Connection.of(config.s3)
+    for sink in config.sinks:
+        store = S3Store(connection, sink.bucket)
+        yield (
+            f"bucket {sink.bucket} of sink {sink.name}",
+            functools.partial(_some_key, store, f"{sink.index.prefix}/{sink.name}/"),
+        )
+        if sink.exactly_once:
+            place = f"{sink.index.prefix}/{sink.name}"
+            yield (
+                f"conditional writes in bucket {sink.bucket} of sink {sink.name}",
+                functools.partial(probe, store, place),
+            )
+
+
+def _some_key(store: "Store", prefix: str) -> str | None:
+    # A listing knows a bucket that is not there; the head of an object does not tell which of both is missing.
+    return next(iter(store.list(prefix)), None)
+
+
+def _outcome(attempt: Callable[[], object]) -> str:
+    try:
+        attempt()
+    except S3LakeError as error:
+        return str(error)
+    return "ok"

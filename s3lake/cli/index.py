@@ -1,0 +1,50 @@
+"""Commands about the index."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from s3lake import rows
+from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
+from s3lake.cli.terminal import out, print_json, tell
+
+_TABLE_WIDTH = 120  # of a table that is not on a terminal; narrower ones would cut off figures
+
+app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
+
+
+@app.command("show")
+def index_show(
+    config: ConfigArgument = None, sink: SinkOption = None, topic: TopicOption = None, as_json: JsonOption = False
+) -> None:
+    """Tiles, commits, what is pending and what is garbage."""
+    for lander in routes(load(config), sink, topic):
+        if as_json:
+            for tile in lander.index.tiles():
+                print_json({"sink": lander.sink.name, "topic": lander.topic, **rows.tile_row(tile)})
+            continue
+        table = Table(title=f"{lander.sink.name}: {lander.topic}", title_justify="left", box=None, pad_edge=False)
+        for column in ("hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"):
+            table.add_column(column, no_wrap=True)
+        for tile in lander.index.tiles():
+            table.add_row(*rows.tile_cells(tile))
+        out.print(table, width=max(out.width, _TABLE_WIDTH), crop=False)
+
+
+@app.command("accept")
+def index_accept(
+    topic: Annotated[str, typer.Option(help="The topic that was deleted and created again.")],
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a topic that was deleted and created again; what the former one had not landed is given up."""
+    from s3lake.commit.recreated import accept
+
+    for lander in routes(load(config), sink, topic):
+        since = accept(lander.index, lander.offsets)
+        row = {"sink": lander.sink.name, "topic": topic, "since": since}
+        tell(
+            as_json, row, lambda row: f"{row['sink']} {row['topic']}: the present topic's hours begin at {row['since']}"
+        )

@@ -1,0 +1,69 @@
+"""Arguments and options that commands share, and what they stand for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from s3lake import hours
+from s3lake.dialects import native
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Config, Sink
+
+if TYPE_CHECKING:
+    from s3lake.landing import Landing
+
+ConfigArgument = Annotated[
+    Path | None, typer.Argument(metavar="CONFIG", help="Native YAML.", envvar="S3LAKE_CONFIG", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
+SinkOption = Annotated[str | None, typer.Option("--sink", help="Only this sink.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Only this topic.")]
+FromOption = Annotated[str | None, typer.Option("--from", metavar="H", help="First hour, as 2026-11-20T05 (UTC).")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last hour, included.")]
+
+
+def load(path: Path | None) -> Config:
+    return native.load(path or native.default_path())
+
+
+def sinks_named(config: Config, name: str | None) -> list[Sink]:
+    known = [one.name for one in config.sinks]
+    if name is not None and name not in known:
+        raise ConfigurationError(f"--sink {name}: there is no such sink; the configuration has {', '.join(known)}")
+    return [one for one in config.sinks if name in (None, one.name)]
+
+
+def routes(config: Config, sink: str | None = None, topic: str | None = None) -> Iterator["Landing"]:
+    """Every sink and topic that the options leave."""
+    from s3lake.orchestration.resources import S3, KafkaResource, SparkResource, landing
+    from s3lake.orchestration.topics import topics_of
+
+    sinks_named(config, sink)
+    found = [(config.sink(name), one) for name, topics in topics_of(config).items() for one in topics]
+    wanted = [(route, one) for route, one in found if sink in (None, route.name) and topic in (None, one)]
+    if not wanted:
+        topics = ", ".join(sorted({one for route, one in found if sink in (None, route.name)})) or "none yet"
+        asked = f"--topic {topic}: " if topic else ""
+        raise ConfigurationError(f"{asked}no such topic is landed; those of {sink or 'all sinks'} are: {topics}")
+    kafka, s3, spark = KafkaResource(config.kafka), S3(config.s3), SparkResource(config.spark)
+    for route, one in wanted:
+        yield landing(route, one, kafka, s3, spark)
+
+
+def hour_range(first: str | None, last: str | None) -> tuple[str, str] | None:
+    if first is None and last is None:
+        return None
+    try:
+        for hour in (first, last):
+            if hour is not None:
+                hours.parse(hour)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    if first is None or last is None:
+        only = first or last
+        raise ConfigurationError(f"give both --from and --to; for one hour --from {only} --to {only}")
+    if first > last:
+        raise ConfigurationError(f"--from {first} is later than --to {last}")
+    return first, last

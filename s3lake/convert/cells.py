@@ -1,0 +1,147 @@
+"""The keys and values of a batch as its converters have them: texts, the schemas that came with them, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.convert import connect, gate, json_text
+from s3lake.convert.connect import Schema
+from s3lake.convert.gate import Refusals
+
+JSON = ("json", "connect_json")
+"""Converters that give JSON."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """The keys, or the values, of some rows.
+
+    Attributes:
+        converter: json, connect_json, string or bytes.
+        data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none.
+        schemas: of each row, None where none came with it; empty where no row has one.
+    """
+
+    converter: str
+    data: pa.BinaryArray
+    schemas: Sequence[Schema | None] = ()
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the data is JSON texts."""
+        return self.converter in JSON
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of all rows."""
+        return self.schemas[0] if self.schemas else None
+
+    def take(self, rows: pa.Int64Array) -> Column:
+        """Some of the rows."""
+        schemas = [self.schemas[row] for row in rows.to_pylist()] if self.schemas else ()
+        return Column(self.converter, self.data.take(rows), schemas)
+
+    def as_json(self) -> pa.BinaryArray:
+        """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""
+        if self.is_json:
+            return pc.fill_null(self.data, b"null") if self.data.null_count else self.data
+        return json_text.quoted(self.data) if self.converter == "string" else json_text.quoted_base64(self.data)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some records of a batch: what Kafka has of them, and their values and keys as the converters have them."""
+
+    kafka: pa.RecordBatch
+    value: Column
+    key: Column | None
+
+    def __len__(self) -> int:
+        """How many records."""
+        return int(self.kafka.num_rows)
+
+    def take(self, rows: pa.Int64Array) -> Rows:
+        """Some of the records."""
+        return Rows(self.kafka.take(rows), self.value.take(rows), self.key and self.key.take(rows))
+
+    def column(self, part: str) -> Column:
+        """The keys or the values."""
+        column = self.key if part == "key" else self.value
+        assert column is not None, "Conversion.needs says that keys are needed"
+        return column
+
+    @property
+    def headers(self) -> pa.ListArray:
+        """The headers as Kafka has them."""
+        return self.kafka.column("headers")
+
+    @property
+    def offsets(self) -> pa.Int64Array:
+        """The records' offsets."""
+        return self.kafka.column("offset")
+
+    @property
+    def timestamps(self) -> pa.Int64Array:
+        """The records' timestamps in epoch milliseconds; Spark gives microseconds."""
+        return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
+
+
+def read(converter: str, raw: pa.BinaryArray, *, tabular: bool) -> tuple[Column, Refusals]:
+    """Keys or values as `converter` has them; refused rows hold anything.
+
+    Args:
+        converter: json, connect_json, string or bytes.
+        raw: the bytes as Kafka has them.
+        tabular: whether they become rows of a table.
+    """
+    if converter == "bytes":
+        return Column(converter, raw), {}
+    if converter == "string":
+        refused = gate.text_refusals(raw)
+        return Column(converter, _without(raw, refused)), refused
+    refused = gate.json_refusals(raw)
+    lines = gate.one_line(_without(raw, refused))
+    if converter == "json":
+        return Column(converter, lines), refused
+    return _with_schemas(lines, refused, tabular)
+
+
+def _with_schemas(lines: pa.BinaryArray, refused: Refusals, tabular: bool) -> tuple[Column, Refusals]:
+    texts = lines.to_pylist()
+    schemas: list[Schema | None] = [None] * len(lines)
+    known: dict[bytes, tuple[Schema, connect.Read] | str] = {}
+    for row, text in enumerate(texts):
+        parts = connect.split(text) if text is not None else None
+        if parts is None:
+            continue
+        schema, payload = parts
+        if schema == b"null":
+            texts[row] = None if payload == b"null" else payload
+            continue
+        found = known.get(schema)
+        if found is None:
+            found = known[schema] = connect.compiled(schema, tabular=tabular)
+        if isinstance(found, str):
+            refused[row] = found
+            continue
+        schemas[row], read_payload = found
+        try:
+            texts[row] = read_payload(payload)
+        except msgspec.DecodeError as error:
+            refused[row] = f"the payload does not fit its schema: {error}"
+        else:
+            texts[row] = None if texts[row] == b"null" else texts[row]
+    return Column("connect_json", pa.array(texts, pa.binary()), schemas if any(schemas) else ()), refused
+
+
+def _without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
+    """The values without those that are refused, so that whole columns can be worked on."""
+    if not refused:
+        return values
+    rows = [None if row in refused else row for row in range(len(values))]
+    return values.take(pa.array(rows, pa.int64()))

@@ -1,0 +1,288 @@
+"""Connect's JSON with its schema: `{"schema": …, "payload": …}` per record.
+
+A schema is compiled once: to columns, to a decoder that refuses payloads which do not fit, and, only where a payload
+cannot stand as it is (decimals in base64, defaults, maps whose keys are no strings), to a function that mends it.
+"""
+
+import base64
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+from typing import Annotated, Any, Optional
+
+import msgspec
+
+from s3lake.convert.types import Type
+
+_LOGICAL = "org.apache.kafka.connect.data."
+_DIGITS = 38
+_LEVELS = 32
+
+
+class Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    """A value or key with its schema."""
+
+    schema: msgspec.Raw
+    payload: msgspec.Raw
+
+
+class SchemaError(ValueError):
+    """A schema that Connect does not have; the message says where in it, and what there is."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a payload is: two schemas with the same name and type are equal.
+
+    Attributes:
+        name: of a struct, None where it has none.
+    """
+
+    name: str | None
+    kind: Type
+
+
+Read = Callable[[bytes], bytes]
+"""A payload's JSON text as it is written; raises msgspec.ValidationError where it does not fit."""
+
+Mend = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A compiled part of a schema: its column type, what msgspec decodes, and what mends the decoded value."""
+
+    kind: Type
+    decoded: Any
+    mend: Mend | None = None
+
+
+_envelope = msgspec.json.Decoder(Envelope).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def split(text: bytes) -> tuple[bytes, bytes] | None:
+    """Schema and payload of a JSON text, None where it is no envelope.
+
+    Args:
+        text: a JSON text that passed the gate.
+    """
+    try:
+        found = _envelope(text)
+    except msgspec.DecodeError:
+        return None
+    return bytes(found.schema), bytes(found.payload)
+
+
+@functools.lru_cache(maxsize=4096)
+def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
+    """A schema's text, compiled; the reason where it is none.
+
+    Args:
+        text: the JSON text of the schema.
+        tabular: whether payloads become rows: maps whose keys are no strings are then lists of `key` and `value`.
+    """
+    try:
+        document = msgspec.json.decode(text)
+        node = _optional(_node(document, "schema", 0, tabular), document, "schema")
+    except SchemaError as error:
+        return str(error)
+    decode = msgspec.json.Decoder(node.decoded).decode
+    name = document.get("name")
+    schema = Schema(name if document["type"] == "struct" else None, node.kind)
+    mend = node.mend
+    if mend is None:
+
+        def keep(payload: bytes) -> bytes:
+            decode(payload)
+            return payload
+
+        return schema, keep
+    return schema, lambda payload: _encode(mend(decode(payload)))
+
+
+def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
+    if not isinstance(document, dict) or not isinstance(document.get("type"), str):
+        raise SchemaError(
+            f"{path} is no Connect schema: an object with a type is expected; or set the converter to json"
+        )
+    if level > _LEVELS:
+        raise SchemaError(f"{path} nests deeper than {_LEVELS} levels, which Parquet's readers refuse")
+    kind, name = document["type"], document.get("name")
+    if name is not None and not isinstance(name, str):
+        raise SchemaError(f"{path}.name is {name!r}: a text is expected")
+    if logical := _logical(kind, name, document, path):
+        return logical
+    if kind in _PRIMITIVES:
+        return _PRIMITIVES[kind]
+    match kind:
+        case "struct":
+            return _struct(document, path, level, tabular)
+        case "array":
+            return _array(_child(document, "items", path, level, tabular))
+        case "map":
+            keys = _child(document, "keys", path, level, tabular)
+            return _map(keys, _child(document, "values", path, level, tabular), tabular)
+    known = ", ".join((*_PRIMITIVES, "array", "map", "struct"))
+    raise SchemaError(f"{path}.type {kind!r} is not known: there are {known}")
+
+
+def _child(document: dict[str, Any], member: str, path: str, level: int, tabular: bool) -> _Node:
+    path = f"{path}.{member}"
+    return _optional(_node(document.get(member), path, level + 1, tabular), document[member], path)
+
+
+def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
+    """A node that takes null where its schema does, and then gives the default."""
+    mend = node.mend
+    if document.get("default") is not None:
+        try:
+            default = functools.partial(
+                msgspec.json.Decoder(node.decoded).decode, msgspec.json.encode(document["default"])
+            )
+            default()
+        except msgspec.ValidationError as error:
+            raise SchemaError(f"{path}.default does not fit its schema: {error}") from None
+
+        def fill(value: Any) -> Any:
+            value = default() if _is_null(value) else value  # a new one each time: it is mended in place
+            return mend(value) if mend else value
+
+        return _Node(node.kind, _nullable(node.decoded), fill)
+    if document.get("optional") is True:
+        return _Node(node.kind, _nullable(node.decoded), _unless_null(mend) if mend else None)
+    return node
+
+
+def _nullable(decoded: Any) -> Any:
+    return decoded if decoded is msgspec.Raw else Optional[decoded]  # noqa: UP045 - the operand is a value
+
+
+def _unless_null(mend: Mend) -> Mend:
+    return lambda value: None if _is_null(value) else mend(value)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, msgspec.Raw) and bytes(value) == b"null")
+
+
+def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _Node:
+    fields = document.get("fields")
+    if not isinstance(fields, list):
+        raise SchemaError(f"{path}.fields: a list of the struct's fields is expected")
+    nodes: dict[str, _Node] = {}
+    members: list[tuple[str, Any, Any]] = []
+    for at, field in enumerate(fields):
+        here = f"{path}.fields[{at}]"
+        name = field.get("field") if isinstance(field, dict) else None
+        if not isinstance(name, str) or name in nodes:
+            raise SchemaError(f"{here}.field is {name!r}: a name that no other field has is expected")
+        node = nodes[name] = _optional(_node(field, here, level + 1, tabular), field, here)
+        may_lack = field.get("optional") is True or field.get("default") is not None
+        absent = msgspec.Raw(b"null") if node.decoded is msgspec.Raw else None
+        members.append((f"f{at}", node.decoded, msgspec.field(default=absent) if may_lack else msgspec.field()))
+    # Names of fields need be no names of Python's.
+    rename = {f"f{at}": name for at, name in enumerate(nodes)}
+    decoded = msgspec.defstruct("Payload", members, rename=rename, forbid_unknown_fields=True, kw_only=True)
+    mends = [(f"f{at}", node.mend) for at, node in enumerate(nodes.values()) if node.mend]
+
+    def mend(value: Any) -> Any:
+        for attribute, one in mends:
+            setattr(value, attribute, one(getattr(value, attribute)))
+        return value
+
+    return _Node({"struct": {name: node.kind for name, node in nodes.items()}}, decoded, mend if mends else None)
+
+
+def _array(items: _Node) -> _Node:
+    mend = items.mend
+    decoded: Any = list[items.decoded]  # type: ignore[name-defined]
+    return _Node({"list": items.kind}, decoded, (lambda found: [mend(one) for one in found]) if mend else None)
+
+
+def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
+    key, value = keys.mend or _same, values.mend or _same
+    decoded: Any
+    if keys.kind == "string":
+
+        def mend_values(found: Any) -> Any:
+            return {name: value(one) for name, one in found.items()}
+
+        decoded = dict[str, values.decoded]  # type: ignore[name-defined]
+        return _Node({"map": values.kind}, decoded, mend_values if values.mend else None)
+
+    def mend_pairs(found: Any) -> Any:
+        pairs = [(key(one), value(other)) for one, other in found]
+        return [{"key": one, "value": other} for one, other in pairs] if tabular else pairs
+
+    decoded = list[tuple[keys.decoded, values.decoded]]  # type: ignore[name-defined]
+    kind: Type = {"list": {"struct": {"key": keys.kind, "value": values.kind}}}
+    return _Node(kind, decoded, mend_pairs if tabular or keys.mend or values.mend else None)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _logical(kind: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
+    if name == f"{_LOGICAL}Decimal" and kind == "bytes":
+        return _decimal(document, path)
+    found = _TIMES.get((kind, (name or "").removeprefix(_LOGICAL))) if name and name.startswith(_LOGICAL) else None
+    return _Node(found, _TIME_OF_DAY if found == "time" else _PRIMITIVES[kind].decoded) if found else None
+
+
+def _decimal(document: dict[str, Any], path: str) -> _Node:
+    parameters = document.get("parameters") or {}
+    try:
+        scale = int(parameters["scale"])
+        precision = int(parameters.get("connect.decimal.precision", _DIGITS))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise SchemaError(f"{path}.parameters: a decimal needs its scale, for example {{'scale': '2'}}") from None
+    # A decimal of more digits than 128 bits hold may still have values that fit.
+    precision = min(precision, _DIGITS)
+    if not 0 <= scale <= precision:
+        raise SchemaError(f"{path}: decimals of scale {scale} do not fit {_DIGITS} digits: use the converter json")
+
+    def mend(raw: Any) -> msgspec.Raw:
+        text = bytes(raw)
+        try:
+            if text.startswith(b'"'):
+                unscaled = int.from_bytes(
+                    base64.b64decode(msgspec.json.decode(text), validate=True), "big", signed=True
+                )
+                number = Decimal(unscaled).scaleb(-scale, _EXACT)
+            else:
+                number = Decimal(text.decode())
+            if not number.is_finite() or abs(number.adjusted()) > _EXACT.prec:
+                raise ValueError(text)
+        except (ValueError, ArithmeticError):
+            shown = text[:40].decode(errors="replace")
+            raise msgspec.ValidationError(
+                f"{shown} is no decimal: base64 of its bytes, or a number - at `{path}`"
+            ) from None
+        return msgspec.Raw(format(number, "f").encode())
+
+    return _Node(f"decimal({precision},{scale})", msgspec.Raw, mend)
+
+
+_EXACT = Context(prec=1_000, traps=[InvalidOperation])
+_TIME_OF_DAY = Annotated[int, msgspec.Meta(ge=0, lt=86_400_000)]
+_TIMES = {("int32", "Date"): "date", ("int32", "Time"): "time", ("int64", "Timestamp"): "timestamp"}
+
+
+def _integer(bits: int) -> Any:
+    return Annotated[int, msgspec.Meta(ge=-(2 ** (bits - 1)), le=2 ** (bits - 1) - 1)]
+
+
+_PRIMITIVES = {
+    "boolean": _Node("bool", bool),
+    "int8": _Node("int32", _integer(8)),
+    "int16": _Node("int32", _integer(16)),
+    "int32": _Node("int32", _integer(32)),
+    "int64": _Node("int64", _integer(64)),
+    "float": _Node("float", float),
+    "double": _Node("double", float),
+    "string": _Node("string", str),
+    "bytes": _Node("binary", bytes),
+}

@@ -1,0 +1,220 @@
+"""Records as rows of a table: the value's own fields as columns, or one column for each part of the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.convert import columns as kinds
+from s3lake.convert import headers, json_text, table
+from s3lake.convert.cells import JSON, Rows
+from s3lake.convert.columns import Columns
+from s3lake.convert.envelope import Envelope
+from s3lake.convert.gate import Refusals
+from s3lake.convert.table import Rule
+from s3lake.convert.typed import fields_of
+from s3lake.convert.types import Type
+
+NAME = b"s3lake.name"
+"""The member of a schema's metadata with the name of its rows' type."""
+
+_FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
+_NO_FIELDS = "the schema has a struct without fields, which a table cannot hold"
+_METADATA: Columns = {"timestamp": "int64", "topic": "string", "partition": "int32", "offset": "int64"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the columns of a sink's files are.
+
+    Attributes:
+        spread: the part whose JSON object gives the columns; None where each of `parts` is a column.
+        parts: of a record, in order.
+        given: columns that the user gives of the value.
+        apart: whether records without a value are no rows of it (they keep only their sidecars).
+    """
+
+    spread: str | None
+    parts: tuple[str, ...]
+    converters: dict[str, str]
+    given: Columns
+    rule: Rule
+    envelope: Envelope | None
+    apart: bool
+
+    @property
+    def json_parts(self) -> tuple[str, ...]:
+        """The parts whose columns are found in JSON."""
+        return tuple(part for part in self.parts if self.converters.get(part) in JSON)
+
+    @property
+    def fixed(self) -> Columns:
+        """The columns that no record changes."""
+        json_parts = self.json_parts
+        return {part: self._fixed(part) for part in self.parts if part not in json_parts}
+
+    def _fixed(self, part: str) -> Type:
+        match part:
+            case "headers":
+                return headers.LIST_TYPE
+            case "metadata":
+                return {"struct": _METADATA}
+            case "offset":
+                return "int64"
+            case "timestamp":
+                return "timestamp"
+        return "string" if self.converters[part] == "string" else "binary"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows as a table has them.
+
+    Attributes:
+        batch: lacks the refused rows; None where nothing can be written of the others.
+        columns: those given to `read`, with what is found in rows that have no schema of their own.
+        seen: columns of rows that have one.
+    """
+
+    batch: pa.RecordBatch | None
+    refused: Refusals
+    columns: Columns
+    seen: Columns
+
+
+def read(shape: Shape, rows: Rows, columns: Columns) -> Found:
+    """Rows, all with the same schemas, as a table."""
+    return _spread(shape, rows, columns) if shape.spread else _by_part(shape, rows, columns)
+
+
+def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
+    part = rows.column(str(shape.spread))
+    schema = part.schema
+    if schema is not None and not (isinstance(schema.kind, dict) and "struct" in schema.kind):
+        # No object, so it is a column of its own.
+        return _by_part(_alone(shape), rows, {})
+    texts = part.data
+    present = None
+    if shape.apart and texts.null_count:
+        present = pc.indices_nonzero(texts.is_valid())
+        texts = texts.take(present)
+    texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
+    if schema is None:
+        batch, columns, refused = table.read_objects(texts, columns, shape.given, shape.rule)
+        seen: Columns = {}
+    else:
+        seen = fields_of(schema.kind)
+        batch, refused = _with_schema(texts, seen, shape.rule)
+    if present is not None:
+        batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
+    if batch is not None and schema is not None and schema.name:
+        batch = batch.replace_schema_metadata({NAME: schema.name.encode()})
+    return Found(batch, refused, columns, seen)
+
+
+def _alone(shape: Shape) -> Shape:
+    return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.apart)
+
+
+def _with_schema(texts: pa.BinaryArray, columns: Columns, rule: Rule) -> tuple[pa.RecordBatch | None, Refusals]:
+    reason = table.misfit(columns, rule) or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
+    if reason:
+        return None, dict.fromkeys(range(len(texts)), reason)
+    batch, _, refused = table.read_objects(texts, {}, columns, rule)
+    return batch, refused
+
+
+def _spaced(
+    batch: pa.RecordBatch | None, refused: Refusals, present: list[int], total: int
+) -> tuple[pa.RecordBatch | None, Refusals]:
+    """A batch of the present rows with a row of nulls for each of the others."""
+    refused = {present[row]: reason for row, reason in refused.items()}
+    if batch is None:
+        return None, refused
+    places = iter(range(batch.num_rows))
+    at = {row: next(places) for row in present if row not in refused}
+    return batch.take(pa.array([at.get(row) for row in range(total) if row not in refused], pa.int64())), refused
+
+
+def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
+    schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
+    seen: Columns = {part: schema.kind for part, schema in schemas.items()}
+    reason = table.misfit(seen, shape.rule) or (_NO_FIELDS if kinds.held(seen) != seen else None)
+    if reason:
+        return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
+    arrays: dict[str, pa.Array] = {}
+    refused: Refusals = {}
+    shown: Columns = {}
+    if shape.json_parts:
+        batch, shown, refused = _parsed(shape, rows, columns, seen)
+        rows = _without(rows, refused)
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
+    arrays |= {part: _array(shape, rows, part) for part in shape.fixed}
+    present = [part for part in shape.parts if part in arrays]
+    shown = {part: kind for part, kind in (shown | shape.fixed).items() if part not in seen}
+    known = columns | {part: shown[part] for part in shape.parts if part in shown}
+    if not present:
+        return Found(None, refused, known, seen)
+    is_flat = shape.envelope is not None and shape.envelope.style == "flat"
+    schema = pa.schema([(part, arrays[part].type) for part in present], {NAME: _FLAT_NAME} if is_flat else None)
+    return Found(pa.record_batch([arrays[part] for part in present], schema=schema), refused, known, seen)
+
+
+def _parsed(
+    shape: Shape, rows: Rows, columns: Columns, seen: Columns
+) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
+    """The columns of the JSON parts: each record as one object, so that primitives and nulls come out right."""
+    given: Columns = {"value": {"struct": shape.given}} if shape.given and "value" in shape.json_parts else {}
+    known = {part: columns[part] for part in shape.json_parts if part in columns and part not in seen}
+    pieces: list[json_text.Piece] = []
+    for position, part in enumerate(shape.json_parts):
+        pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
+    batch, found, refused = table.read_objects(json_text.joined(*pieces, b"}"), known, given | seen, shape.rule)
+    refused = {row: reason for row, reason in refused.items() if reason != table.NOTHING}
+    lost = _lost(shape, rows, found, refused)
+    if lost and batch is not None:
+        kept = (row for row in range(len(rows)) if row not in refused)
+        batch = batch.take(pa.array([at for at, row in enumerate(kept) if row not in lost], pa.int64()))
+    return batch, found, refused | lost
+
+
+def _lost(shape: Shape, rows: Rows, found: Columns, refused: Refusals) -> Refusals:
+    """Rows with an empty object or list where no column could tell it from null."""
+    lost: Refusals = {}
+    for part in shape.json_parts:
+        if part not in found:
+            for row, text in enumerate(rows.column(part).data.to_pylist()):
+                if text is not None and text.strip() != b"null" and row not in refused:
+                    lost.setdefault(row, f"the {part} holds nothing, and no column is known yet")
+    return lost
+
+
+def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
+    match part:
+        case "headers":
+            return headers.as_lists(rows.headers)
+        case "metadata":
+            return _metadata(shape, rows)
+        case "offset":
+            return rows.offsets
+        case "timestamp":
+            return rows.timestamps.cast(pa.timestamp("ms", "UTC"))
+    column = rows.column(part)
+    return column.data.cast(pa.string()) if column.converter == "string" else column.data
+
+
+def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:
+    topic = pa.array([shape.envelope.topic if shape.envelope else ""], pa.string())
+    topics = topic.take(pa.array([0] * len(rows), pa.int64()))
+    partitions = rows.kafka.column("partition").cast(pa.int32())
+    return pa.StructArray.from_arrays(
+        [rows.timestamps, topics, partitions, rows.offsets], fields=list(kinds.to_arrow(_METADATA))
+    )
+
+
+def _without(rows: Rows, refused: Refusals) -> Rows:
+    if not refused:
+        return rows
+    return rows.take(pa.array([row for row in range(len(rows)) if row not in refused], pa.int64()))

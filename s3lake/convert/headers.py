@@ -1,0 +1,138 @@
+"""Record headers: Kafka's list of names and bytes as JSON, text or columns, a whole batch at a time.
+
+Names may repeat, and their order means something, so nothing here loses either.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.convert import gate, json_text
+from s3lake.convert.gate import Refusals
+from s3lake.convert.types import Type
+
+LIST = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+TEXT_LIST = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+LIST_TYPE: Type = {"list": {"struct": {"key": "string", "value": "binary"}}}
+
+
+@dataclass(frozen=True)
+class Headers:
+    """The headers of all rows one after the other, and where each row's begin."""
+
+    names: pa.BinaryArray
+    values: pa.BinaryArray
+    offsets: pa.Int32Array
+
+    @classmethod
+    def of(cls, column: pa.ListArray) -> "Headers":
+        """The headers of a batch; a row without headers has none, be it null or empty."""
+        lengths = pc.fill_null(pc.list_value_length(column), 0)
+        ends = pc.cumulative_sum(lengths).cast(pa.int32())
+        pairs = pc.list_flatten(column)
+        names, values = (pc.struct_field(pairs, [at]).cast(pa.binary()) for at in (0, 1))
+        return cls(names, values, pa.concat_arrays([pa.array([0], pa.int32()), ends]))
+
+    def rows(self) -> pa.Array:
+        """The row that each header belongs to."""
+        return pc.list_parent_indices(pa.ListArray.from_arrays(self.offsets, self.names))
+
+    def gathered(self, texts: pa.BinaryArray, opening: bytes, between: bytes, closing: bytes) -> pa.BinaryArray:
+        """One text per row out of one per header."""
+        lists = pa.ListArray.from_arrays(self.offsets, texts)
+        return json_text.joined(opening, pc.binary_join(lists, pa.scalar(between, pa.binary())), closing)
+
+
+def as_lists(column: pa.ListArray) -> pa.ListArray:
+    """Headers as a table's column: a list for every row."""
+    found = Headers.of(column)
+    pairs = pa.StructArray.from_arrays([found.names.cast(pa.string()), found.values], fields=list(LIST.value_type))
+    return pa.ListArray.from_arrays(found.offsets, pairs, type=LIST)
+
+
+def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None]:
+    """Headers as JSON objects, name -> text, where a name that is repeated has the list of its texts.
+
+    Returns:
+        The objects, and what else the envelope needs to tell the order of all headers: a member `headersOrder` with a
+        comma before it, or nothing; None where no row needs it.
+    """
+    found = Headers.of(column)
+    texts = json_text.quoted_where_utf8(found.values)
+    objects = found.gathered(json_text.joined(_quoted_names(found.names), b":", texts), b"{", b",", b"}")
+    repeating = _rows_with_repeats(found)
+    if not repeating:
+        return objects, None
+    written, orders = objects.to_pylist(), [b""] * len(objects)
+    offsets, names, values = found.offsets.to_pylist(), found.names.to_pylist(), texts.to_pylist()
+    for row in repeating:
+        of_row = slice(offsets[row], offsets[row + 1])
+        written[row], orders[row] = _with_repeats(names[of_row], values[of_row])
+    return pa.array(written, pa.binary()), pa.array(orders, pa.binary()) if any(orders) else None
+
+
+def as_pairs(column: pa.ListArray) -> pa.BinaryArray:
+    """Headers as JSON arrays of `{"key", "value"}`."""
+    found = Headers.of(column)
+    texts = json_text.joined(
+        *(b'{"key":', _quoted_names(found.names), b',"value":', json_text.quoted_where_utf8(found.values), b"}")
+    )
+    return found.gathered(texts, b"[", b",", b"]")
+
+
+def as_csv(column: pa.ListArray) -> pa.BinaryArray:
+    """Headers as `name:value;` each, both in base64; nothing for none."""
+    found = Headers.of(column)
+    values = pc.fill_null(json_text.base64(found.values), b"")
+    return found.gathered(json_text.joined(json_text.base64(found.names), b":", values, b";"), b"", b"", b"")
+
+
+def as_text_lists(column: pa.ListArray) -> pa.ListArray:
+    """Headers as a table's column of texts; the values passed `text_refusals`."""
+    return as_lists(column).cast(TEXT_LIST)
+
+
+def text_refusals(column: pa.ListArray) -> Refusals:
+    """Rows with a header whose value is no UTF-8."""
+    found = Headers.of(column)
+    refused = gate.text_refusals(found.values)
+    if not refused:
+        return {}
+    rows, names = found.rows().to_pylist(), found.names.to_pylist()
+    return {rows[at]: f"header {names[at].decode()!r} is {reason}" for at, reason in reversed(refused.items())}
+
+
+def _quoted_names(names: pa.BinaryArray) -> pa.BinaryArray:
+    # Few names, again and again.
+    encoded = names.dictionary_encode()
+    return json_text.quoted(encoded.dictionary).take(encoded.indices)
+
+
+def _rows_with_repeats(found: Headers) -> list[int]:
+    if not len(found.names):
+        return []
+    encoded = found.names.dictionary_encode()
+    rows = found.rows().cast(pa.int64())
+    marks = pc.add(pc.multiply(rows, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
+    if pc.count_distinct(marks).as_py() == len(marks):
+        return []
+    counted = pc.value_counts(marks)
+    twice = counted.field(0).filter(pc.greater(counted.field(1), 1))
+    return sorted(set(pc.divide(twice, len(encoded.dictionary)).to_pylist()))
+
+
+def _with_repeats(names: Sequence[bytes], texts: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """The object of one row, and its `headersOrder` where the object does not tell the order."""
+    by_name: dict[bytes, list[bytes]] = {}
+    for name, text in zip(names, texts, strict=True):
+        by_name.setdefault(name, []).append(text)
+    members = [
+        msgspec.json.encode(name.decode()) + b":" + (b"[" + b",".join(many) + b"]" if len(many) > 1 else many[0])
+        for name, many in by_name.items()
+    ]
+    told = [name for name, many in by_name.items() for _ in many]
+    order = b"" if told == list(names) else b',"headersOrder":' + msgspec.json.encode([one.decode() for one in names])
+    return b"{" + b",".join(members) + b"}", order

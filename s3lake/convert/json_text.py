@@ -1,0 +1,80 @@
+"""JSON text out of Arrow columns: strings quoted, bytes in base64, pieces joined, whole columns at a time."""
+
+import binascii
+import re
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_TO_ESCAPE = re.compile(rb'[\x00-\x1f"\\]')
+_TO_ESCAPE_IN_ROW = r'[\x00-\x1f"\\]'
+
+Piece = Any  # bytes | pa.Array; pyarrow has no types
+"""A part of every row's text: the same for all, or one per row."""
+
+
+def joined(*pieces: Piece) -> pa.BinaryArray:
+    """The rows' texts of their pieces; a null piece is a mistake of the caller."""
+    scalars = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*scalars, pa.scalar(b"", pa.binary()))
+
+
+def quoted(texts: pa.BinaryArray) -> pa.BinaryArray:
+    """UTF-8 texts as JSON strings, null as null."""
+    filled = pc.fill_null(texts, b"") if texts.null_count else texts
+    found = joined(b'"', filled, b'"')
+    if _TO_ESCAPE.search(_block(filled)):
+        rows = pc.match_substring_regex(filled.cast(pa.string()), _TO_ESCAPE_IN_ROW)
+        escaped = [msgspec.json.encode(one.decode()) for one in filled.filter(rows).to_pylist()]
+        found = pc.replace_with_mask(found, rows, pa.array(escaped, pa.binary()))
+    return or_null(found, texts)
+
+
+def base64(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Bytes in base64, null as null."""
+    encode = binascii.b2a_base64
+    texts = [None if value is None else encode(value, newline=False) for value in values.to_pylist()]
+    return pa.array(texts, pa.binary())
+
+
+def quoted_base64(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Bytes as JSON strings in base64, null as null."""
+    texts = base64(values)
+    return or_null(joined(b'"', pc.fill_null(texts, b""), b'"'), values)
+
+
+def quoted_where_utf8(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Bytes as JSON strings where they are UTF-8, as `{"base64": …}` where they are not, null as null."""
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_quoted_one(value) for value in values.to_pylist()], pa.binary())
+    return quoted(values)
+
+
+def numbers(values: pa.Array) -> pa.BinaryArray:
+    """Integers in decimal, null as null."""
+    texts = values.cast(pa.string()).cast(pa.binary())
+    return pc.fill_null(texts, b"null") if texts.null_count else texts
+
+
+def or_null(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
+    """JSON texts, null where `source` is."""
+    return pc.if_else(source.is_valid(), texts, pa.scalar(b"null", pa.binary())) if source.null_count else texts
+
+
+def _quoted_one(value: bytes | None) -> bytes:
+    if value is None:
+        return b"null"
+    try:
+        return msgspec.json.encode(value.decode())
+    except UnicodeDecodeError:
+        return b'{"base64":"' + binascii.b2a_base64(value, newline=False) + b'"}'
+
+
+def _block(values: pa.BinaryArray) -> Any:
+    """The bytes of all rows, one after the other."""
+    data = joined(values).buffers()[2] if values.offset else values.buffers()[2]
+    return b"" if data is None else data

@@ -1,0 +1,214 @@
+"""Keys of Kafka Connect itself, one set for every sink connector: topics, converters, errors, clients, transforms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from s3lake.dialects import refusals, transforms
+from s3lake.dialects.draft import Draft
+from s3lake.dialects.keys import Given, Keys
+from s3lake.dialects.schema import meant
+
+LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
+UNLIMITED_RECORDS = 2**63 - 1
+LARGEST_FILE = 80 * 10**9
+
+_MEANINGLESS = {
+    "config.action.reload": "has no meaning: values of secrets are read when a run starts",
+    "errors.retry.timeout": "has no meaning: converting a record is never tried again, its outcome would be the same",
+    "errors.retry.delay.max.ms": "has no meaning: converting a record is never tried again",
+    "errors.log.enable": "has no meaning: refused records are always logged, with offset, stage and reason",
+    "errors.log.include.messages": "has no meaning: the dead letters hold the records, logs never do",
+    "errors.deadletterqueue.topic.replication.factor": "has no meaning: no dead letter topic is made",
+    "errors.deadletterqueue.context.headers.enable": "has no meaning: a dead letter always holds its context",
+    "offset.flush.timeout.ms": "has no meaning: offsets are committed with the files",
+    "topics.exclude": "has no meaning for a sink",
+    "plugin.path": "has no meaning: s3lake has no plugins",
+    "group.id": "has no meaning: offsets are in the index; no consumer group is used",
+}
+_CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
+_OFFSETS = "has no meaning: offsets are in the index; no consumer group is used"
+_OURS = {
+    "group.id": _OFFSETS,
+    "enable.auto.commit": _OFFSETS,
+    "auto.commit.interval.ms": _OFFSETS,
+    "group.instance.id": _OFFSETS,
+    "max.poll.records": "has no meaning: Spark reads ranges of offsets",
+    "max.poll.interval.ms": "has no meaning: no consumer group is used",
+    "session.timeout.ms": "has no meaning: no consumer group is used",
+    "heartbeat.interval.ms": "has no meaning: no consumer group is used",
+    "partition.assignment.strategy": "has no meaning: no consumer group is used",
+    "key.deserializer": "has no meaning: key.converter says how keys are read",
+    "value.deserializer": "has no meaning: value.converter says how values are read",
+}
+_REGISTRY_CONVERTERS = ("AvroConverter", "ProtobufConverter", "JsonSchemaConverter")
+_CONVERTERS = ("JsonConverter", "StringConverter", "ByteArrayConverter", *_REGISTRY_CONVERTERS)
+_JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
+_STRING_OPTIONS = ("encoding", "converter.encoding")
+_REGISTRY_OPTION = re.compile(
+    r"(schema\.registry\.|basic\.auth\.|bearer\.auth\.|proxy\.|rule\.|rules\.|json\.|avro\.|protobuf\.).+|"
+    r"(auto\.register\.schemas|use\.latest\.(version|with\.metadata)|latest\.compatibility\.strict|normalize\.schemas|"
+    r"id\.compatibility\.strict|max\.schemas\.per\.subject|(key\.|value\.)?subject\.name\.strategy|schema\.reflection|"
+    r"enhanced\.(avro|protobuf)\.schema\.support|connect\.meta\.data|schemas\.cache\.(config|size)|"
+    r"discard\.type\.doc\.default|allow\.optional\.map\.keys|scrub\.invalid\.names|generalized\.sum\.type\.support|"
+    r"flatten\.(singleton\.)?unions|generate\.index\.for\.unions|int\.for\.enums|optional\.for\.nullables|"
+    r"wrapper\.for\.(nullables|raw\.primitives)|decimal\.format|object\.additional\.properties|"
+    r"use\.optional\.for\.nonrequired|http\.(connect|read)\.timeout\.ms|context|schema\.(format|id\.deserializer))"
+)
+
+
+@dataclass(frozen=True)
+class Topics:
+    """What a connector subscribes to: names, or a regular expression."""
+
+    names: Given[tuple[str, ...]]
+    regex: Given[str]
+
+
+def name(keys: Keys) -> Given[str]:
+    """The connector's name, as a sink may be called."""
+    found = keys.needed("name", "events-to-s3")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", found.value)
+    if plain != found.value and found.setting is not None:
+        keys.report.notice(
+            found.setting, f"the sink, and its index, are called {plain!r}: letters, digits, '_' and '-'"
+        )
+    return Given(plain, found.setting)
+
+
+def topics(keys: Keys) -> Topics:
+    """`topics` or `topics.regex`."""
+    names, regex = keys.several("topics"), keys.text("topics.regex")
+    if bool(names.setting and names.value) == bool(regex.value):
+        where = regex.setting or names.setting
+        told = (
+            "are both given; take one out" if names.value else "are both missing; add topics=NAME,NAME or topics.regex"
+        )
+        keys.report.error(where, f"topics and topics.regex {told}")
+    return Topics(names, regex)
+
+
+def converters(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> None:
+    """`key.converter` and `value.converter` with their options; where they are missing, the two defaults."""
+    for part, default in (("key", key), ("value", value)):
+        sink.put(f"converter.{part}", _converter(keys, part, default))
+    headers = keys.get("header.converter")
+    keys.below("header.converter.")
+    if headers is not None and headers.value.rpartition(".")[2] not in ("SimpleHeaderConverter", "StringConverter"):
+        keys.report.notice(headers, "has no meaning: headers are taken as text, or as bytes where they are no text")
+
+
+def clients(keys: Keys, common: Draft, sink: Draft) -> None:
+    """Where Kafka is and how its clients talk to it; a sink connector begins where the log begins."""
+    sink.put("from", "earliest")
+    for prefix in ("consumer.override.", "consumer."):
+        for one in keys.below(prefix):
+            option = one.key.removeprefix(prefix)
+            if prefix == "consumer." and option.startswith("override."):
+                continue
+            if option == "bootstrap.servers":
+                common.put("kafka.bootstrap_servers", one.value, one)
+            elif option == "auto.offset.reset":
+                sink.put("from", "start" if one.value.lower() == "latest" else "earliest", one)
+                if one.value.lower() not in ("earliest", "latest", "none"):
+                    keys.wrong(one, f"{one.shown} is not allowed; use one of: earliest, latest, none")
+                if one.value.lower() == "latest":
+                    keys.report.notice(one, "the first record is the first one of the hour `start`")
+            elif option == "isolation.level":
+                if one.value != "read_committed":
+                    keys.report.notice(one, "has no meaning: only committed records are landed")
+            elif option in _OURS:
+                keys.report.notice(one, _OURS[option])
+            else:
+                common.put(("kafka", "properties", option), one.value, one)
+    for prefix in ("producer.", "admin."):
+        for one in keys.below(prefix):
+            keys.report.notice(one, "has no meaning: nothing is written to Kafka")
+    for prefix in ("security.", "sasl.", "ssl.", "client."):
+        for one in keys.below(prefix):
+            if _CLIENT.fullmatch(one.key):
+                common.put(("kafka", "properties", one.key), one.value, one)
+            else:
+                keys.wrong(one, "unknown key; take it out")
+
+
+def errors(keys: Keys, sink: Draft) -> None:
+    """What becomes of records that are refused."""
+    sink.put("errors.tolerance", keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none"))
+    queue = keys.get("errors.deadletterqueue.topic.name")
+    if queue is not None and queue.value:
+        told = (
+            "dead letters are objects below _dead_letters in the bucket, written with their files; no topic gets them"
+        )
+        keys.report.notice(queue, told)
+    keys.meaningless(_MEANINGLESS)
+
+
+def parallelism(keys: Keys, common: Draft) -> None:
+    """`tasks.max`: how many cores Spark takes."""
+    tasks = keys.integer("tasks.max", 0, 1, 100_000)
+    if tasks.setting is not None:
+        common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
+        keys.report.notice(tasks.setting, f"is how many cores Spark takes: spark.master local[{tasks.value}]")
+
+
+def chain(keys: Keys, sink: Draft) -> None:
+    """The transforms, which are all read and cannot be done yet."""
+    steps, found = transforms.chain(keys), keys.get("transforms")
+    if steps and found is not None:
+        sink.put("transforms", [step.native() for step in steps], found)
+        refusals.transforms(found, keys.report)
+
+
+def credentials(keys: Keys, common: Draft, access: str, secret: str) -> None:
+    """Static credentials: both keys, or neither."""
+    one, other = keys.text(access), keys.text(secret)
+    if bool(one.value) != bool(other.value):
+        given, missing = (one, secret) if one.value else (other, access)
+        keys.report.error(given.setting, f"{missing} is missing; give both or neither")
+    elif one.value:
+        common.put("s3.credentials.access_key_id", one)
+        common.put("s3.credentials.secret_access_key", other)
+
+
+def _converter(keys: Keys, part: str, default: str) -> Given[str]:
+    found = keys.get(f"{part}.converter")
+    options = {one.key.removeprefix(f"{part}.converter."): one for one in keys.below(f"{part}.converter.")}
+    if found is None or not found.value:
+        taken = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter"}
+        told = taken.get(default, "ByteArrayConverter")
+        keys.report.notice(found, f"{part}.converter is missing (a worker's own is not known here); {told} is taken")
+        for one in options.values():
+            keys.wrong(one, f"{part}.converter is missing; add it")
+        return Given(default)
+    kind = found.value.rpartition(".")[2]
+    if kind not in _CONVERTERS:
+        near = meant(kind, _CONVERTERS)
+        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
+        return Given(default)
+    schemas = keys.boolean(f"{part}.converter.schemas.enable", True) if kind == "JsonConverter" else Given(False)
+    for option, one in options.items():
+        if not _known(kind, option):
+            allowed = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": _STRING_OPTIONS}
+            near = meant(option, allowed.get(kind, ()))
+            keys.wrong(one, f"{kind} has no option {option!r}; {near}take it out")
+        elif kind == "StringConverter" and one.value.upper().replace("-", "") != "UTF8":
+            keys.wrong(one, f"{one.shown} is not allowed; text is UTF-8")
+        elif option in _JSON_OPTIONS and kind == "JsonConverter":
+            keys.report.notice(one, "has no meaning here")
+    if kind in _REGISTRY_CONVERTERS:
+        refusals.registry(found, keys.report)
+        return Given(default)
+    taken = {"StringConverter": "string", "ByteArrayConverter": "bytes"}
+    return Given(taken.get(kind, "connect_json" if schemas.value else "json"), found)
+
+
+def _known(kind: str, option: str) -> bool:
+    if kind == "JsonConverter":
+        return option in ("schemas.enable", *_JSON_OPTIONS)
+    if kind == "StringConverter":
+        return option in _STRING_OPTIONS
+    if kind == "ByteArrayConverter":
+        return False
+    return _REGISTRY_OPTION.fullmatch(option) is not None

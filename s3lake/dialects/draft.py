@@ -1,0 +1,136 @@
+"""A native configuration in the making: values at native paths, and the settings that they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from s3lake.dialects.document import Place as Path
+from s3lake.dialects.keys import Given
+from s3lake.dialects.places import Notice, Place, Report, Setting
+from s3lake.dialects.schema import WANTED, dotted, meant, model_at, names
+from s3lake.dialects.schema import field as field_of
+from s3lake.sink import Config, Misfit
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A configuration, whichever dialect it was written in.
+
+    Attributes:
+        notices: what has to be said of settings that were accepted.
+        origins: native path -> where its value was read from; defaults have none.
+    """
+
+    config: Config
+    notices: tuple[Notice, ...] = ()
+    origins: Mapping[Path, Place] = field(default_factory=dict)
+
+
+@dataclass
+class Draft:
+    """Values at native paths: of one sink, or of what all sinks share (kafka, s3, spark)."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[Path, Setting] = field(default_factory=dict)
+
+    def put(self, path: str | Sequence[str], value: Any, setting: Setting | None = None) -> None:
+        """Set the value at a path, dotted or as steps; a `Given` brings its setting along."""
+        if isinstance(value, Given):
+            value, setting = value.value, value.setting or setting
+        steps = tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+        holder = self.values
+        for step in steps[:-1]:
+            inner = holder.get(step)
+            if not isinstance(inner, dict):
+                inner = holder[step] = {}
+            holder = inner
+        holder[steps[-1]] = value
+        for known in [known for known in self.origins if known[: len(steps)] == steps]:
+            del self.origins[known]
+        if setting is not None:
+            self.origins[steps] = setting
+
+    def copy(self) -> Draft:
+        """The same once more, to go on with apart from this one."""
+        return Draft(_copied(self.values), dict(self.origins))
+
+    def get(self, path: str) -> Any:
+        """The value at a dotted path; None where there is none."""
+        found: Any = self.values
+        for step in path.split("."):
+            found = found.get(step) if isinstance(found, dict) else None
+        return found
+
+
+def _copied(value: Any) -> Any:
+    return {name: _copied(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def compose(common: Draft, sinks: Sequence[Draft], report: Report) -> Loaded:
+    """The configuration that was drafted.
+
+    Raises:
+        ConfigurationError: it cannot be right; each error at the setting that it comes from.
+    """
+    report.check()
+    values = {**common.values, "sinks": [sink.values for sink in sinks]}
+    origins: dict[Path, Setting] = dict(common.origins)
+    for position, sink in enumerate(sinks):
+        origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False, include_input=False):
+            _note(error, origins, report)
+        report.check()
+        raise AssertionError("an error of the model was told nobody") from None
+    places = {path: setting.place for path, setting in origins.items()}
+    return Loaded(config, tuple(sorted(report.notices)), places)
+
+
+def _note(error: Any, origins: Mapping[Path, Setting], report: Report) -> None:
+    path: Path = tuple(step for step in error["loc"] if not str(step).startswith(("literal[", "Credentials")))
+    if any(str(step).startswith("literal[") for step in error["loc"]) and path[:2] == ("s3", "credentials"):
+        return  # the alternative that was not meant
+    cause = error.get("ctx", {}).get("error")
+    if isinstance(cause, Misfit):
+        path += cause.path
+    found = _origin(path, origins)
+    setting = origins[found] if found is not None else None
+    message = _message(error, path, setting if found == path else None)
+    if found != path:
+        message = f"{dotted(path)}: {message}"
+    report.error(setting, message)
+
+
+def _origin(path: Path, origins: Mapping[Path, Setting]) -> Path | None:
+    """The path that has a setting and is nearest: itself, what it lies in, else what lies beside it."""
+    if len(path) == 2 and path[0] == "sinks":  # what is wrong between two sinks
+        path = (*path, "prefix") if (*path, "prefix") in origins else (*path, "bucket")
+    for size in range(len(path), 2 if path[:1] == ("sinks",) else 0, -1):
+        if path[:size] in origins:
+            return path[:size]
+        inner = next((known for known in origins if known[:size] == path[:size]), None)
+        if inner is not None:
+            return inner
+    return None
+
+
+def _message(error: Any, path: Path, setting: Setting | None) -> str:
+    shown = f"{setting.shown} is not allowed" if setting else "is not allowed"
+    match error["type"]:
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case "missing":
+            examples = field_of(model_at(path[:-1]), path[-1]).examples
+            return f"is missing; add it, for example {examples[0]}" if examples else "is missing; add it"
+        case "extra_forbidden":
+            allowed = names(model_at(path[:-1]))
+            return f"unknown name; {meant(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
+        case "literal_error":
+            return f"{shown}; use one of: {error['ctx']['expected']}"
+    return f"{shown}; {WANTED.get(error['type'], error['msg'])}"

@@ -1,0 +1,139 @@
+"""Where the settings of a connector's file stand, and what is told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3lake.errors import ConfigurationError
+from s3lake.masking import MASK, is_secret
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A position in a file, from 1, and the key that stands there; empty for the file itself."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, order=True)
+class Notice:
+    """A setting that was accepted and means less here, or something else, than where it comes from."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: " + (f"{self.place.key}: " if self.place.key else "") + self.message
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key and its value.
+
+    Attributes:
+        key: as written; in TOML the path to it.
+        value: as text, without blanks around it.
+        place: of the key.
+        spots: line and column of each character of the value, where an error may be inside it.
+        data: the value as its file types it; None where all values are text.
+        secret: whether the value must never be printed.
+    """
+
+    key: str
+    value: str
+    place: Place
+    spots: Sequence[tuple[int, int]] = ()
+    data: Any = None
+    secret: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The value for a message."""
+        if self.secret or is_secret(self.key):
+            return MASK
+        return repr(self.value if len(self.value) <= _SHOWN else f"{self.value[:_SHOWN]}…")
+
+    def at(self, offset: int) -> Place:
+        """The place of the character at `offset` of the value; of the last one where the value ends before it."""
+        if not self.spots:
+            return self.place
+        beyond = offset - len(self.spots)
+        line, column = self.spots[min(offset, len(self.spots) - 1)]
+        return Place(self.place.file, line, column + (1 if beyond >= 0 else 0), self.key)
+
+
+@dataclass
+class Report:
+    """What is wrong with a file, and what has to be said of it; nothing secret is told.
+
+    Attributes:
+        secrets: values that are masked wherever a message quotes them.
+        unknown: keys whose values cannot be had; that was said, and nothing else is said of them.
+    """
+
+    file: str
+    notices: list[Notice] = field(default_factory=list)
+    secrets: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+    _problems: set[Notice] = field(default_factory=set)
+
+    def error(self, where: Setting | Place | None, message: str) -> None:
+        """Note what is wrong at a setting, a place, or with the whole file."""
+        place = self._place(where)
+        if place.key.partition(": ")[0] not in self.unknown:
+            self._problems.add(Notice(place, self._masked(message)))
+
+    def notice(self, where: Setting | Place | None, message: str) -> None:
+        """Note what has to be said of a setting that is accepted."""
+        notice = Notice(self._place(where), self._masked(message))
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything is wrong."""
+        return bool(self._problems)
+
+    def check(self) -> None:
+        """Raise everything that is wrong.
+
+        Raises:
+            ConfigurationError: one line per problem, in the file's order.
+        """
+        if self._problems:
+            raise ConfigurationError("\n".join(map(str, sorted(self._problems))))
+
+    def _place(self, where: Setting | Place | None) -> Place:
+        if isinstance(where, Setting):
+            return where.place
+        return where or Place(self.file)
+
+    def _masked(self, message: str) -> str:
+        for secret in sorted((one for one in self.secrets if len(one) > 3), key=len, reverse=True):
+            message = message.replace(secret, MASK)
+        return message
+
+
+Settings = Mapping[str, Setting]
+"""The settings of one file, in its order."""
+
+
+def index(settings: Sequence[Setting], report: Report) -> Settings:
+    """Settings by key; a key that is given twice is an error."""
+    found: dict[str, Setting] = {}
+    for one in settings:
+        if one.key in found:
+            report.error(one, f"is given twice, first in line {found[one.key].place.line}; take one out")
+        else:
+            found[one.key] = one
+    return found

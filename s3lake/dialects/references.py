@@ -1,0 +1,158 @@
+"""Values that stand elsewhere: `${env:NAME}`, `${file:path:key}`, `${secrets:name}`, and `${NAME}` as in native YAML.
+
+`${secrets:name}` is a secret of AWS Secrets Manager, `${secrets:name:key}` one field of a secret that is a JSON object.
+`$${` stands for a plain `${`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from s3lake.dialects import properties
+from s3lake.dialects.places import Report, Setting
+from s3lake.masking import is_secret
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_FORMS = "${NAME}, ${env:NAME}, ${file:path:key} or ${secrets:name}"
+
+
+class Unresolved(ValueError):
+    """A reference leads nowhere; the message says why, and never quotes a value."""
+
+
+@dataclass(frozen=True)
+class References:
+    """What references are looked up in.
+
+    Attributes:
+        base: where relative paths of `${file:…}` begin.
+        secret: the text of a secret of AWS Secrets Manager.
+    """
+
+    environment: Mapping[str, str]
+    base: Path
+    secret: Callable[[str], str]
+
+    def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
+        """The settings with their references replaced; those that lead nowhere are noted, and their settings left."""
+        return [self._resolved(one, report) if "${" in one.value else one for one in settings]
+
+    def _resolved(self, setting: Setting, report: Report) -> Setting:
+        pieces: list[str] = []
+        spots: list[tuple[int, int]] = []
+        position, secret = 0, False
+        for found in _REFERENCE.finditer(setting.value):
+            pieces.append(setting.value[position : found.start()])
+            spots += setting.spots[position : found.start()]
+            position = found.end()
+            value = "${"
+            if found[0] != "$${":
+                try:
+                    value, hidden = self._value(found[1])
+                except Unresolved as error:
+                    report.error(setting, f"{found[0]}: {error}")
+                    report.unknown.add(setting.key)
+                    return setting
+                secret = secret or hidden
+                if hidden:
+                    report.secrets.add(value)
+            pieces.append(value)
+            spots += list(setting.spots[found.start() : found.start() + 1]) * len(value)
+        value = "".join([*pieces, setting.value[position:]])
+        spots += setting.spots[position:]
+        if is_secret(setting.key):
+            report.secrets.add(value)
+        return replace(setting, value=value, spots=spots, secret=secret)
+
+    def _value(self, reference: str) -> tuple[str, bool]:
+        provider, colon, rest = reference.partition(":")
+        if not colon or rest.startswith("-"):
+            return self._variable(reference)
+        match provider:
+            case "env":
+                return self._variable(rest.removeprefix(":"))
+            case "file":
+                path, _, key = rest.rpartition(":")
+                return self._of_file(path, key), True
+            case "secrets":
+                name, _, key = rest.partition(":")
+                return self._of_secret(name, key), True
+        raise Unresolved(f"provider {provider!r} is not known; write {_FORMS}")
+
+    def _variable(self, reference: str) -> tuple[str, bool]:
+        found = _NAME.fullmatch(reference)
+        if found is None:
+            raise Unresolved(f"names nothing; write {_FORMS}")
+        name, default = found.groups()
+        value = self.environment.get(name) or default
+        if value is None and name not in self.environment:
+            raise Unresolved(f"environment variable {name} is not set; set it")
+        return value or "", is_secret(name)
+
+    def _of_file(self, path: str, key: str) -> str:
+        if not path or not key:
+            raise Unresolved("names no file or no key; write ${file:path:key}")
+        try:
+            text = (self.base / path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            raise Unresolved(f"file {path} cannot be read: {why}") from None
+        held = {one.key: one.value for one in properties.read(text, Report(path))}
+        if key not in held:
+            raise Unresolved(f"file {path} has no key {key!r}; it has {', '.join(sorted(held)) or 'none'}")
+        return held[key]
+
+    def _of_secret(self, name: str, key: str) -> str:
+        if not name:
+            raise Unresolved("names no secret; write ${secrets:name}, or ${secrets:name:key} for a field of it")
+        text = self.secret(name)
+        if not key:
+            return text
+        try:
+            fields = json.loads(text)
+        except ValueError:
+            fields = None
+        if not isinstance(fields, dict):
+            raise Unresolved(f"secret {name} is no JSON object, so it has no field {key!r}; write ${{secrets:{name}}}")
+        if key not in fields:
+            raise Unresolved(f"secret {name} has no field {key!r}; it has {', '.join(sorted(fields))}")
+        return str(fields[key])
+
+
+class SecretsManager:
+    """AWS Secrets Manager, asked once for each secret, and only when a configuration names one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str:
+        """The text of the secret `name`.
+
+        Raises:
+            Unresolved: it cannot be had.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if name not in self._known:
+            try:
+                self._known[name] = self._client.get_secret_value(SecretId=name)["SecretString"]
+            except ClientError as error:
+                code = error.response.get("Error", {}).get("Code", "an error")
+                raise Unresolved(f"AWS Secrets Manager answers {code} for secret {name}") from None
+            except BotoCoreError as error:
+                raise Unresolved(f"AWS Secrets Manager cannot be asked for secret {name}: {error}") from None
+            except KeyError:
+                raise Unresolved(f"secret {name} is binary; a secret that is text is needed") from None
+        return self._known[name]
+
+    @cached_property
+    def _client(self):  # type: ignore[no-untyped-def]
+        import boto3
+
+        return boto3.client("secretsmanager")

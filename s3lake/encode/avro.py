@@ -1,0 +1,104 @@
+"""Avro container files: blocks of about 64 KiB before compression, so that compression has something to work with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from s3lake.encode.avro_datum import datums
+from s3lake.encode.avro_schema import schema_of
+from s3lake.encode.buffers import ENCODED, finished, offsets_of
+from s3lake.encode.codecs import compress_block
+
+if TYPE_CHECKING:
+    from s3lake.encode import Disk
+
+_BLOCK = 2**16
+_CODECS = {"none": "null", "zstd": "zstandard"}
+
+
+def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The datums of `batch`, and the schema that goes with them."""
+    if ENCODED in (batch.schema.metadata or {}):
+        return batch
+    return finished(datums(batch), json.dumps(schema_of(batch.schema), separators=(",", ":")).encode())
+
+
+class AvroEncoder:
+    """Collects datums into blocks; without memory they wait on disk, so that no block is cut short."""
+
+    def __init__(self, out: Callable[[bytes], None], codec: str, level: int | None, disk: Disk) -> None:
+        self._out, self._disk = out, disk
+        self._codec, self._level = codec, level
+        self._sync = b""
+        self._spilled: list[tuple[int, int]] = []
+        self._held = bytearray()
+        self._records = 0
+        self.pending = 0
+
+    @property
+    def memory(self) -> int:
+        """See `Encoder.memory`."""
+        return len(self._held)
+
+    def write(self, payload: pa.RecordBatch) -> None:
+        """See `Encoder.write`."""
+        payload = prepared(payload)
+        if not self._sync:
+            self._begin(payload.schema.metadata[ENCODED])
+        records = payload.column(0)
+        starts, data = offsets_of(records), records.buffers()[2]
+        first = 0
+        while first < len(records):
+            # The record that fills a block is its last one.
+            end = min(len(records), int(starts.searchsorted(int(starts[first]) + _BLOCK - self.pending)))
+            self._hold(data[int(starts[first]) : int(starts[end])].to_pybytes(), end - first)
+            first = end
+
+    def drain(self) -> None:
+        """Write a block."""
+        if not self._records:
+            return
+        block = b"".join([*map(self._disk.take, self._spilled), self._held])
+        stored = compress_block(block, self._codec, self._level)
+        self._out(_long(self._records) + _long(len(stored)) + stored + self._sync)
+        self._spilled.clear()
+        self._held.clear()
+        self._records = self.pending = 0
+
+    def relieve(self) -> None:
+        """See `Encoder.relieve`."""
+        if self._held:
+            self._spilled.append(self._disk.add(bytes(self._held)))
+            self._held.clear()
+
+    def close(self) -> None:
+        """See `Encoder.close`."""
+        self.drain()
+
+    def _begin(self, schema: bytes) -> None:
+        self._sync = os.urandom(16)
+        facts = {b"avro.codec": _CODECS.get(self._codec, self._codec).encode(), b"avro.schema": schema}
+        pairs = b"".join(_long(len(text)) + text for pair in facts.items() for text in pair)
+        self._out(b"Obj\x01" + _long(len(facts)) + pairs + _long(0) + self._sync)
+
+    def _hold(self, block: bytes, records: int) -> None:
+        self._held += block
+        self._records += records
+        self.pending += len(block)
+        if self.pending >= _BLOCK:
+            self.drain()
+
+
+def _long(number: int) -> bytes:
+    """An integer that is not negative, as Avro spells it."""
+    rest, spelled = number << 1, bytearray()
+    while rest > 0x7F:
+        spelled.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    spelled.append(rest)
+    return bytes(spelled)

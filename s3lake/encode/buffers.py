@@ -1,0 +1,65 @@
+"""Bytes of whole columns, with numpy instead of value by value; what CSV and Avro have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Bytes = npt.NDArray[np.uint8]
+
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_UUID_TEXT = 36
+_DIGITS = [at for at in range(_UUID_TEXT) if at not in (8, 13, 18, 23)]
+
+ENCODED = b"s3lake.encoded"
+"""Marks a batch of finished records in its schema's metadata; with what the file says before the first of them."""
+
+
+def finished(records: pa.BinaryArray, beginning: bytes) -> pa.RecordBatch:
+    """Finished records as a batch of one column, cheap to split among files; see `ENCODED`."""
+    schema = pa.schema([pa.field("record", pa.binary())], metadata={ENCODED: beginning})
+    return pa.RecordBatch.from_arrays([records], schema=schema)
+
+
+def binary(offsets: Any, data: Any) -> pa.BinaryArray:
+    """Binary values from where each begins and their bytes."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
+    """Where each value of a string or binary array begins in its data, and the last one ends."""
+    if not len(array):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+
+
+def data_of(array: pa.Array) -> bytes:
+    """The bytes of all values, one after the other."""
+    offsets = offsets_of(array)
+    start, end = int(offsets[0]), int(offsets[-1])
+    return bytes(array.buffers()[2].slice(start, end - start)) if end > start else b""
+
+
+def rows_of(array: pa.Array, width: int) -> Bytes:
+    """Values of a fixed width as rows of bytes; those of nulls are whatever they are."""
+    data = array.buffers()[1]
+    return np.frombuffer(data, np.uint8, len(array) * width, array.offset * width).reshape(len(array), width)
+
+
+def uuid_texts(array: pa.Array) -> pa.BinaryArray:
+    """UUIDs in their usual 36 characters."""
+    data = rows_of(array.storage, 16)
+    text = np.full((len(array), _UUID_TEXT), ord("-"), np.uint8)
+    text[:, _DIGITS[0::2]] = _HEX[data >> 4]
+    text[:, _DIGITS[1::2]] = _HEX[data & 15]
+    return masked(binary(np.arange(len(array) + 1) * _UUID_TEXT, text), array)
+
+
+def masked(values: pa.Array, like: pa.Array) -> pa.Array:
+    """`values`, null where `like` is."""
+    return pc.if_else(pc.is_valid(like), values, pa.scalar(None, values.type)) if like.null_count else values

@@ -1,0 +1,146 @@
+"""Whether two sinks can give two objects one key: their layouts as patterns, and whether some text matches both.
+
+A number is one or more of its characters, an element is any text. What that cannot exclude counts as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3lake.layout import partitioners, template
+from s3lake.layout.composition import sidecar_endings
+from s3lake.layout.pieces import Extension, Number, Piece, Text, Topic
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+_TOPIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_DIGITS = "0123456789"
+_ANY = "\0"
+_MOST_PAIRS = 1000  # of topics; beyond it a topic counts as any text that can be one
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Characters of a pattern: one of them, or any number of them; None for every character."""
+
+    chars: frozenset[str] | None
+    many: bool = False
+
+
+_Pattern = tuple[_Step, ...]
+_Layout = tuple[tuple[Piece, ...], str]
+
+
+def may_collide(one: Sink, other: Sink) -> bool:
+    """Whether two sinks of one bucket can give two objects the same key."""
+    layouts = [(a, b) for a in _layouts(one) for b in _layouts(other)]
+    return any(_meet_for_topics(one, a, other, b) for a, b in layouts)
+
+
+def _layouts(sink: Sink) -> list[_Layout]:
+    """The ways in which `sink` makes keys: pieces, and what stands for the extension."""
+    layout, sidecars = sink.layout, sidecar_endings(sink)
+    texts = [text for text in (layout.template, layout.tombstones) if text is not None]
+    every = [template.parse(text, layout.time, layout.padding) for text in texts] or [partitioners.lenses(layout)]
+    return [((Text(sink.root), *pieces), ending) for pieces in every for ending in (sink.extension, *sidecars)]
+
+
+def _meet_for_topics(one: Sink, a: _Layout, other: Sink, b: _Layout) -> bool:
+    pairs = [(first, second) for first in one.topics or (None,) for second in other.topics or (None,)]
+    if not _places_of_topic(a[0]).isdisjoint(_places_of_topic(b[0])):
+        shared = {first or second for first, second in pairs if _can_be_one(one, first, other, second)}
+        pairs = [(topic, topic) for topic in shared]
+    elif len(pairs) > _MOST_PAIRS:
+        pairs = [(None, None)]
+    return any(_meet(tuple(_steps(*a, first)), tuple(_steps(*b, second))) for first, second in pairs)
+
+
+def _places_of_topic(pieces: tuple[Piece, ...]) -> set[tuple[str, int | str]]:
+    """Where the topic can be read off a key, whatever else is in it: keys that agree in a place have one topic."""
+    places: set[tuple[str, int | str]] = set()
+    for position, piece in enumerate(pieces):
+        if isinstance(piece, Topic):
+            before, after = "".join(map(_shape, pieces[:position])), "".join(map(_shape, pieces[position + 1 :]))
+            whole = (before[-1:] or "/") == "/" == after[:1]
+            if whole and _ANY not in before:
+                places.add(("step from the left", before.count("/")))
+            if whole and _ANY not in after:
+                places.add(("step from the right", after.count("/")))
+            if all(isinstance(one, Text) for one in pieces[:position]) and after[:1] not in ("", _ANY, "0", *_TOPIC):
+                places.add(("after", before))
+    return places
+
+
+def _shape(piece: Piece) -> str:
+    match piece:
+        case Text(text):
+            return text
+        case Number() | Topic() | Extension():
+            return "0"  # no slash is in it
+        case _:
+            return _ANY
+
+
+def _can_be_one(one: Sink, first: str | None, other: Sink, second: str | None) -> bool:
+    if first is not None:
+        return other.reads(first) if second is None else first == second
+    # Two expressions can always meet in a topic that does not exist yet.
+    return second is None or one.reads(second)
+
+
+def _steps(pieces: tuple[Piece, ...], ending: str, topic: str | None) -> Iterator[_Step]:
+    for piece in pieces:
+        match piece:
+            case Text(text):
+                yield from _plain(text)
+            case Extension():
+                yield from _plain(ending)
+            case Topic() if topic is not None:
+                yield from _plain(topic)
+            case Topic():
+                yield from _some(_TOPIC)
+            case Number():
+                sign = "-" if piece.name.endswith("timestamp") else ""
+                yield from _some(frozenset(_DIGITS + piece.char + sign))
+            case _:
+                yield _Step(None, many=True)
+
+
+def _plain(text: str) -> Iterator[_Step]:
+    return (_Step(frozenset(char)) for char in text)
+
+
+def _some(chars: frozenset[str]) -> tuple[_Step, _Step]:
+    return _Step(chars), _Step(chars, many=True)
+
+
+def _meet(one: _Pattern, other: _Pattern) -> bool:
+    """Whether some text matches both patterns."""
+    waiting, seen = [(0, 0)], {(0, 0)}
+    while waiting:
+        i, j = waiting.pop()
+        if i == len(one) and j == len(other):
+            return True
+        reached = []
+        if i < len(one) and one[i].many:
+            reached.append((i + 1, j))
+        if j < len(other) and other[j].many:
+            reached.append((i, j + 1))
+        if i < len(one) and j < len(other) and _share(one[i].chars, other[j].chars):
+            reached += [(a, b) for a in _after(one[i], i) for b in _after(other[j], j)]
+        for state in reached:
+            if state not in seen:
+                seen.add(state)
+                waiting.append(state)
+    return False
+
+
+def _share(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    return one is None or other is None or not one.isdisjoint(other)
+
+
+def _after(step: _Step, position: int) -> tuple[int, ...]:
+    return (position, position + 1) if step.many else (position + 1,)

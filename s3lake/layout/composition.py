@@ -1,0 +1,191 @@
+"""From pieces to keys in two steps: a record gives a group, a closed file its numbers.
+
+A group is the key with its gaps left open: two records share one exactly if their keys differ in numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3lake.layout.elements import wallclock_text
+from s3lake.layout.pieces import (
+    LARGEST,
+    Date,
+    Element,
+    Extension,
+    Field,
+    Header,
+    Key,
+    Number,
+    NumberName,
+    Piece,
+    Schema,
+    Text,
+    Time,
+    Topic,
+    Unplaceable,
+)
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+MAX_KEY_BYTES = 1024
+_TOPIC_BYTES = 249
+_MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
+_GAP = "\x1f"  # no text of a key can hold it
+_OTHER_PLACES = frozenset((".", "..", "_dead_letters"))
+_ELEMENTS = (Field, Key, Header, Schema, Date, Time)
+
+
+@dataclass(frozen=True)
+class Span:
+    """What a file holds: offsets, record timestamps in epoch milliseconds, and how many records."""
+
+    first: int
+    last: int
+    min_timestamp: int
+    max_timestamp: int
+    records: int
+
+
+Gap = Number | Extension
+
+
+@dataclass(frozen=True)
+class Composition:
+    """One way to make a key, for one topic.
+
+    Attributes:
+        parts: before, between and after the gaps: texts, the topic-partition, and elements of the record.
+        gaps: what only the file says.
+        mark: of the commit.
+        sidecars: what keys of sidecars end with instead of the extension.
+    """
+
+    parts: tuple[tuple[Text | Number | Element, ...], ...]
+    gaps: tuple[Gap, ...]
+    mark: str
+    extension: str
+    sidecars: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], sink: Sink, topic: str, mark: str = "", wallclock_ms: int = 0) -> Composition:
+        """The composition of `pieces` below the prefix of `sink`, the topic and the commit's mark filled in."""
+        pieces, extension = (Text(sink.root), *pieces), sink.extension
+        last = pieces[-2]
+        if not extension and isinstance(last, Text) and isinstance(pieces[-1], Extension):
+            # The extension was written into the template: what stands after the last dot of the file name.
+            stem, dot, rest = last.text.rpartition(".")
+            if dot and "/" not in rest:
+                pieces, extension = (*pieces[:-2], Text(stem), Extension()), dot + rest
+        parts: list[list[Text | Number | Element]] = [[]]
+        gaps: list[Gap] = []
+        for piece in pieces:
+            match piece:
+                case Topic():
+                    parts[-1].append(Text(topic))
+                case Extension():
+                    parts[-1].append(Text(mark))
+                    gaps.append(piece)
+                    parts.append([])
+                case Number(name="partition"):
+                    parts[-1].append(piece)
+                case Number():
+                    gaps.append(piece)
+                    parts.append([])
+                case Time(clock="wallclock"):
+                    parts[-1].append(Text(wallclock_text(piece, wallclock_ms)))
+                case _:
+                    parts[-1].append(piece)
+        return cls(tuple(map(tuple, parts)), tuple(gaps), mark, extension, sidecar_endings(sink))
+
+    @property
+    def elements(self) -> list[Element]:
+        """What differs between records, in the order of the key."""
+        return [piece for part in self.parts for piece in part if isinstance(piece, _ELEMENTS)]
+
+    @property
+    def numbers(self) -> frozenset[NumberName]:
+        """Numbers that only the file says."""
+        return frozenset(gap.name for gap in self.gaps if isinstance(gap, Number))
+
+    def group(self, partition: int, texts: Sequence[str] = ()) -> str:
+        """The group of records whose elements are `texts`."""
+        return self.pattern(partition, [_GAP] * len(self.gaps)) % tuple(texts)
+
+    def pattern(self, partition: int, gaps: Sequence[str]) -> str:
+        """A key with these texts in its gaps and `%s` for each element."""
+        parts = ["".join(_spelled(piece, partition) for piece in part) for part in self.parts]
+        return parts[0] + "".join(gap.replace("%", "%%") + part for gap, part in zip(gaps, parts[1:], strict=True))
+
+    def key(self, group: str, span: Span, *, ending: str) -> str:
+        """The key of a file of `group`; `ending` stands for the extension."""
+        numbers: dict[str, int] = {
+            "offset": span.first,
+            "last_offset": span.last,
+            "min_timestamp": span.min_timestamp,
+            "max_timestamp": span.max_timestamp,
+            "records": span.records,
+        }
+        texts = [gap.text(numbers[gap.name]) if isinstance(gap, Number) else ending for gap in self.gaps]
+        first, *rest = group.split(_GAP)
+        return first + "".join(gap + part for gap, part in zip(texts, rest, strict=True))
+
+    @property
+    def reserve(self) -> int:
+        """Bytes that a key may have beyond its group's: the longest numbers, a mark, a sidecar's ending."""
+        numbers = sum(len(gap.text(LARGEST[gap.name])) for gap in self.gaps if isinstance(gap, Number))
+        ending = max(len(one.encode()) for one in (self.extension, *self.sidecars))
+        return numbers + ending + max(0, _MARK_BYTES - len(self.mark)) - len(self.gaps)
+
+
+def sidecar_endings(sink: Sink) -> tuple[str, ...]:
+    """What keys of the sidecars of `sink` end with."""
+    types = {"keys": sink.sidecars.keys, "headers": sink.sidecars.headers}
+    return tuple(f".{stream}.{type}" for stream, type in types.items() if type is not None)
+
+
+def longest(pieces: Sequence[Piece], sink: Sink) -> int:
+    """Bytes of the longest key of `pieces` whose elements are all empty."""
+    made = Composition.of(pieces, sink, max(sink.topics, key=len, default="t" * _TOPIC_BYTES))
+    nothing = [""] * len(made.elements)
+    return len(made.group(LARGEST["partition"], nothing).encode()) + made.reserve
+
+
+class Placing:
+    """From the elements of a record of one topic-partition to its group, where its keys can stand in a bucket."""
+
+    def __init__(self, made: Composition, partition: int, index: str) -> None:
+        self._group = made.pattern(partition, [_GAP] * len(made.gaps))
+        self._key = made.pattern(partition, ["0" if isinstance(gap, Number) else made.extension for gap in made.gaps])
+        self._most = MAX_KEY_BYTES - made.reserve
+        self._index = index
+
+    def __call__(self, texts: tuple[str, ...]) -> str:
+        """The group.
+
+        Raises:
+            Unplaceable: a key would be too long, or mean another place to some client.
+        """
+        group, key = self._group % texts, self._key % texts
+        if (len(group) if group.isascii() else len(group.encode())) > self._most:
+            raise Unplaceable(f"its object key would exceed {MAX_KEY_BYTES} bytes: {group.replace(_GAP, '…')[:80]}…")
+        if "//" in key or key[0] == "/" or key[-1] == "/":
+            raise Unplaceable(f"its object key would hold an empty step, which clients leave out: {key[:80]!r}")
+        if not _OTHER_PLACES.isdisjoint(key.split("/")):
+            raise Unplaceable(f"its object key would hold a step that has another meaning: {key[:80]!r}")
+        if key.startswith(self._index):
+            raise Unplaceable(f"its object key would lie in the index {self._index!r}: {key[:80]!r}")
+        return group
+
+
+def _spelled(piece: Text | Number | Element, partition: int) -> str:
+    match piece:
+        case Text(text):
+            return text.replace("%", "%%")
+        case Number():
+            return piece.text(partition).replace("%", "%%")
+        case _:
+            return "%s"

@@ -1,0 +1,121 @@
+"""What an object key is made of: one internal language that Lenses' options and templates are both read into.
+
+Some pieces are known of a topic-partition, some (elements) of a record, some only of a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from s3lake.layout.padding import PaddingType, pad
+
+NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records"]
+NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
+LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}
+Source = Literal["value", "key", "header", "timestamp", "schema"]
+
+
+class Unplaceable(ValueError):
+    """A record has no output partition; the message says why."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """What stands there as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Topic:
+    """The topic's name."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The file's extension; the mark of a commit stands before it."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of the topic-partition or of the file, filled up to a length."""
+
+    name: NumberName
+    length: int = 0
+    how: PaddingType = "left"
+    char: str = "0"
+
+    def text(self, number: int) -> str:
+        """`number` as it stands in the key."""
+        return pad(number, self.length, self.how, self.char)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the value."""
+
+    path: tuple[str, ...]
+    source: Source = "value"
+
+
+@dataclass(frozen=True)
+class Key:
+    """The record's key, or a field of it.
+
+    Attributes:
+        required: a record without a key has no place; else `missing` stands for it.
+    """
+
+    path: tuple[str, ...] = ()
+    required: bool = False
+    source: Source = "key"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The last of the record's headers of that name, or a field of it."""
+
+    name: str
+    path: tuple[str, ...] = ()
+    source: Source = "header"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The name of the value's schema."""
+
+    source: Source = "schema"
+
+
+@dataclass(frozen=True)
+class Date:
+    """The record's timestamp by a pattern of Java's DateTimeFormatter, in UTC (Lenses' `_date`)."""
+
+    pattern: str
+    source: Source = "timestamp"
+
+
+@dataclass(frozen=True)
+class Time:
+    """A time by a pattern of Joda's.
+
+    Attributes:
+        clock: whose time; `field` is a field of the value at `path`.
+    """
+
+    pattern: str
+    clock: Literal["record", "wallclock", "field"]
+    path: tuple[str, ...]
+    zone: str
+    locale: str
+    bucket_ms: int | None
+
+    @property
+    def source(self) -> Source | None:
+        """What of a record it is made from."""
+        return {"record": "timestamp", "field": "value", "wallclock": None}[self.clock]
+
+
+Element = Field | Key | Header | Schema | Date | Time
+Piece = Text | Topic | Extension | Number | Element

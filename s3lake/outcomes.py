@@ -1,0 +1,112 @@
+"""What a Spark task says to the driver: one encoded outcome a row, because exceptions lose their type on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from s3lake import errors
+from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.index import File, Read
+from s3lake.convert import columns as kinds
+from s3lake.convert.columns import Columns
+from s3lake.errors import S3LakeError
+
+OUTCOME = "outcome binary"
+"""Spark schema of the rows that a task returns."""
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """The first refused record of a task whose sink tolerates none; the task has dropped its uploads."""
+
+    partition: int
+    offset: int
+    stage: str
+    reason: str
+
+
+class Grown(msgspec.Struct, frozen=True, tag="grown"):
+    """The task saw columns that it was not given; it has dropped its uploads, and read on to see them all.
+
+    Attributes:
+        source: whether they are columns that SQL reads, and not those of files.
+    """
+
+    partition: int
+    offset: int
+    columns: dict[str, Any]
+    source: bool = False
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """Everything of one task is staged; `seen` are columns of records that brought their own schema."""
+
+    files: list[File]
+    reads: dict[int, Read]
+    requests: dict[str, int]
+    seen: dict[str, Any] = {}
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The task met an error of `errors.py`; it has dropped its uploads."""
+
+    error: str
+    message: str
+
+    @property
+    def exception(self) -> S3LakeError:
+        """The error as it was raised in the task."""
+        kind: type[S3LakeError] = getattr(errors, self.error)
+        return kind(self.message)
+
+
+Outcome = Refused | Grown | Done | Failed
+_decoder: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
+
+
+def outcome_of(encoded: bytes) -> Outcome:
+    """An outcome as the driver gets it."""
+    return _decoder.decode(encoded)
+
+
+def united(columns: Columns, grown: Iterable[Grown]) -> Columns:
+    """Columns of all tasks; where two disagree the earlier topic-partition and offset decides."""
+    for one in sorted(grown, key=lambda one: (one.partition, one.offset)):
+        columns = kinds.agree(columns, one.columns)
+    return columns
+
+
+def recorded(have: Recorded, outcomes: Sequence[Outcome]) -> Recorded:
+    """Columns that are recorded, united with what tasks saw; the same revision where nothing is new."""
+    grown = [one for one in outcomes if isinstance(one, Grown)]
+    columns = united(have.columns, [one for one in grown if not one.source])
+    source = united(have.source, [one for one in grown if one.source])
+    for one in outcomes:
+        columns = kinds.agree(columns, one.seen) if isinstance(one, Done) else columns
+    if (columns, source) == (have.columns, have.source):
+        return have
+    return Recorded(columns, source, have.rev + 1)
+
+
+def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
+    """Counts of all tasks per topic-partition; a long range is read by several."""
+    total: dict[int, Read] = {}
+    for counts in reads:
+        for partition, read in counts.items():
+            have = total.get(partition)
+            total[partition] = read if have is None else _sum(have, read)
+    return total
+
+
+def _sum(one: Read, other: Read) -> Read:
+    return Read(
+        min(one.start, other.start),
+        max(one.end, other.end),
+        one.read + other.read,
+        one.landed + other.landed,
+        one.skipped + other.skipped,
+        one.dead + other.dead,
+        one.late + other.late,
+    )

@@ -1,0 +1,163 @@
+"""Preview: what a sink would make of given records, without Kafka and S3: one micro-batch through the real stages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.index import File
+from s3lake.job import Job
+from s3lake.outcomes import Outcome, recorded
+from s3lake.pipeline import Work, run
+from s3lake.plan.batch import Intervals
+from s3lake.preview.records import BATCH, SCHEMA, Record, batches
+from s3lake.sink import Spark
+from s3lake.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake.sink import Sink
+
+_COMMIT = "preview"
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object that would be in the bucket."""
+
+    file: File
+    topic: str
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A record that some stage refused."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What one sink makes of one topic's records; without objects where a refusal fails the micro-batch."""
+
+    objects: tuple[Object, ...]
+    refusals: tuple[Refusal, ...]
+    failed: bool
+
+
+def preview(
+    sink: Sink, topic: str, records: Sequence[Record], now_ms: int | None = None, spark: Spark | None = None
+) -> Preview:
+    """Run one micro-batch of `records`, which are all of `topic`, through the stages of `sink`.
+
+    Args:
+        sink: the sink; what its `errors.tolerance` says of refused records is done.
+        topic: the topic.
+        records: in any order; offsets of a topic-partition are unique.
+        now_ms: the micro-batch's wallclock, epoch milliseconds; now without it.
+        spark: the session's settings, of which only a sink with SQL has need.
+
+    Raises:
+        S3LakeError: a stage failed, not a record.
+    """
+    store = MemoryStore(sink.bucket)
+    work = Work.of(
+        sink,
+        topic,
+        lambda _: store,
+        commit=_COMMIT,
+        renamed="",
+        hour_start_ms=0,
+        columns={},
+        wallclock_ms=int(time.time() * 1000) if now_ms is None else now_ms,
+    )
+    session = partial(_session, spark or Spark())
+    job = Job(sink, topic, _Given(records, session if sink.sql else None), session)
+    seen = Recorded({})
+
+    def record(outcomes: Sequence[Outcome]) -> Recorded:
+        nonlocal seen
+        seen = recorded(seen, outcomes)
+        return seen
+
+    tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
+    reads = {one: _interval(records, one) for one in {record.partition for record in records}}
+    done, _ = job.staged(tolerant, reads, None if sink.sql else seen, record)
+    objects = tuple(_objects(store, topic, [file for one in done for file in one.files]))
+    refusals = tuple(found for one in objects if one.file.kind == "dead_letters" for found in _refusals(one))
+    failed = bool(refusals) and not work.tolerant
+    return Preview(() if failed else tuple(sorted(objects, key=lambda one: one.file.key)), refusals, failed)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Given records, and their tasks in this process; with a session where SQL has to see them."""
+
+    records: Sequence[Record]
+    session: Callable[[], SparkSession] | None
+
+    def read(self, work: Work, reads: Intervals) -> Any:
+        rows = [one for one in self.records if one.partition in reads and _within(one.offset, reads[one.partition])]
+        found = batches(rows)
+        if self.session is None:
+            return found
+        table = pa.Table.from_batches([batch for part in found.values() for batch in part], SCHEMA)
+        return self.session().createDataFrame(table.select(list(work.kafka_columns)))
+
+    def collect(self, work: Work, frame: Any) -> list[Outcome]:
+        parts = frame if self.session is None else _by_partition(frame.toArrow())
+        return [outcome for partition in sorted(parts) for outcome in run(work, parts[partition])]
+
+
+def _session(spark: Spark) -> SparkSession:
+    from s3lake.spark import session
+
+    return session(spark)
+
+
+def _by_partition(table: pa.Table) -> dict[int, list[pa.RecordBatch]]:
+    table = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    marks = table.filter(pc.field("grown").is_valid())
+    found = {-1: marks.to_batches()} if len(marks) else {}
+    for partition in pc.unique(table.column("partition")).drop_null().to_pylist():
+        rows = table.filter((pc.field("partition") == partition) & pc.field("grown").is_null())
+        found[partition] = rows.to_batches(max_chunksize=BATCH)
+    return found
+
+
+def _interval(records: Sequence[Record], partition: int) -> tuple[int, int]:
+    offsets = [record.offset for record in records if record.partition == partition]
+    return min(offsets), max(offsets) + 1
+
+
+def _within(offset: int, interval: tuple[int, int]) -> bool:
+    return interval[0] <= offset < interval[1]
+
+
+def _objects(store: MemoryStore, topic: str, files: Sequence[File]) -> Iterator[Object]:
+    found = {}
+    for file in files:
+        store.complete_upload(file.key, file.upload, file.parts, replace=True)
+        found[file.key] = file  # of several objects with one key the last one stays
+    for key, file in found.items():
+        yield Object(file, topic, store.objects[key][0])
+
+
+def _refusals(letters: Object) -> Iterator[Refusal]:
+    for line in letters.body.splitlines():
+        row = msgspec.json.decode(line)
+        yield Refusal(row["topic"], row["partition"], row["offset"], row["stage"], row["message"])

@@ -1,0 +1,155 @@
+"""Records that are given in a file, one JSON object a line, and as the batches that Spark would give."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from s3lake.errors import ConfigurationError
+
+BATCH = 10_000
+_LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
+_FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+"""What Spark's Kafka source gives."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record as Kafka would have it; `timestamp` in epoch milliseconds, -1 for none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def read(path: Path) -> list[Record]:
+    """Records of a JSON lines file.
+
+    A line is `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`. Key, value and header values:
+    a string stands for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for null, any other JSON for its
+    compact encoding. Headers are an object or a list of pairs. Without a partition it is 0, without an offset the next
+    one of its topic-partition, without a timestamp there is none.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a line is no record.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"--records {path}: cannot be read: {error}") from None
+    found: dict[tuple[str, int, int], Record] = {}
+    following: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = _record(json.loads(line), following)
+            place = (record.topic, record.partition, record.offset)
+            if place in found:
+                raise ValueError("this topic, partition and offset stand on an earlier line: offsets are unique")
+        except ValueError as error:
+            raise ConfigurationError(f"{path}:{number}: no record: {error}") from None
+        found[place] = record
+        following[place[:2]] = record.offset + 1
+    return list(found.values())
+
+
+def _record(row: Any, following: Mapping[tuple[str, int], int]) -> Record:
+    if not isinstance(row, dict) or not isinstance(row.get("topic"), str):
+        raise ValueError(f"an object is needed with {', '.join(_FIELDS)}; topic is text")
+    unknown = sorted(row.keys() - set(_FIELDS))
+    if unknown:
+        raise ValueError(f"unknown name {unknown[0]!r}; allowed: {', '.join(_FIELDS)}")
+    partition = _number(row, "partition", 0)
+    offset = _number(row, "offset", following.get((row["topic"], partition), 0))
+    if partition < 0 or offset < 0:
+        raise ValueError("partition and offset are not negative")
+    return Record(
+        row["topic"],
+        partition,
+        offset,
+        _number(row, "timestamp", -1),
+        _bytes(row.get("key")),
+        _bytes(row.get("value")),
+        tuple(_headers(row.get("headers"))),
+    )
+
+
+def _number(row: Mapping[str, Any], name: str, default: int) -> int:
+    value = row.get(name)
+    if value is None:
+        return default
+    if type(value) is not int or abs(value) > _LARGEST:
+        raise ValueError(f"{name} {value!r} is no whole number up to {_LARGEST}")
+    return value
+
+
+def _bytes(value: Any) -> bytes | None:
+    match value:
+        case None:
+            return None
+        case str():
+            return value.encode()
+        case {"base64": str(text)} if len(value) == 1:
+            try:
+                return base64.b64decode(text, validate=True)
+            except binascii.Error as error:
+                raise ValueError(f"base64 {text[:40]!r}: {error}") from None
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _headers(value: Any) -> Iterator[tuple[str, bytes | None]]:
+    pairs = list(value.items()) if isinstance(value, dict) else value or []
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise ValueError("headers are an object, or a list of [name, value]")
+        yield pair[0], _bytes(pair[1])
+
+
+def batches(records: Iterable[Record]) -> dict[int, list[pa.RecordBatch]]:
+    of: dict[int, list[Record]] = {}
+    for record in records:
+        of.setdefault(record.partition, []).append(record)
+    found = {}
+    for partition, rows in of.items():
+        rows.sort(key=lambda record: record.offset)
+        found[partition] = [_batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
+    return found
+
+
+def _batch(rows: Sequence[Record]) -> pa.RecordBatch:
+    return pa.record_batch(
+        [
+            pa.array([row.partition for row in rows], pa.int32()),
+            pa.array([row.offset for row in rows], pa.int64()),
+            pa.array([row.timestamp * 1000 for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            pa.array([row.key for row in rows], pa.binary()),
+            pa.array([row.value for row in rows], pa.binary()),
+            pa.array(
+                [[{"key": name, "value": value} for name, value in row.headers] or None for row in rows],
+                SCHEMA.field("headers").type,
+            ),
+        ],
+        schema=SCHEMA,
+    )

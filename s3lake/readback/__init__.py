@@ -1,0 +1,107 @@
+"""Reading back: a Spark DataFrame of exactly the committed objects, through the index and the same door to S3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from s3lake import hours
+from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.pipeline import Stores
+from s3lake.readback import objects
+from s3lake.readback.shape import Shape
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from s3lake.sink import Sink
+
+
+def frame(spark: SparkSession, sink: Sink, topic: str, stores: Stores, wanted: Sequence[str] | None) -> DataFrame:
+    """The records that `sink` committed of `topic` in the hours `wanted` (None: all that the index has).
+
+    Avro, Parquet and CSV give the sink's recorded columns, whichever of them a file has. Text formats give one column
+    `value`, with an envelope one column for each of its fields. Keys' and headers' own files are not read.
+    A file of an hour that is being rewritten is read from one side of the switch, never from both.
+
+    Raises:
+        ConfigurationError: some of these hours were landed in another format or envelope than the sink has now.
+        DataLossError: a manifest is gone from the index.
+    """
+    index = TopicIndex(stores(sink.bucket), f"{sink.index.prefix}/{sink.name}", topic)
+    now = Shape.of_sink(sink)
+    found = manifests(index, wanted)
+    shapes: dict[Shape, int] = {}
+    files = []
+    for manifest in found:
+        shape = Shape.of(manifest)
+        _same_rows(sink, topic, manifest, shape, now)
+        number = shapes.setdefault(shape, len(shapes))
+        files += [(file.key, number) for file in manifest.files if file.kind == "data"]
+    recorded = index.columns()
+    schema = now.schema(recorded[0].columns if recorded else {})
+    ddl = spark.createDataFrame([], _spark_schema(schema)).schema
+    if not files:
+        return spark.createDataFrame([], ddl)
+    listed = spark.createDataFrame(files, "key string, shape int").repartition(min(len(files), 64))
+    read = _reader(stores, sink.bucket, list(shapes), schema)
+    return listed.mapInArrow(lambda batches: read(batches), ddl)
+
+
+def manifests(index: TopicIndex, wanted: Iterable[str] | None) -> list[Manifest]:
+    """The manifests of every commit of the hours, in order."""
+    head = index.head()
+    existing = hours.expand(head[0].hours) if head else []
+    asked = set(existing if wanted is None else wanted)
+    found: list[Manifest] = []
+    for hour in existing:
+        tile = index.tile(hour) if hour in asked else None
+        for commit in tile[0].commits if tile else ():
+            manifest = index.manifest(hour, commit)
+            if manifest is None:
+                raise DataLossError(f"manifest {index.manifest_key(hour, commit)} is gone: it was deleted by hand")
+            found.append(manifest)
+    return found
+
+
+def _same_rows(sink: Sink, topic: str, manifest: Manifest, shape: Shape, now: Shape) -> None:
+    was, is_now = manifest.format, str(sink.format.type)
+    if was == is_now:
+        if shape.rows == now.rows or not manifest.shape:
+            return
+        was, is_now = _in_words(shape), _in_words(now)
+    raise ConfigurationError(
+        f"{topic} {manifest.hour} was landed as {was}, sink {sink.name} is {is_now} now: rewrite the hour, or read it "
+        "with the former configuration"
+    )
+
+
+def _in_words(shape: Shape) -> str:
+    envelope = f"envelope {shape.style} of {', '.join(shape.fields)}" if shape.style else "no envelope"
+    return f"{shape.format} with converter.key {shape.key}, converter.value {shape.value} and {envelope}"
+
+
+def _spark_schema(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
+
+
+def _reader(
+    stores: Stores, bucket: str, shapes: Sequence[Shape], schema: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = stores(bucket)
+        for batch in batches:
+            for one in batch.to_pylist():
+                document = store.get(one["key"])
+                if document is None:
+                    raise DataLossError(
+                        f"s3://{bucket}/{one['key']} is gone: the hour was rewritten meanwhile, or a file deleted"
+                    )
+                yield from objects.batches(document.body, one["key"], shapes[one["shape"]], schema)
+
+    return read

@@ -1,0 +1,262 @@
+"""Files of columns as record batches of the columns that are asked for."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from s3lake.readback.shape import STAMP, Frame
+
+_ROWS = 10_000
+_ARROW = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+}
+_LOGICAL = {"timestamp-millis": pa.timestamp("ms", "UTC"), "date": pa.date32(), "time-millis": pa.time32("ms")}
+_AVRO_HEADER = {
+    "type": "record",
+    "name": "header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+    ],
+}
+_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
+
+
+def parquet(body: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file."""
+    with pq.ParquetFile(pa.BufferReader(body)) as file:
+        for batch in file.iter_batches(batch_size=_ROWS):
+            yield fitted(batch, schema)
+
+
+def avro(body: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of an Avro file."""
+    import fastavro
+
+    stream = io.BytesIO(body)
+    header: Any = fastavro.schemaless_reader(stream, _AVRO_HEADER, None)
+    written = json.loads(header["meta"]["avro.schema"])
+    # The library makes dates of numbers, and Python has none after the year 9999; Arrow takes the numbers.
+    header["meta"]["avro.schema"] = json.dumps(_without_logical_types(written)).encode()
+    plain = io.BytesIO()
+    fastavro.schemaless_writer(plain, _AVRO_HEADER, header)
+    plain.write(stream.read())
+    plain.seek(0)
+    named: dict[str, Any] = {}
+    columns = [(field["name"], *_avro_column(field["type"], named)) for field in written["fields"]]
+    columns = [column for column in columns if column[0] in schema.names]
+    held: list[Any] = []
+    for row in fastavro.reader(plain):
+        held.append(row)
+        if len(held) == _ROWS:
+            yield _turned(held, columns, schema)
+            held = []
+    yield _turned(held, columns, schema)
+
+
+def csv(text: bytes, header: bool, names: Sequence[str], frame: Frame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a CSV file (RFC 4180), without what stands before the first and after the last."""
+    from pyarrow import csv as reader
+
+    if frame.between not in (b"\n", b"\r\n"):
+        text = b"\n".join(_records(text, frame.between))
+    if header:
+        first = next(iter(_records(text, b"\n")))
+        names = reader.read_csv(io.BytesIO(first + b"\n"), parse_options=_parsing(reader)).column_names
+        text = text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
+    if not names:
+        names = schema.names
+    if not text and header and len(names) > 1:
+        return
+    table = reader.read_csv(
+        io.BytesIO(text + b"\n"),
+        read_options=reader.ReadOptions(column_names=list(names), use_threads=False),
+        parse_options=_parsing(reader),
+        convert_options=reader.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+        ),
+    )
+    for batch in table.to_batches(max_chunksize=_ROWS):
+        columns = [
+            _of_text(batch.column(field.name), field.type) if field.name in names else _nulls(batch, field)
+            for field in schema
+        ]
+        yield pa.record_batch(columns, schema=schema)
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch in the columns that are asked for: those that it lacks are null."""
+    names = batch.schema.names
+    columns = [
+        fit(batch.column(field.name), field.type) if field.name in names else _nulls(batch, field) for field in schema
+    ]
+    return pa.record_batch(columns, schema=schema)
+
+
+def fit(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A file's column in the sink's present type: integers widened, fields that came later null."""
+    of = pa.types
+    if column.type == kind:
+        return column
+    if of.is_struct(kind) and of.is_struct(column.type):
+        fields = [
+            fit(pc.struct_field(column, field.name), field.type)
+            if column.type.get_field_index(field.name) >= 0
+            else pa.nulls(len(column), field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
+    mask = column.is_null() if column.null_count else None
+    if of.is_map(kind) and of.is_map(column.type):
+        items = fit(column.items, kind.item_type)
+        return pa.MapArray.from_arrays(column.offsets, column.keys, items, mask=mask).cast(kind)
+    if of.is_list(kind) and of.is_list(column.type):
+        return pa.ListArray.from_arrays(column.offsets, fit(column.values, kind.value_type), mask=mask).cast(kind)
+    if of.is_string(kind) and column.type in (pa.uuid(), pa.binary(16)):
+        found = [
+            None if one is None else str(one if isinstance(one, uuid.UUID) else uuid.UUID(bytes=one))
+            for one in column.to_pylist()
+        ]
+        return pa.array(found, pa.string())
+    return column.cast(kind, safe=False)  # the same rounding that JSON's integers get in a column of doubles
+
+
+def _is_number(texts: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(texts, r"^-?\d+$")
+
+
+def _moment(text: str | None, kind: pa.DataType) -> int | None:
+    if text is None or text.lstrip("-").isdigit():
+        return None if text is None else int(text)
+    return int(pa.scalar(text if text.endswith("Z") else f"{text}Z").cast(kind).value)
+
+
+def _nulls(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    return pa.nulls(batch.num_rows, field.type)
+
+
+def _turned(rows: Sequence[Any], columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = {
+        name: pa.array([None if row[name] is None else read(row[name]) for row in rows], kind)
+        for name, kind, read in columns
+    }
+    given = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+    if not arrays:
+        return pa.record_batch([pa.nulls(len(rows), field.type) for field in schema], schema=schema)
+    return fitted(given, schema)
+
+
+def _avro_column(schema: Any, named: dict[str, Any]) -> tuple[pa.DataType, Callable[[Any], Any]]:
+    """The type of a column, and how Avro's plain value becomes one of it."""
+    if isinstance(schema, list):
+        others = [one for one in schema if one != "null"]
+        return _avro_column(others[0], named) if len(others) == 1 else (pa.null(), _same)
+    if isinstance(schema, str):
+        return named[schema] if schema in named else (_ARROW[schema], _same)
+    found = _avro_type(schema, named)
+    if "name" in schema:
+        named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = found
+    return found
+
+
+def _avro_type(schema: dict[str, Any], named: dict[str, Any]) -> tuple[pa.DataType, Callable[[Any], Any]]:
+    logical = schema.get("logicalType")
+    match schema["type"]:
+        case "record":
+            fields = {field["name"]: _avro_column(field["type"], named) for field in schema["fields"]}
+            kind = pa.struct([(name, one) for name, (one, _) in fields.items()])
+            return kind, lambda value: {name: _each(value[name], read) for name, (_, read) in fields.items()}
+        case "array":
+            element, read = _avro_column(schema["items"], named)
+            return pa.list_(element), lambda value: [_each(one, read) for one in value]
+        case "map":
+            element, read = _avro_column(schema["values"], named)
+            return pa.map_(pa.string(), element), lambda value: [
+                (name, _each(one, read)) for name, one in value.items()
+            ]
+        case "bytes" | "fixed" if logical == "decimal":
+            scale = schema.get("scale", 0)
+            kind = pa.decimal128(min(38, schema["precision"]), scale)
+            return kind, lambda value: Decimal((0, (0,), 0)) if not value else _unscaled(value, scale)
+        case "fixed" if logical == "uuid":
+            return pa.string(), lambda value: str(uuid.UUID(bytes=value))
+        case dict() | list():
+            return _avro_column(schema["type"], named)
+    if schema["type"] in named:
+        return named[schema["type"]]  # type: ignore[no-any-return]
+    return _LOGICAL.get(str(logical), _ARROW[schema["type"]]), _same
+
+
+def _unscaled(value: bytes, scale: int) -> Decimal:
+    number = int.from_bytes(value, "big", signed=True)
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def _each(value: Any, read: Callable[[Any], Any]) -> Any:
+    return None if value is None else read(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {
+            name: _without_logical_types(one) for name, one in schema.items() if name not in ("logicalType", "default")
+        }
+    return list(map(_without_logical_types, schema)) if isinstance(schema, list) else schema
+
+
+def _parsing(reader: Any) -> Any:
+    return reader.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+
+
+def _records(text: bytes, between: bytes) -> Iterator[bytes]:
+    """Records of a CSV file: inside of quotes the separator is text."""
+    held: list[bytes] = []
+    quotes = 0
+    for piece in text.split(between):
+        held.append(piece)
+        quotes += piece.count(b'"')
+        if quotes % 2 == 0:
+            yield between.join(held)
+            held, quotes = [], 0
+
+
+def _of_text(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    of = pa.types
+    if of.is_timestamp(kind):
+        moments = pa.timestamp("ms", "UTC")
+        if pc.any(_is_number(texts)).as_py():  # years that have no text
+            return pa.array([_moment(one, moments) for one in texts.to_pylist()], moments).cast(STAMP)
+        zoned = pc.match_substring_regex(texts, _ZONE)
+        texts = pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", ""))
+        return texts.cast(moments).cast(STAMP)
+    if of.is_binary(kind):
+        found = [None if one is None else base64.b64decode(one, validate=True) for one in texts.to_pylist()]
+        return pa.array(found, pa.binary())
+    return texts if of.is_string(kind) else texts.cast(kind)

@@ -1,0 +1,1 @@
+"""Transforms: what a connector's chain of single message transforms does to records before they are converted."""

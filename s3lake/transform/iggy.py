@@ -1,0 +1,231 @@
+"""Iggy's transforms of JSON objects; anything else passes them as it is.
+
+A dotted key is a path where the value has the object that the field is in; a field of that very name comes first.
+Integers are compared as numbers, which Iggy's own filter misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from s3lake.transform import paths
+from s3lake.transform.computed import KINDS, computed
+from s3lake.transform.filtering import Pattern
+from s3lake.transform.options import OptionError, Options
+from s3lake.transform.paths import ABSENT
+from s3lake.transform.record import NULL, Record, Step, decoded, encoded
+
+_CONDITIONS = ("always", "key_exists", "key_not_exists")
+
+
+@dataclass(frozen=True)
+class _Fields(Step):
+    """A transform of JSON objects; `position` is its place in the chain."""
+
+    enabled: bool
+    position: int = field(default=0, kw_only=True)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset({"value"})
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset({"value"})
+
+    @property
+    def json_only(self) -> bool:
+        return True
+
+    def at(self, position: int) -> Step:
+        return replace(self, position=position)
+
+    def object_of(self, record: Record) -> dict[str, Any] | None:
+        """The value where it is an object, and the transform is not switched off."""
+        return record.value if self.enabled and isinstance(record.value, dict) else None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A field and what it gets: a constant, or a computed value."""
+
+    key: str
+    static: Any
+    computed: str
+    condition: str
+
+    def value(self, record: Record, position: int, number: int) -> Any:
+        """What the field gets, the `number`-th of the transform at `position`."""
+        return computed(self.computed, record, position, number) if self.computed else self.static
+
+
+@dataclass(frozen=True)
+class AddFields(_Fields):
+    """Fields set, in the order given: those that are there, too."""
+
+    fields: tuple[Assignment, ...]
+
+    @classmethod
+    def of(cls, options: Options) -> AddFields:
+        """Read its options."""
+        return cls(options.flag("enabled", True), _assignments(options, conditions=False))
+
+    def __call__(self, record: Record) -> None:
+        if (given := self.object_of(record)) is None:
+            return
+        value = dict(given)
+        for number, one in enumerate(self.fields):
+            new = one.value(record, self.position, number)
+            if "." in one.key:
+                value = paths.put(value, paths.dotted(value, one.key), new)
+            else:
+                value[one.key] = new
+        record.value = value
+
+
+@dataclass(frozen=True)
+class UpdateFields(_Fields):
+    """Fields set where their condition holds; without one always."""
+
+    fields: tuple[Assignment, ...]
+
+    @classmethod
+    def of(cls, options: Options) -> UpdateFields:
+        """Read its options."""
+        return cls(options.flag("enabled", True), _assignments(options, conditions=True))
+
+    def __call__(self, record: Record) -> None:
+        if (value := self.object_of(record)) is None:
+            return
+        for number, one in enumerate(self.fields):
+            path = paths.dotted(value, one.key)
+            exists = paths.found(value, path) is not ABSENT
+            if one.condition == "always" or (one.condition == "key_exists") == exists:
+                value = paths.put(value, path, one.value(record, self.position, number))
+        record.value = value
+
+
+@dataclass(frozen=True)
+class DeleteFields(_Fields):
+    """Fields left out; those that are not there are none."""
+
+    fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: Options) -> DeleteFields:
+        """Read its options."""
+        return cls(options.flag("enabled", True), options.names("fields"))
+
+    def __call__(self, record: Record) -> None:
+        if (value := self.object_of(record)) is None:
+            return
+        left, deleted = dict(value), False
+        for key in self.fields:
+            if "." not in key:
+                deleted |= left.pop(key, ABSENT) is not ABSENT
+            elif paths.found(left, path := paths.dotted(left, key)) is not ABSENT:
+                left, deleted = paths.without(left, path), True
+        if deleted:
+            record.value = left
+
+
+@dataclass(frozen=True)
+class FilterFields(_Fields):
+    """Fields kept: those named, and those that a pattern picks (or with `include` false, that none picks)."""
+
+    keep: tuple[str, ...]
+    patterns: tuple[Pattern, ...]
+    include: bool
+
+    @classmethod
+    def of(cls, options: Options) -> FilterFields:
+        """Read its options."""
+        given = options.raw("patterns") or ()
+        if not isinstance(given, (list, tuple)):
+            message = f"patterns: {given!r} is no list of tables with key_pattern and value_pattern"
+            raise OptionError(message, "patterns")
+        patterns = tuple(Pattern.of(one, f"patterns[{position}]") for position, one in enumerate(given))
+        include = options.flag("include_matching", True)
+        return cls(options.flag("enabled", True), options.names("keep_fields"), patterns, include)
+
+    def __call__(self, record: Record) -> None:
+        value = self.object_of(record)
+        if value is None or not (self.keep or self.patterns):
+            return
+        within = [path for path in (paths.dotted(value, key) for key in self.keep) if len(path) > 1]
+        kept: dict[str, Any] = {}
+        for name, one in value.items():
+            if name in self.keep or any(pattern.matches(name, one) for pattern in self.patterns) is self.include:
+                kept[name] = one
+            elif below := [path[1:] for path in within if path[0] == name]:
+                kept[name] = _only(one, below)
+        if kept != value:
+            record.value = kept
+
+
+def _only(value: dict[str, Any], below: list[tuple[str, ...]]) -> dict[str, Any]:
+    """An object with nothing but the fields at those paths."""
+    kept: dict[str, Any] = {}
+    for name, one in value.items():
+        if (name,) in below:
+            kept[name] = one
+        elif deeper := [path[1:] for path in below if path[0] == name]:
+            kept[name] = _only(one, deeper)
+    return kept
+
+
+@dataclass(frozen=True)
+class UnwrapEnvelope(_Fields):
+    """One field's value instead of the whole: also a null, which is JSON's; without that field the whole."""
+
+    envelope: str
+
+    @classmethod
+    def of(cls, options: Options) -> UnwrapEnvelope:
+        """Read its options."""
+        return cls(options.flag("enabled", True), options.needed_text("field", "data"))
+
+    def __call__(self, record: Record) -> None:
+        if (value := self.object_of(record)) is None:
+            return
+        inner = paths.found(value, paths.dotted(value, self.envelope))
+        if inner is not ABSENT:
+            record.value = NULL if inner is None else inner
+
+
+def _assignments(options: Options, *, conditions: bool) -> tuple[Assignment, ...]:
+    given = options.raw("fields") or ()
+    example = "{key: service, value: {static: api}}"
+    if not isinstance(given, (list, tuple)):
+        raise OptionError(f"fields: {given!r} is no list; write [{example}]", "fields")
+    found = []
+    for position, one in enumerate(given):
+        place = f"fields[{position}]"
+        if not isinstance(one, Mapping):
+            raise OptionError(f"{place}: {one!r} is not allowed; write {example}", "fields")
+        allowed = ("key", "value", "condition") if conditions else ("key", "value")
+        if unknown := [name for name in one if name not in allowed]:
+            raise OptionError(f"{place}: {unknown[0]!r} is no name; allowed here: {', '.join(allowed)}", "fields")
+        key, value, condition = one.get("key"), one.get("value"), one.get("condition") or "always"
+        if not isinstance(key, str) or not key:
+            raise OptionError(f"{place}: key is missing; write {example}", "fields")
+        if condition not in _CONDITIONS:
+            message = f"{place}: condition {condition!r} is not allowed; use one of: {', '.join(_CONDITIONS)}"
+            raise OptionError(message, "fields")
+        if not isinstance(value, Mapping) or len(value) != 1 or not value.keys() <= {"static", "computed"}:
+            raise OptionError(f"{place}: value {value!r} is not allowed; give static or computed: {example}", "fields")
+        kind = value.get("computed", "")
+        if "computed" in value and kind not in KINDS:
+            raise OptionError(f"{place}: computed {kind!r} is not allowed; use one of: {', '.join(KINDS)}", "fields")
+        found.append(Assignment(key, _as_read(value.get("static"), place), kind, condition))
+    return tuple(found)
+
+
+def _as_read(static: Any, place: str) -> Any:
+    """A constant as it would be if it came in a value."""
+    try:
+        return decoded(encoded(static), "json")
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{place}: static {static!r} is no JSON value", "fields") from None

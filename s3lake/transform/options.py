@@ -1,0 +1,161 @@
+"""Options of a transform as their connector names them: texts from a properties file, or typed values from YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class OptionError(ValueError):
+    """An option is wrong, missing or unknown.
+
+    Attributes:
+        option: its name.
+    """
+
+    def __init__(self, message: str, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
+
+
+class Options:
+    """The options given to one transform; each that is asked for counts as known.
+
+    Attributes:
+        notices: what the user should know, though nothing is wrong.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = dict(given)
+        self._known: list[str] = []
+        self.notices: list[str] = []
+
+    def given(self, name: str) -> bool:
+        """Whether the option is there."""
+        self._note(name)
+        return self._given.get(name) is not None
+
+    def raw(self, name: str) -> Any:
+        """The value as given, None without one."""
+        self._note(name)
+        return self._given.get(name)
+
+    def needed(self, name: str, example: str) -> Any:
+        """The value as given; `example` is what could stand there.
+
+        Raises:
+            OptionError: it is missing.
+        """
+        value = self.raw(name)
+        if value is None or value == "":
+            near = get_close_matches(name, [one for one in self._given if one not in self._known], 1)
+            hint = f" (is {near[0]!r} meant?)" if near else ""
+            raise OptionError(f"{name} is missing{hint}; add it, for example {name}={example}", name)
+        return value
+
+    def text(self, name: str, default: str = "") -> str:
+        """A text."""
+        value = self.raw(name)
+        return default if value is None else self._text(name, value)
+
+    def needed_text(self, name: str, example: str) -> str:
+        """A text that must be there."""
+        return self._text(name, self.needed(name, example))
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list; in a text its elements are separated by commas."""
+        value = self.raw(name)
+        if value is None:
+            return ()
+        if isinstance(value, str):
+            found = [one.strip() for one in value.split(",")] if value.strip() else []
+        elif isinstance(value, Sequence):
+            found = [self._text(name, one) for one in value]
+        else:
+            raise OptionError(f"{name}: {value!r} is no list; write a,b,c", name)
+        if not all(found):
+            raise OptionError(f"{name}: {value!r} has an empty element; take a comma out", name)
+        return tuple(found)
+
+    def needed_names(self, name: str, example: str) -> tuple[str, ...]:
+        """A list that must have an element."""
+        self.needed(name, example)
+        found = self.names(name)
+        if not found:
+            raise OptionError(f"{name} is empty; for example {name}={example}", name)
+        return found
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+            return value.strip().lower() == "true"
+        if not isinstance(value, bool):
+            raise OptionError(f"{name}: {value!r} is not allowed; use true or false", name)
+        return value
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number from `low` to `high`."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        digits = str(value).strip()
+        if isinstance(value, bool) or not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
+            raise OptionError(f"{name}: {value!r} is not allowed; a whole number from {low} to {high}", name)
+        return int(digits)
+
+    def choice(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
+        """One of `allowed`, whatever its case; without a default it must be there."""
+        value = self.text(name, default) if default is not None else self.needed_text(name, allowed[0])
+        for one in allowed:
+            if one.lower() == value.strip().lower():
+                return one
+        near = get_close_matches(value.lower(), [one.lower() for one in allowed], 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise OptionError(f"{name}: {value!r} is not allowed; {hint}use one of: {', '.join(allowed)}", name)
+
+    def read(self, name: str, value: str, reader: Callable[[str], T]) -> T:
+        """`value` as `reader` understands it.
+
+        Raises:
+            OptionError: it does not.
+        """
+        try:
+            return reader(value)
+        except ValueError as error:
+            raise OptionError(f"{name}: {error}", name) from None
+
+    def without_meaning(self, name: str, why: str) -> None:
+        """An option of the connector's that is accepted and does nothing here."""
+        if self.given(name):
+            self.notices.append(f"{name} has no effect: {why}")
+
+    def finish(self) -> None:
+        """No further option is known.
+
+        Raises:
+            OptionError: another one was given.
+        """
+        for name in self._given:
+            if name not in self._known:
+                near = get_close_matches(name, self._known, 1)
+                hint = f"did you mean {near[0]}? " if near else ""
+                allowed = ", ".join(self._known) or "none"
+                raise OptionError(f"{name} is no option; {hint}allowed here: {allowed}", name)
+
+    def _note(self, name: str) -> None:
+        if name not in self._known:
+            self._known.append(name)
+
+    @staticmethod
+    def _text(name: str, value: Any) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if not isinstance(value, (str, int, float)):
+            raise OptionError(f"{name}: {value!r} is no text", name)
+        return str(value)

@@ -1,0 +1,197 @@
+"""Kafka Connect's JSON with a schema, `{"schema": …, "payload": …}`: what such a value means.
+
+Logical types are spelled as Connect's JSON converter does: a Decimal is base64 of its unscaled number (or a number), a
+Date days, a Time milliseconds of the day, a Timestamp milliseconds since 1970, bytes are base64.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from s3lake.verify import projection
+from s3lake.verify.projection import Kind
+
+
+class _Enveloped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    schema: msgspec.Raw
+    payload: msgspec.Raw
+
+
+Meaning = Callable[[Any], Any]
+"""Takes a payload decoded from JSON."""
+
+_enveloped = msgspec.json.Decoder(_Enveloped)
+_numbers = msgspec.json.Decoder(float_hook=Decimal)
+_LOGICAL = "org.apache.kafka.connect.data."
+_KINDS = {
+    "boolean": "bool",
+    "int8": "int32",
+    "int16": "int32",
+    "int32": "int32",
+    "int64": "int64",
+    "float": "float",
+    "float32": "float",
+    "double": "double",
+    "float64": "double",
+    "string": "string",
+    "bytes": "binary",
+    f"{_LOGICAL}Decimal": "decimal",
+    f"{_LOGICAL}Date": "date",
+    f"{_LOGICAL}Time": "time",
+    f"{_LOGICAL}Timestamp": "timestamp",
+}
+
+
+def exactly(text: bytes | msgspec.Raw) -> Any:
+    """JSON decoded with every fraction as a Decimal.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        return _numbers.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(bytes(text), parse_float=Decimal)
+
+
+def lenient(text: bytes) -> Any:
+    """JSON decoded by the reader that takes numbers beyond a double.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    return json.loads(text)
+
+
+def unwrapped(value: bytes) -> tuple[bytes | None, Any]:
+    """The schema's text and the decoded payload of a value; no schema where it is plain JSON.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    try:
+        found = _enveloped.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None, exactly(value)
+    schema = bytes(found.schema)
+    if not schema.startswith(b"{"):
+        return None, exactly(found.payload if schema == b"null" else value)
+    return schema, exactly(found.payload)
+
+
+@lru_cache(4096)
+def kind_of(schema: bytes) -> Kind:
+    """The kind of column that holds what this schema describes."""
+    return _kind(json.loads(schema))
+
+
+@lru_cache(4096)
+def meaning_of(schema: bytes, *, tabular: bool) -> Meaning:
+    """How a payload of this schema becomes plain JSON: defaults filled in, Decimals as numbers.
+
+    In a table a map whose keys are no strings is a list of `key` and `value`, in JSON a list of pairs.
+    """
+    return _meaning(json.loads(schema), tabular)
+
+
+def meant(value: bytes) -> Any:
+    """What a value means, in the canonical form of JSON.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    schema, payload = unwrapped(value)
+    return plain(payload if schema is None else meaning_of(schema, tabular=False)(payload))
+
+
+def plain(value: Any) -> Any:
+    """The canonical form of decoded JSON: numbers by their worth, objects without the order of their members.
+
+    A member that is null is as good as none: Connect's own converter writes every field that a schema has.
+    """
+    if isinstance(value, dict):
+        return {name: plain(value[name]) for name in sorted(value) if value[name] is not None}
+    if isinstance(value, list):
+        return list(map(plain, value))
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return {"number": projection.number(Decimal(value))}
+    return value
+
+
+def _kind(schema: dict[str, Any]) -> Kind:
+    match schema["type"]:
+        case "struct":
+            return {"struct": {field["field"]: _kind(field) for field in schema["fields"]}}
+        case "array":
+            return {"list": _kind(schema["items"])}
+        case "map" if schema["keys"]["type"] == "string":
+            return {"map": _kind(schema["values"])}
+        case "map":
+            return {"list": {"struct": {"key": _kind(schema["keys"]), "value": _kind(schema["values"])}}}
+    return _KINDS.get(schema.get("name", ""), _KINDS.get(schema["type"], "string"))
+
+
+def _meaning(schema: dict[str, Any], tabular: bool) -> Meaning:
+    inner, default = _present(schema, tabular), schema.get("default")
+
+    def read(value: Any) -> Any:
+        if value is None:
+            value = default
+        return None if value is None else inner(value)
+
+    return read
+
+
+def _present(schema: dict[str, Any], tabular: bool) -> Meaning:
+    match schema["type"]:
+        case "struct":
+            fields = {field["field"]: _meaning(field, tabular) for field in schema["fields"]}
+            return lambda value: (
+                {name: read(value.get(name)) for name, read in fields.items()}
+                if type(value) is dict
+                else projection.misfit(value)
+            )
+        case "array":
+            element = _meaning(schema["items"], tabular)
+            return lambda value: [element(one) for one in value] if type(value) is list else projection.misfit(value)
+        case "map":
+            return _map(schema, tabular)
+    return _unscaled(schema) if schema.get("name") == f"{_LOGICAL}Decimal" else lambda value: value
+
+
+def _map(schema: dict[str, Any], tabular: bool) -> Meaning:
+    by_name = schema["keys"]["type"] == "string"
+    key, value = _meaning(schema["keys"], tabular), _meaning(schema["values"], tabular)
+
+    def read(found: Any) -> Any:
+        if type(found) is dict:
+            return {name: value(one) for name, one in found.items()}
+        if type(found) is not list:
+            return projection.misfit(found)
+        pairs = [(key(one), value(other)) for one, other in found]
+        if by_name:
+            return dict(pairs)
+        return [{"key": one, "value": other} if tabular else [one, other] for one, other in pairs]
+
+    return read
+
+
+def _unscaled(schema: dict[str, Any]) -> Meaning:
+    scale = int(schema.get("parameters", {}).get("scale", 0))
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
+        except (binascii.Error, ValueError):
+            return projection.misfit(value)
+        return projection.scaled(unscaled, scale)
+
+    return read

@@ -1,0 +1,160 @@
+"""Records in JSON with their key, headers and metadata round the value, in any of the three styles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import msgspec
+
+from s3lake.verify import digest, parts
+from s3lake.verify.kafka_side import Records
+from s3lake.verify.shape import Envelope, Shape
+
+_Members = Mapping[str, msgspec.Raw]
+
+
+class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None = None
+
+
+class Member(NamedTuple):
+    """A member of a record's object: what it is by Kafka, and what by the file."""
+
+    name: str
+    of_kafka: Callable[[Records], Iterable[Any]]
+    of_file: Callable[[_Members], Any]
+
+
+_KAFKA, _FILE = b"kafka", b"file"
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_metadata = msgspec.json.Decoder(_Metadata).decode
+_decode_number = msgspec.json.Decoder(int).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_flag = msgspec.json.Decoder(bool).decode
+_pack = msgspec.msgpack.Encoder().encode
+_FLAGS = {"keyIsArray": "key", "valueIsArray": "value"}
+_BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError, StopIteration)
+
+
+class Envelopes:
+    """How such records are digested."""
+
+    def __init__(self, shape: Shape, envelope: Envelope) -> None:
+        self._members = list(_members(shape, envelope))
+        self._names = {member.name for member in self._members}
+        self._bare = envelope.bare or (envelope.style == "iggy" and envelope.fields == ("value",))
+        self._extra = {"headersOrder"} if envelope.style != "flat" else set()
+        if envelope.style == "record":
+            converters = {"key": shape.key, "value": shape.value}
+            self._extra |= {flag for flag, part in _FLAGS.items() if converters[part] == "bytes"}
+
+    def expected(self, records: Records) -> list[bytes]:
+        """Digests of records of Kafka."""
+        found = [member.of_kafka(records) for member in self._members]
+        return [_packed(row) for row in zip(*found, strict=False)]
+
+    def rows(self, texts: Sequence[bytes]) -> list[bytes]:
+        """Digests of what a file holds."""
+        return list(map(self._row, texts))
+
+    def _row(self, text: bytes) -> bytes:
+        try:
+            found: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else _decode(text)
+            extra = found.keys() - self._names
+            if not self._names <= found.keys() or not extra <= self._extra or not _flags_fit(found, self._extra):
+                return digest.unfit(text, _FILE)
+            return digest.of(_pack([member.of_file(found) for member in self._members]))
+        except _BAD:
+            return digest.unfit(text, _FILE)
+
+
+def _members(shape: Shape, envelope: Envelope) -> Iterable[Member]:
+    if envelope.style == "iggy":
+        yield from _iggy(shape, envelope)
+        return
+    for field in envelope.fields:
+        if field in ("key", "value"):
+            yield _part(field, field, shape)
+        elif field == "headers":
+            yield Member(field, _headers, _headers_in_map if envelope.style == "record" else _headers_in_list)
+        elif field == "metadata":
+            yield Member(field, lambda records: _metadata(shape.topic, records), _metadata_in_file)
+        elif field == "offset":
+            yield Member(field, lambda records: records.offsets, lambda found: _decode_number(found["offset"]))
+        else:
+            yield Member(field, lambda records: records.timestamps, lambda found: parts.instant(found["timestamp"]))
+
+
+def _iggy(shape: Shape, envelope: Envelope) -> Iterable[Member]:
+    if "metadata" in envelope.fields:
+        topic = envelope.topic or shape.topic
+        yield Member("offset", lambda records: records.offsets, lambda found: _decode_number(found["offset"]))
+        yield Member(
+            "timestamp",
+            lambda records: [stamp // 1000 * 1000 for stamp in records.timestamps],
+            lambda found: parts.instant(found["timestamp"]),
+        )
+        yield Member("stream", lambda _: repeat(envelope.stream), lambda found: _decode_text(found["stream"]))
+        yield Member("topic", lambda _: repeat(topic), lambda found: _decode_text(found["topic"]))
+        yield Member(
+            "partition_id",
+            lambda records: repeat(records.partition),
+            lambda found: _decode_number(found["partition_id"]),
+        )
+    if "headers" in envelope.fields:
+        yield Member("headers", _headers, _headers_in_map)
+    if "value" in envelope.fields:
+        yield _part("value", "payload", shape)
+
+
+def _part(field: str, name: str, shape: Shape) -> Member:
+    converter = shape.key if field == "key" else shape.value
+    of_kafka, of_text = parts.of_kafka(converter), parts.of_text(converter)
+
+    def in_kafka(records: Records) -> Iterable[Any]:
+        return map(of_kafka, records.keys if field == "key" else records.values)
+
+    return Member(name, in_kafka, lambda found: of_text(found[name]))
+
+
+def _headers(records: Records) -> Iterable[Any]:
+    return [[list(header) for header in headers] for headers in records.headers]
+
+
+def _headers_in_map(found: _Members) -> Any:
+    return parts.headers_of_map(found["headers"], found.get("headersOrder"))
+
+
+def _headers_in_list(found: _Members) -> Any:
+    return parts.headers_of_list(found["headers"])
+
+
+def _metadata(topic: str, records: Records) -> Iterable[Any]:
+    partition = records.partition
+    return [[topic, partition, offset, at] for offset, at in zip(records.offsets, records.timestamps, strict=True)]
+
+
+def _metadata_in_file(found: _Members) -> Any:
+    one = _decode_metadata(found["metadata"])
+    return [one.topic, one.partition, one.offset, one.timestamp]
+
+
+def _flags_fit(found: _Members, extra: set[str]) -> bool:
+    """Whether bytes are marked as such, so that their base64 is not taken for a text."""
+    return all(
+        (_decode_flag(found[flag]) if flag in found else False) or bytes(found.get(part, b"null")) == b"null"
+        for flag, part in _FLAGS.items()
+        if flag in extra
+    )
+
+
+def _packed(row: Sequence[Any]) -> bytes:
+    try:
+        return digest.of(_pack(row))
+    except (ValueError, OverflowError, TypeError):
+        return digest.unfit(repr(row).encode(), _KAFKA)

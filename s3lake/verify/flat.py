@@ -1,0 +1,94 @@
+"""Aiven's rows: the fields in order, a comma between, no quotes; what could need them is in base64."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from s3lake.verify import connect, digest, parts
+from s3lake.verify.kafka_side import Records
+from s3lake.verify.shape import Shape
+
+_KAFKA, _FILE = b"kafka", b"file"
+_pack = msgspec.msgpack.Encoder().encode
+_BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
+
+
+class FlatRows:
+    """How such rows are digested; a key or value with a schema (`connect_json`) is compared by what it means."""
+
+    def __init__(self, shape: Shape) -> None:
+        assert shape.envelope is not None
+        self._fields = shape.envelope.fields
+        self._as_it_is = shape.envelope.value_encoding == "none"
+        converters = {"key": shape.key, "value": shape.value}
+        self._meant = [converters.get(field) == "connect_json" for field in self._fields]
+
+    def texts(self, records: Records) -> list[bytes]:
+        """The rows byte for byte."""
+        return list(map(b",".join, zip(*(self._texts(field, records) for field in self._fields), strict=True)))
+
+    def expected(self, records: Records) -> list[bytes]:
+        """Digests of records of Kafka."""
+        columns = [
+            self._meanings(field, records) if meant else self._texts(field, records)
+            for field, meant in zip(self._fields, self._meant, strict=True)
+        ]
+        return [digest.of(_pack(row)) for row in zip(*columns, strict=True)]
+
+    def rows(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Digests of what a file holds."""
+        return list(map(self._row, lines))
+
+    def _row(self, line: bytes) -> bytes:
+        found = self._split(line)
+        try:
+            if len(found) != len(self._fields):
+                return digest.unfit(line, _FILE)
+            return digest.of(
+                _pack([self._of_file(at, text) if self._meant[at] else text for at, text in enumerate(found)])
+            )
+        except _BAD:
+            return digest.unfit(line, _FILE)
+
+    def _split(self, line: bytes) -> list[bytes]:
+        """The fields; commas are the value's own where nothing encodes it."""
+        found = line.split(b",")
+        if not self._as_it_is or "value" not in self._fields:
+            return found
+        at, after = self._fields.index("value"), len(self._fields) - self._fields.index("value") - 1
+        end = len(found) - after
+        return [*found[:at], b",".join(found[at:end]), *found[end:]]
+
+    def _of_file(self, at: int, text: bytes) -> Any:
+        if not (self._as_it_is and self._fields[at] == "value"):
+            text = base64.b64decode(text, validate=True)
+        return connect.plain(connect.exactly(text)) if text else None
+
+    def _meanings(self, field: str, records: Records) -> Iterable[Any]:
+        read = parts.of_kafka("connect_json")
+        return map(read, records.keys if field == "key" else records.values)
+
+    def _texts(self, field: str, records: Records) -> Sequence[bytes]:
+        texts: dict[str, Callable[[], Sequence[bytes]]] = {
+            "key": lambda: list(map(_encoded, records.keys)),
+            "value": lambda: list(map(self._value, records.values)),
+            "offset": lambda: [b"%d" % offset for offset in records.offsets],
+            "timestamp": lambda: [b"%d" % stamp for stamp in records.timestamps],
+            "headers": lambda: list(map(_headers, records.headers)),
+        }
+        return texts[field]()
+
+    def _value(self, value: bytes | None) -> bytes:
+        return parts.in_one_line(value or b"") if self._as_it_is else _encoded(value)
+
+
+def _headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:
+    return b"".join(b"%b:%b;" % (_encoded(name.encode()), _encoded(value)) for name, value in headers)
+
+
+def _encoded(value: bytes | None) -> bytes:
+    return b"" if value is None else base64.b64encode(value)

@@ -1,0 +1,190 @@
+"""What a record looks like in a file, worked out anew from the formats' description and not with the writer's code.
+
+A stream of files has a judge that gives both sides the same digests: `expected` for records of Kafka, `rows` for what
+an object holds. Where records stand one after the other with a separator that may also stand inside of them (`bytes`),
+it is the pieces between separators that are compared: a record may be several.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from s3lake.verify import connect, digest, parts, texts
+from s3lake.verify.columns import Columns
+from s3lake.verify.envelope import Envelopes
+from s3lake.verify.flat import FlatRows
+from s3lake.verify.kafka_side import Records
+from s3lake.verify.shape import Frame, Shape
+
+_KAFKA, _FILE = b"kafka", b"file"
+_text = msgspec.json.Decoder(str | None)
+_pack = msgspec.msgpack.Encoder().encode
+_OfTexts = Callable[[Sequence[bytes]], list[bytes]]
+_OfRecords = Callable[[Records], list[bytes]]
+
+
+class Judge(Protocol):
+    """How the two sides of one stream are digested."""
+
+    def expected(self, records: Records) -> list[bytes]:
+        """Digests of records, one each, once every file was read."""
+        ...
+
+    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
+        """Digests of an object's rows, some at a time.
+
+        Raises:
+            Unreadable: it is no file of its format; what came before was given.
+        """
+        ...
+
+
+def of(shape: Shape) -> Judge:
+    """The judge of a stream."""
+    if shape.in_columns:
+        return Columns(shape)
+    if shape.frame is None:
+        return _Objects(shape)
+    if shape.envelope is not None and shape.format not in ("csv", "bytes"):
+        envelopes = Envelopes(shape, shape.envelope)
+        return _Texts(shape, shape.frame, envelopes.expected, envelopes.rows)
+    if shape.format == "csv" and "connect_json" in (shape.key, shape.value):
+        rows = FlatRows(shape)
+        return _Texts(shape, shape.frame, rows.expected, rows.rows)
+    if shape.format in ("json", "json_array") or (shape.format == "text" and shape.value == "connect_json"):
+        return _Texts(shape, shape.frame, *_json(shape))
+    return _Texts(shape, shape.frame, *_bare_texts(shape))
+
+
+class _Texts:
+    def __init__(self, shape: Shape, frame: Frame, expected: _OfRecords, rows: _OfTexts) -> None:
+        self._shape, self._frame = shape, frame
+        self.expected, self._rows = expected, rows
+
+    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
+        """See `Judge.rows`."""
+        content = texts.blocks(body, key, self._shape.codec)
+        # A value in JSON holds no newline, so nothing else stands where the separator has one.
+        apart = b"\n" in self._frame.between or not self._shape.format.startswith("json")
+        found = texts.split(content, self._frame, key) if apart else texts.json_values(content, self._frame, key)
+        yield from map(self._rows, found)
+
+
+class _Objects:
+    """One record an object, byte for byte."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+
+    def expected(self, records: Records) -> list[bytes]:
+        """See `Judge.expected`."""
+        return [digest.of(value or b"") for value in records.values]
+
+    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
+        """See `Judge.rows`."""
+        yield [digest.of(b"".join(texts.blocks(body, key, self._shape.codec)))]
+
+
+def separable(shape: Shape) -> bool:
+    """Whether a record is never more than one piece between separators."""
+    if shape.in_columns or shape.frame is None or shape.format.startswith("json"):
+        return True
+    return shape.format != "bytes" and b"\n" in shape.frame.between
+
+
+def in_pieces(shape: Shape) -> bool:
+    """Whether a file's pieces are those of its records: no separator begins within another one."""
+    between = shape.frame.between if shape.frame else b""
+    return bool(between) and not any(between.startswith(between[at:]) for at in range(1, len(between)))
+
+
+def pieces(shape: Shape) -> Callable[[Records], tuple[list[bytes], list[int]]]:
+    """Digests of what stands between separators of each record, and its offset as often."""
+    assert shape.frame is not None
+    text, between = raw_text(shape), shape.frame.between
+
+    def cut(records: Records) -> tuple[list[bytes], list[int]]:
+        digests: list[bytes] = []
+        offsets: list[int] = []
+        for offset, one in zip(records.offsets, text(records), strict=True):
+            found = [digest.of(piece) for piece in one.split(between)]
+            digests += found
+            offsets += [offset] * len(found)
+        return digests, offsets
+
+    return cut
+
+
+def raw_text(shape: Shape) -> Callable[[Records], list[bytes]]:
+    """What a text file that is no JSON has of each record."""
+    if shape.format == "csv" and shape.envelope:
+        return FlatRows(shape).texts
+    if shape.envelope and shape.envelope.fields == ("key",):
+        return lambda records: [key or b"" for key in records.keys]
+    if shape.format == "bytes":
+        return lambda records: [value or b"" for value in records.values]
+    return lambda records: [parts.in_one_line(value or b"") for value in records.values]
+
+
+def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
+    assert shape.frame is not None
+    if shape.value == "connect_json":
+        return (lambda records: list(map(_meant, records.values))), lambda lines: list(map(_plain, lines))
+    if shape.value != "json":
+        unquote = _text_of if shape.value == "string" else _bytes_of
+        return _bare, lambda lines: [unquote(line) for line in lines]
+    if b"\n" in shape.frame.between:
+        return _lines, lambda lines: [digest.of(line) for line in lines]
+    return _trimmed, lambda lines: [digest.of(line) for line in lines]
+
+
+def _bare_texts(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
+    text = raw_text(shape)
+    return (lambda records: list(map(digest.of, text(records)))), lambda lines: [digest.of(line) for line in lines]
+
+
+def _lines(records: Records) -> list[bytes]:
+    return [digest.of(parts.in_one_line(b"null" if value is None else value)) for value in records.values]
+
+
+def _trimmed(records: Records) -> list[bytes]:
+    return [digest.of(parts.in_one_line(b"null" if value is None else value).strip(b" \t")) for value in records.values]
+
+
+def _bare(records: Records) -> list[bytes]:
+    return list(map(digest.of_value, records.values))
+
+
+def _meant(value: bytes | None) -> bytes:
+    try:
+        return digest.of(_pack(None if value is None else connect.meant(value)))
+    except (ValueError, OverflowError, RecursionError, KeyError, TypeError):
+        return digest.unfit(value or b"", _KAFKA)
+
+
+def _plain(line: bytes) -> bytes:
+    try:
+        return digest.of(_pack(connect.plain(connect.exactly(line)) if line else None))
+    except (ValueError, OverflowError, RecursionError, TypeError):
+        return digest.unfit(line, _FILE)
+
+
+def _text_of(line: bytes) -> bytes:
+    try:
+        text = _text.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return digest.unfit(line, _FILE)
+    return digest.NULL if text is None else digest.of(text.encode())
+
+
+def _bytes_of(line: bytes) -> bytes:
+    try:
+        text = _text.decode(line)
+        return digest.of_value(None if text is None else base64.b64decode(text, validate=True))
+    except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError):
+        return digest.unfit(line, _FILE)

@@ -1,0 +1,105 @@
+"""Buckets and groups made by hand, as connectors leave them."""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from s3lake.adopt.group import Group
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.store import COMMIT
+from s3lake.store.memory import MemoryStore
+
+CONNECTOR = "lake"
+LOCKS = f".indexes/{CONNECTOR}/.locks"
+
+
+def lines(count):
+    return b'{"a": 1}\n' * count
+
+
+def bucket(objects=()):
+    """A bucket with these keys; a number stands for an object of so many JSON lines."""
+    store = MemoryStore("b")
+    given = objects.items() if isinstance(objects, dict) else ((key, 1) for key in objects)
+    for key, body in given:
+        put(store, key, body)
+    return store
+
+
+def put(store, key, body):
+    if isinstance(body, int):
+        body = gzip.compress(lines(body), mtime=0) if key.endswith(".gz") else lines(body)
+    elif isinstance(body, dict):
+        body = json.dumps(body).encode()
+    store.put(key, body)
+
+
+def ours(store, key, records):
+    """An object that s3lake wrote."""
+    upload = store.create_upload(key, {COMMIT: "c" * 32})
+    part = store.upload_part(key, upload, 1, lines(records))
+    assert store.complete_upload(key, upload, [part]) == "completed"
+
+
+def lock(committed, pending=None, operations=()):
+    """A lock's document, spelled as in reference/lenses.md 5.2."""
+    state = None if pending is None else {"pendingOffset": pending, "pendingOperations": list(operations)}
+    return {"owner": "8a2a", "committedOffset": committed, "pendingState": state}
+
+
+def upload(source, destination):
+    return {"type": "upload", "bucket": "b", "source": source, "destination": destination}
+
+
+def copy(store, source, destination, bucket="b"):
+    head = store.head(source)
+    etag = head.etag if head else '"gone"'
+    return {"type": "copy", "bucket": bucket, "source": source, "destination": destination, "eTag": etag}
+
+
+def delete(source, bucket="b"):
+    return {"type": "delete", "bucket": bucket, "source": source, "eTag": '"any"'}
+
+
+def committed(store, key):
+    found = json.loads(store.get(key).body)
+    assert list(found) == ["owner", "committedOffset", "pendingState"]
+    return found["committedOffset"], found["pendingState"]
+
+
+@dataclass
+class Groups:
+    """Consumer groups without a broker; `meanwhile` is called whenever somebody asks."""
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    meanwhile: Callable[[int], None] | None = None
+    asked: int = 0
+
+    def of(self, name, topic):
+        assert topic == "orders"
+        self.asked += 1
+        if self.meanwhile:
+            self.meanwhile(self.asked)
+        return self.groups.get(name, Group())
+
+
+@dataclass
+class Log:
+    """One topic without a broker."""
+
+    partitions: dict[int, tuple[int, int]]
+    topic_id: str = "id-1"
+
+    def snapshot(self, topic, hour):
+        assert (topic, len(hour)) == ("orders", 13)
+        return Snapshot(
+            self.topic_id, {one: LogRange(low, end, low, end) for one, (low, end) in self.partitions.items()}
+        )
+
+    def ranges(self, topic):
+        assert topic == "orders"
+        return self.partitions
+
+    def first_since(self, topic, epoch_ms):
+        raise NotImplementedError

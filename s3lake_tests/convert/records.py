@@ -1,0 +1,37 @@
+"""Batches as Spark hands them over."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def batch(
+    *values: bytes | None,
+    keys: Sequence[bytes | None] | None = None,
+    headers: Sequence[Headers | None] | None = None,
+    timestamps: Sequence[int | None] | None = None,
+    partition: int = 3,
+    first: int = 100,
+) -> pa.RecordBatch:
+    """Records of one topic-partition; timestamps in epoch milliseconds."""
+    total = len(values)
+    stamps = timestamps if timestamps is not None else [1_000 * row for row in range(total)]
+    columns: dict[str, Any] = {
+        "partition": pa.array([partition] * total, pa.int32()),
+        "offset": pa.array(range(first, first + total), pa.int64()),
+        "timestamp": pa.array([None if one is None else one * 1000 for one in stamps], pa.int64()).cast(
+            pa.timestamp("us", "UTC")
+        ),
+        "value": pa.array(values, pa.binary()),
+    }
+    if keys is not None:
+        columns["key"] = pa.array(keys, pa.binary())
+    if headers is not None:
+        found = [None if one is None else [{"key": name, "value": value} for name, value in one] for one in headers]
+        columns["headers"] = pa.array(found, HEADERS)
+    return pa.record_batch(columns)

@@ -1,0 +1,306 @@
+"""Connect's JSON with its schema: the schema's columns, the payload's text, and payloads that do not fit."""
+
+import base64
+import datetime
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3lake.convert.columns import Columns
+from s3lake.convert.envelope import Envelope
+from s3lake.convert.values import Conversion, Converted
+from s3lake_tests.convert.records import batch
+
+UTC = datetime.timezone.utc
+LOGICAL = "org.apache.kafka.connect.data."
+
+
+def conversion(format: str = "parquet", nulls: str = "skip", *, given: Columns | None = None) -> Conversion:
+    return Conversion("string", "connect_json", format, nulls, given=given or {})
+
+
+def field(called: str, kind: str, /, **more: Any) -> dict[str, Any]:
+    return {"field": called, "type": kind, "optional": True, **more}
+
+
+def struct(*fields: dict[str, Any], name: str | None = "com.acme.Order", **more: Any) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields), "name": name, "optional": False, **more}
+
+
+def message(schema: Any, payload: Any) -> bytes:
+    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    return b'{"schema":' + json.dumps(schema).encode() + b',"payload":' + text + b"}"
+
+
+def one(schema: Any, payload: Any, format: str = "parquet") -> Any:
+    converted = conversion(format)(batch(message(schema, payload)), {})
+    assert converted.refused == {}
+    (part,) = converted.parts
+    (row,) = part.streams["data"].to_pylist()
+    return row
+
+
+def refusal(schema: Any, payload: Any, format: str = "parquet") -> str:
+    converted = conversion(format)(batch(message(schema, payload)), {})
+    assert converted.parts == ()
+    return converted.refused[0]
+
+
+def rows(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
+    return [
+        (None if part.rows is None else part.rows.to_pylist(), part.streams["data"].to_pylist())
+        for part in converted.parts
+    ]
+
+
+# Types
+
+
+@pytest.mark.parametrize(
+    ("schema", "payload", "found"),
+    [
+        (field("a", "boolean"), True, True),
+        (field("a", "int8"), -128, -128),
+        (field("a", "int16"), 32767, 32767),
+        (field("a", "int32"), 1, 1),
+        (field("a", "int64"), 2**63 - 1, 2**63 - 1),
+        (field("a", "float"), 0.5, 0.5),
+        (field("a", "double"), 1, 1.0),
+        (field("a", "string"), "2026-11-20", "2026-11-20"),
+        (field("a", "bytes"), "AP8=", b"\x00\xff"),
+        (field("a", "int32", name=f"{LOGICAL}Date"), 1, datetime.date(1970, 1, 2)),
+        (field("a", "int32", name=f"{LOGICAL}Time"), 1_500, datetime.time(0, 0, 1, 500_000)),
+        (field("a", "int64", name=f"{LOGICAL}Timestamp"), 1_500, datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)),
+        (field("a", "int64", name="io.debezium.time.MicroTimestamp"), 1_500, 1_500),
+        (field("a", "array", items={"type": "int32"}), [1, 2], [1, 2]),
+        (field("a", "map", keys={"type": "string"}, values={"type": "int64"}), {"x-y": 1}, [("x-y", 1)]),
+        (
+            field("a", "map", keys={"type": "int32"}, values={"type": "string"}),
+            [[1, "x"], [2, "y"]],
+            [{"key": 1, "value": "x"}, {"key": 2, "value": "y"}],
+        ),
+        (field("a", "struct", fields=[field("b-c", "int32")]), {"b-c": 1}, {"b-c": 1}),
+        (field("a", "string"), None, None),
+        (field("a", "string", optional=False, default="x"), None, "x"),
+        (field("a", "int32", default=7), None, 7),
+    ],
+)
+def test_a_field_has_the_column_that_its_schema_says(schema: dict[str, Any], payload: Any, found: Any) -> None:
+    assert one(struct(schema), {"a": payload}) == {"a": found}
+
+
+@pytest.mark.parametrize("payload", [base64.b64encode(b"\x00\xd2").decode(), 2.1, b"2.10"])
+def test_a_decimal_is_base64_of_its_bytes_or_a_number(payload: Any) -> None:
+    schema = struct(field("a", "bytes", name=f"{LOGICAL}Decimal", parameters={"scale": "2"}))
+    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    assert one(schema, b'{"a":%s}' % text) == {"a": Decimal("2.10")}
+    line = one(schema, b'{"a":%s}' % text, "json")
+    assert json.loads(line, parse_float=Decimal) == {"a": Decimal("2.10")}
+
+
+@pytest.mark.parametrize("unscaled", [0, 1, -1, 127, 128, -128, -129, 10**37])
+def test_decimals_are_signed(unscaled: int) -> None:
+    data = unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)
+    schema = struct(field("a", "bytes", name=f"{LOGICAL}Decimal", parameters={"scale": "3"}))
+    payload = {"a": base64.b64encode(data).decode()}
+    assert one(schema, payload) == {"a": Decimal(unscaled).scaleb(-3)}
+
+
+def test_every_column_may_be_null_and_an_absent_field_is() -> None:
+    schema = struct(field("a", "int32", optional=False), field("b", "string"))
+    converted = conversion()(batch(message(schema, {"a": 1})), {})
+    (part,) = converted.parts
+    assert part.streams["data"].to_pylist() == [{"a": 1, "b": None}]
+    assert all(one.nullable for one in part.streams["data"].schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "payload", "found"),
+    [({"type": "int32"}, 7, 7), ({"type": "array", "items": {"type": "string"}}, ["x"], ["x"])],
+)
+def test_a_payload_that_is_no_struct_is_one_column(schema: Any, payload: Any, found: Any) -> None:
+    assert one(schema, payload) == {"value": found}
+
+
+# What does not fit
+
+
+@pytest.mark.parametrize("format", ["parquet", "json"])
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"a": "x"}, "Expected `int | null`, got `str` - at `$.a`"),
+        ({"a": 2**31}, "2147483647"),
+        ({}, "Object missing required field `b`"),
+        ({"b": "x", "c": 1}, "Object contains unknown field `c`"),
+        ({"b": None}, "Expected `str`, got `null` - at `$.b`"),
+        (7, "Expected `object`, got `int`"),
+        (None, "Expected `object`, got `null`"),
+    ],
+)
+def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, said: str, format: str) -> None:
+    reason = refusal(struct(field("a", "int32"), field("b", "string", optional=False)), payload, format)
+    assert reason.startswith("the payload does not fit its schema: ")
+    assert said in reason
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("v1", "schema is no Connect schema: an object with a type is expected; or set the converter to json"),
+        ({"type": "int"}, "schema.type 'int' is not known: there are boolean, int8"),
+        (struct({"type": "int32"}), "schema.fields[0].field is None"),
+        (struct(field("a", "int32"), field("a", "int32")), "schema.fields[1].field is 'a'"),
+        (struct(field("a", "array")), "schema.fields[0].items is no Connect schema"),
+        (struct(field("a", "bytes", name=f"{LOGICAL}Decimal")), "a decimal needs its scale"),
+        (struct(field("a", "int8", default=300)), "schema.fields[0].default does not fit its schema"),
+        ({"type": "struct"}, "schema.fields: a list"),
+    ],
+)
+def test_a_schema_that_connect_does_not_have_is_a_record_error(schema: Any, said: str) -> None:
+    assert said in refusal(schema, {})
+
+
+def test_a_decimal_that_is_none_is_a_record_error() -> None:
+    schema = struct(field("a", "bytes", name=f"{LOGICAL}Decimal", parameters={"scale": "2"}))
+    assert "is no decimal: base64 of its bytes, or a number" in refusal(schema, {"a": "?"})
+    assert "does not fit decimal(38,2)" in refusal(schema, b'{"a":0.001}')
+
+
+# Lines
+
+
+def test_a_line_is_the_payload() -> None:
+    assert (
+        one(struct(field("a", "int32"), field("b", "bytes")), b'{"b": "AA==", "a":1}', "json")
+        == b'{"b": "AA==", "a":1}'
+    )
+
+
+def test_layout_reads_the_payload_and_the_name_of_the_schema() -> None:
+    (part,) = conversion("json")(batch(message(struct(field("a", "int32")), {"a": 1})), {}).parts
+    assert (part.values.to_pylist(), part.schema) == ([b'{"a": 1}'], "com.acme.Order")
+
+
+def test_bytes_keep_what_kafka_has() -> None:
+    value = message(struct(field("a", "int32")), {"a": 1})
+    (part,) = conversion("bytes")(batch(value), {}).parts
+    assert part.streams["data"].to_pylist() == [value]
+
+
+def test_lines_keep_the_order_of_their_records_whatever_their_schemas() -> None:
+    orders, users = struct(field("a", "int32")), struct(field("b", "int32"), name="com.acme.User")
+    values = [message(orders, {"a": 0}), message(users, {"b": 1}), b'{"c": 2}', b'{"c": 3}', message(orders, {"a": 4})]
+    converted = conversion("json")(batch(*values), {})
+    assert [(part.schema, part.rows.to_pylist()) for part in converted.parts] == [
+        ("com.acme.Order", [0]),
+        ("com.acme.User", [1]),
+        (None, [2, 3]),
+        ("com.acme.Order", [4]),
+    ]
+
+
+# Tables of several schemas
+
+
+def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
+    orders, users = struct(field("a", "int32")), struct(field("b", "string"), name="com.acme.User")
+    values = [message(orders, {"a": 0}), message(users, {"b": "x"}), b'{"c": 2.5}', message(orders, {"a": 3}), b"{"]
+    converted = conversion()(batch(*values), {})
+    assert rows(converted) == [([0, 3], [{"a": 0}, {"a": 3}]), ([1], [{"b": "x"}]), ([2], [{"c": 2.5}])]
+    assert [part.schema for part in converted.parts] == ["com.acme.Order", "com.acme.User", None]
+    assert [part.streams["data"].schema.metadata for part in converted.parts] == [
+        {b"s3lake.name": b"com.acme.Order"},
+        {b"s3lake.name": b"com.acme.User"},
+        None,
+    ]
+    assert (converted.columns, converted.seen) == ({"c": "double"}, {"a": "int32", "b": "string"})
+    assert list(converted.refused) == [4]
+
+
+def test_schemas_do_not_make_the_columns_of_plain_json_grow() -> None:
+    converted = conversion()(batch(message(struct(field("a", "int32")), {"a": 0})), {"c": "double"})
+    assert (converted.columns, converted.seen) == ({"c": "double"}, {"a": "int32"})
+
+
+def test_schemas_that_differ_only_in_version_share_their_files() -> None:
+    values = [message(struct(field("a", "int32"), version=at % 2), {"a": at}) for at in range(4)]
+    assert rows(conversion()(batch(*values), {})) == [(None, [{"a": 0}, {"a": 1}, {"a": 2}, {"a": 3}])]
+
+
+def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema() -> None:
+    values = [message(struct(field("a", "int64"), name=None), {"a": 0}), b'{"a":1}'] * 2
+    assert rows(conversion()(batch(*values), {})) == [([0, 1, 2, 3], [{"a": 0}, {"a": 1}, {"a": 0}, {"a": 1}])]
+
+
+def test_a_null_schema_is_plain_json() -> None:
+    converted = conversion()(batch(b'{"schema":null,"payload":{"a":1}}'), {})
+    assert (rows(converted), converted.columns) == ([(None, [{"a": 1}])], {"a": "int64"})
+
+
+@pytest.mark.parametrize("value", [b'{"schema":{"type":"int32"}}', b'{"schema":1,"payload":2,"more":3}'])
+def test_an_object_of_other_members_is_plain_json(value: bytes) -> None:
+    assert conversion("json")(batch(value), {}).parts[0].streams["data"].to_pylist() == [value]
+
+
+def test_a_null_payload_is_a_null_value() -> None:
+    value = message(struct(field("a", "int32"), optional=True), None)
+    assert conversion(nulls="skip")(batch(value), {}).skipped == 1
+    assert list(conversion(nulls="fail")(batch(value), {}).refused) == [0]
+    assert rows(conversion(nulls="write")(batch(value), {})) == [(None, [{"a": None}])]
+
+
+def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
+    values = [message(struct(field("a", "int32")), {"a": 0}), b'{"a":"1970-01-02"}']
+    converted = conversion(given={"a": "date"})(batch(*values), {})
+    assert rows(converted) == [([0], [{"a": 0}]), ([1], [{"a": datetime.date(1970, 1, 2)}])]
+
+
+@pytest.mark.parametrize(
+    ("format", "schema", "said"),
+    [
+        (
+            "csv",
+            struct(field("a", "array", items={"type": "int32"})),
+            "field 'a' is a list of int32, which a row of CSV",
+        ),
+        ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
+        ("parquet", struct(), "the schema has a struct without fields"),
+    ],
+)
+def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, schema: Any, said: str) -> None:
+    assert said in refusal(schema, {}, format)
+
+
+# With an envelope, and keys
+
+
+def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
+    by = Conversion("connect_json", "connect_json", "parquet", "write", Envelope("record", ("key", "value"), "t"))
+    keys = [message({"type": "int32"}, 1), b'"plain"', None]
+    values = [message(struct(field("a", "int64", name=f"{LOGICAL}Timestamp")), {"a": 0}), b'{"b":1}', b'{"b":2}']
+    converted = by(batch(*values, keys=keys), {})
+    assert rows(converted) == [
+        ([0], [{"key": 1, "value": {"a": datetime.datetime(1970, 1, 1, tzinfo=UTC)}}]),
+        ([1, 2], [{"key": "plain", "value": {"b": 1}}, {"key": None, "value": {"b": 2}}]),
+    ]
+    assert converted.columns == {"key": "string", "value": {"struct": {"b": "int64"}}}
+    assert converted.seen == {"key": "int32", "value": {"struct": {"a": "timestamp"}}}
+
+
+def test_an_envelope_of_json_has_the_payloads() -> None:
+    by = Conversion("connect_json", "connect_json", "json", "write", Envelope("record", ("key", "value"), "t"))
+    records = batch(message(struct(field("a", "int32")), {"a": 1}), None, keys=[message({"type": "string"}, "k"), b"1"])
+    (first, second) = by(records, {}).parts
+    assert first.streams["data"].to_pylist() == [b'{"key":"k","value":{"a": 1}}']
+    assert second.streams["data"].to_pylist() == [b'{"key":1,"value":null}']
+
+
+def test_a_key_sidecar_has_the_payload() -> None:
+    by = Conversion("connect_json", "json", "json", "skip", keys="json")
+    (part,) = by(batch(b"1", keys=[message({"type": "int64"}, 5)]), {}).parts
+    assert part.streams["keys"].to_pylist() == [b"5"]
+    assert isinstance(part.streams["keys"], pa.BinaryArray)

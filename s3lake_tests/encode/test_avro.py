@@ -1,0 +1,263 @@
+"""Avro: the specification's bytes, files that fastavro reads, blocks of a size that compression can work with."""
+
+import io
+import json
+import uuid
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.encode import FileFormat, prepared
+from s3lake.encode.avro import AvroEncoder
+from s3lake.encode.avro_datum import datums
+from s3lake.encode.avro_schema import NAME, schema_of
+from s3lake.store.upload import Spill
+from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
+from s3lake_tests.encode.written import VERBS, written
+
+CODECS = ["none", "deflate", "snappy", "bzip2", "xz", "zstd"]
+
+
+def read(data: bytes) -> list[dict[str, Any]]:
+    return list(fastavro.reader(io.BytesIO(data)))
+
+
+def blocks(data: bytes) -> list[Any]:
+    return list(fastavro.block_reader(io.BytesIO(data)))
+
+
+def batch(**columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def datum(array: pa.Array) -> list[str]:
+    return [value.hex(" ") for value in datums(batch(a=array)).to_pylist()]
+
+
+# Golden bytes: https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (pa.array([0, -1, 1, -64, 64, None], pa.int64()), ["02 00", "02 01", "02 02", "02 7f", "02 80 01", "00"]),
+        (pa.array([2**31 - 1, -(2**31)], pa.int32()), ["02 fe ff ff ff 0f", "02 ff ff ff ff 0f"]),
+        (pa.array([2**63 - 1, -(2**63)]), ["02 fe " + "ff " * 8 + "01", "02 " + "ff " * 9 + "01"]),
+        (pa.array([True, False, None]), ["02 01", "02 00", "00"]),
+        (pa.array([1.0, None], pa.float32()), ["02 00 00 80 3f", "00"]),
+        (pa.array([1.0, None]), ["02 00 00 00 00 00 00 f0 3f", "00"]),
+        (pa.array(["foo", "", None]), ["02 06 66 6f 6f", "02 00", "00"]),
+        (pa.array([b"\xff", b"", None]), ["02 02 ff", "02 00", "00"]),
+        (pa.array([[3, 27], [], None]), ["02 04 02 06 02 36 00", "02 00", "00"]),
+        (pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())), ["02 02 02 61 02 02 00", "02 00", "00"]),
+        (
+            pa.array([{"x": 27, "y": "foo"}, {"x": None, "y": None}, None]),
+            ["02 02 36 02 06 66 6f 6f", "02 00 00", "00"],
+        ),
+    ],
+)
+def test_the_specifications_bytes(array: pa.Array, expected: list[str]) -> None:
+    assert datum(array) == expected
+
+
+def test_a_decimal_is_twos_complement_the_most_significant_byte_first() -> None:
+    assert datum(pa.array([1, -1, 99, None], pa.decimal128(3, 0)).cast(pa.decimal128(4, 1))) == [
+        "02 04 00 0a",
+        "02 04 ff f6",
+        "02 04 03 de",
+        "00",
+    ]
+
+
+@pytest.mark.parametrize("precision", range(1, 39))
+def test_every_precision_holds_its_largest_number(precision: int) -> None:
+    largest = pa.array([10**precision - 1, 1 - 10**precision], pa.decimal128(precision, 0))
+    assert [row["a"] for row in read(written(FileFormat("avro", "none"), [batch(a=largest)]))] == largest.to_pylist()
+
+
+def test_uuids_in_lists_are_texts() -> None:
+    ids = pa.array([uuid.UUID(int=1), None], pa.uuid())
+    text = b"00000000-0000-0000-0000-000000000001"
+    assert datum(pa.ListArray.from_arrays([0, 2], ids)) == ["02 04 02 48 " + text.hex(" ") + " 00 00"]
+
+
+def test_a_list_under_a_null_is_not_written() -> None:
+    array = pa.ListArray.from_arrays([0, 2, 4], pa.array([1, 2, 3, 4]), mask=pa.array([True, False]))
+    assert datum(array) == ["00", "02 04 02 06 02 08 00"]
+
+
+def test_fields_under_a_null_record_are_not_written() -> None:
+    array = pa.StructArray.from_arrays([pa.array([1, 2])], ["x"], mask=pa.array([True, False]))
+    assert datum(array) == ["00", "02 02 04"]
+
+
+# The schema
+
+
+def test_every_type_has_its_logical_type() -> None:
+    fields = {field["name"]: field["type"] for field in schema_of(EVERYTHING)["fields"]}
+    assert all(union[0] == "null" for union in fields.values())
+    item = [
+        {"name": "sku", "type": ["null", "string"], "default": None},
+        {
+            "name": "amount",
+            "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}],
+            "default": None,
+        },
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}], "default": None},
+    ]
+    numbers = {"type": "array", "items": ["null", "long"]}
+    inner = {
+        "type": "record",
+        "name": "ConnectDefault_deep_inner",
+        "fields": [{"name": "ids", "type": ["null", numbers], "default": None}],
+    }
+    assert {name: union[1] for name, union in fields.items()} == {
+        "yes": "boolean",
+        "small": "int",
+        "large": "long",
+        "single": "float",
+        "double": "double",
+        "text": "string",
+        "data": "bytes",
+        "day": {"type": "int", "logicalType": "date"},
+        "time": {"type": "int", "logicalType": "time-millis"},
+        "at": {"type": "long", "logicalType": "timestamp-millis"},
+        "id": {"type": "string", "logicalType": "uuid"},
+        "price": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 8},
+        "units": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 0},
+        "tags": {"type": "array", "items": ["null", "string"]},
+        "grid": {"type": "array", "items": ["null", {"type": "array", "items": ["null", "long"]}]},
+        "item": {"type": "record", "name": "ConnectDefault_item", "fields": item},
+        "items": {
+            "type": "array",
+            "items": ["null", {"type": "record", "name": "ConnectDefault_items", "fields": item}],
+        },
+        "counts": {"type": "map", "values": ["null", "long"]},
+        "by_sku": {
+            "type": "map",
+            "values": ["null", {"type": "record", "name": "ConnectDefault_by_sku", "fields": item}],
+        },
+        "deep": {
+            "type": "record",
+            "name": "ConnectDefault_deep",
+            "fields": [{"name": "inner", "type": ["null", inner], "default": None}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "namespace"),
+    [
+        (None, "ConnectDefault", "io.confluent.connect.avro"),
+        ({NAME: b"com.acme.Order"}, "Order", "com.acme"),
+        ({NAME: b"Order"}, "Order", None),
+    ],
+)
+def test_the_record_is_called_what_the_schema_says(metadata: Any, name: str, namespace: str | None) -> None:
+    schema = schema_of(pa.schema([("a", pa.int64())], metadata=metadata))
+    assert (schema["name"], schema.get("namespace")) == (name, namespace)
+
+
+def test_records_never_share_a_name() -> None:
+    leaf = pa.struct([("x", pa.int64())])
+    schema = pa.schema([("a_b", pa.struct([("c", leaf)])), ("a", pa.struct([("b_c", leaf)]))], metadata={NAME: b"R"})
+    first, second = schema_of(schema)["fields"]
+    assert first["type"][1]["fields"][0]["type"][1]["name"] == "R_a_b_c"
+    assert second["type"][1]["fields"][0]["type"][1]["name"] == "R_a_b_c2"
+    fastavro.parse_schema(schema_of(schema))
+
+
+# Files
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_type_is_read_back(codec: str) -> None:
+    assert read(written(FileFormat("avro", codec), [everything()])) == plain_rows([everything()])
+
+
+@pytest.mark.parametrize(("codec", "stored"), [("none", "null"), ("zstd", "zstandard"), ("xz", "xz")])
+def test_the_header_says_codec_and_schema(codec: str, stored: str) -> None:
+    reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", codec), [everything()])))
+    assert reader.metadata["avro.codec"] == stored
+    assert json.loads(reader.metadata["avro.schema"]) == schema_of(EVERYTHING)
+
+
+def test_batches_follow_each_other() -> None:
+    data = written(FileFormat("avro", "snappy"), [batch(a=pa.array([1, 2])), batch(a=pa.array([3]))])
+    assert [row["a"] for row in read(data)] == [1, 2, 3]
+
+
+def test_batches_can_be_prepared_before_they_are_split() -> None:
+    form = FileFormat("avro", "snappy")
+    ready = prepared(form, everything())
+    data = written(form, [ready.slice(0, 1), ready.take(pa.array([1])), ready.slice(2)])
+    assert read(data) == plain_rows([everything()])
+    assert prepared(form, ready) is ready
+
+
+def numbers(count: int) -> pa.RecordBatch:
+    return batch(a=pa.array([f"{number:098}" for number in range(count)]))  # 101 bytes each
+
+
+def test_blocks_are_about_64_kib_before_compression() -> None:
+    found = blocks(written(FileFormat("avro", "deflate"), [numbers(3000)]))
+    assert [block.num_records for block in found] == [649, 649, 649, 649, 404]
+
+
+def test_blocks_do_not_depend_on_batches() -> None:
+    found = blocks(written(FileFormat("avro", "deflate"), [numbers(10)] * 300))
+    assert [block.num_records for block in found] == [649, 649, 649, 649, 404]
+
+
+def test_without_memory_datums_wait_on_disk_for_the_same_block() -> None:
+    spill, out = Spill(), list[bytes]()
+    encoder = AvroEncoder(out.append, "snappy", None, spill)
+    for _ in range(300):
+        encoder.write(numbers(10))
+        assert encoder.memory <= encoder.pending < 2**16
+        encoder.relieve()
+        assert encoder.memory == 0
+    encoder.close()
+    spill.close()
+    assert [block.num_records for block in blocks(b"".join(out))] == [649, 649, 649, 649, 404]
+
+
+def test_draining_writes_a_block_and_the_file_goes_on() -> None:
+    out: list[bytes] = []
+    encoder = AvroEncoder(out.append, "none", None, Spill())
+    for count in (2, 3):
+        encoder.write(numbers(count))
+        encoder.drain()
+        assert (encoder.pending, encoder.memory) == (0, 0)
+        assert blocks(b"".join(out))[-1].num_records == count
+    encoder.drain()
+    encoder.close()
+    assert len(read(b"".join(out))) == 5
+
+
+def test_a_record_larger_than_a_block_is_a_block() -> None:
+    large = batch(a=pa.array(["x" * 200_000, "y", "z" * 200_000]))
+    data = written(FileFormat("avro", "zstd"), [large])
+    assert [block.num_records for block in blocks(data)] == [1, 2]
+    assert read(data) == large.to_pylist()
+
+
+def test_two_files_have_two_sync_markers() -> None:
+    one, other = (written(FileFormat("avro", "none"), [numbers(1)]) for _ in range(2))
+    assert one[-16:] != other[-16:]
+    assert one[:-16].count(one[-16:]) == 1
+
+
+# Properties
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=25, deadline=None)
+@given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3))
+def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
+    assert read(written(FileFormat("avro", codec), payloads, verbs)) == plain_rows(payloads)

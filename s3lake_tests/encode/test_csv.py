@@ -1,0 +1,172 @@
+"""CSV: RFC 4180 rows whose nulls are not their empty texts, as two other readers see them."""
+
+import base64
+import datetime
+import decimal
+import io
+import uuid
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import csv as pyarrow_csv
+
+from s3lake.encode import FileFormat, prepared
+from s3lake_tests.encode.tables import FLAT, batches, everything
+from s3lake_tests.encode.written import LINES, VERBS, inflated, written
+
+CSV = FileFormat("csv", "none", framing=LINES)
+PLAIN = FileFormat("csv", "none", header=False, framing=LINES)
+
+
+def batch(**columns: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
+
+
+def cells(array: pa.Array) -> list[str]:
+    """The texts of a column, which a second column keeps from being alone."""
+    lines = written(PLAIN, [pa.RecordBatch.from_arrays([array, array], names=["a", "b"])]).decode().split("\n")[:-1]
+    halves = [(line[: len(line) // 2], line[len(line) // 2 + 1 :]) for line in lines]
+    assert all(one == other for one, other in halves)
+    return [one for one, _ in halves]
+
+
+# Golden bytes
+
+
+def test_a_file_is_a_header_and_rows_that_end_in_a_line_feed() -> None:
+    payload = batch(id=[1, None], name=["Ann", None], ok=[True, False])
+    assert written(CSV, [payload]) == b'id,name,ok\n1,"Ann",true\n,,false\n'
+
+
+def test_the_header_stands_once_in_a_file() -> None:
+    assert written(CSV, [batch(a=[1], b=[2]), batch(a=[3], b=[4])]) == b"a,b\n1,2\n3,4\n"
+
+
+def test_the_header_can_be_off() -> None:
+    assert written(PLAIN, [batch(a=[1], b=["x"])]) == b'1,"x"\n'
+
+
+def test_names_are_quoted_where_they_have_to_be() -> None:
+    payload = pa.RecordBatch.from_arrays([pa.array([1])] * 5, names=["a,b", 'c"d', "e\nf", "", "é g"])
+    assert written(CSV, [payload]).decode().split("\n1,")[0] == '"a,b","c""d","e\nf","",é g'
+
+
+def test_the_framing_can_lack_the_final_newline() -> None:
+    form = FileFormat("csv", "none", framing=("", "\n", ""))
+    assert written(form, [batch(a=[1], b=[2]), batch(a=[3], b=[4])]) == b"a,b\n1,2\n3,4"
+
+
+def test_finished_lines_are_written_as_they_are() -> None:
+    lines = pa.array([b'QQ==,"', b""], pa.binary())
+    assert written(CSV, [lines]) == b'QQ==,"\n\n'
+
+
+def test_a_slice_is_only_its_rows() -> None:
+    assert written(PLAIN, [batch(a=[1, 2, 3], b=["x", "y", "z"]).slice(1, 1)]) == b'2,"y"\n'
+
+
+def test_batches_can_be_prepared_before_they_are_split() -> None:
+    payload = batch(a=[1, 2, 3], b=["x", "y", None])
+    ready = prepared(CSV, payload)
+    assert written(CSV, [ready.slice(0, 1), ready.take(pa.array([1])), ready.slice(2)]) == written(CSV, [payload])
+    assert prepared(CSV, ready) is ready
+
+
+def test_the_null_of_a_lone_column_is_no_empty_line() -> None:
+    assert written(CSV, [batch(a=[1, None, 2])]) == b'a\n1\n""\n2\n'
+
+
+# Spellings
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (pa.array([True, False, None]), ["true", "false", ""]),
+        (pa.array([-(2**31), None], pa.int32()), ["-2147483648", ""]),
+        (pa.array([2**63 - 1]), ["9223372036854775807"]),
+        (pa.array([1.0, -0.5, 1e20, 1e-7, 0.1, None]), ["1", "-0.5", "1e+20", "1e-7", "0.1", ""]),
+        (pa.array([float("inf"), float("-inf"), float("nan")]), ["inf", "-inf", "nan"]),
+        (pa.array([0.1], pa.float32()), ["0.1"]),
+        (pa.array(["x", "", None, 'a "b"', "c,d", " "]), ['"x"', '""', "", '"a ""b"""', '"c,d"', '" "']),
+        (pa.array([b"\xff\xfe\xfd", b"\xff\xfe", b"\xff", b"", None]), ['"//79"', '"//4="', '"/w=="', '""', ""]),
+        (pa.array([datetime.date(2026, 11, 20), None]), ["2026-11-20", ""]),
+        (pa.array([datetime.time(8, 5, 0, 7000), None], pa.time32("ms")), ["08:05:00.007", ""]),
+        (pa.array([1_795_162_500_123, -1, None], pa.timestamp("ms", "UTC")), None),
+        (pa.array([uuid.UUID(int=10), None], pa.uuid()), ["00000000-0000-0000-0000-00000000000a", ""]),
+        (pa.array([decimal.Decimal("-12.50"), decimal.Decimal("0.05"), None]), ["-12.50", "0.05", ""]),
+        (pa.array([decimal.Decimal("0.00000001")], pa.decimal128(20, 8)), ["0.00000001"]),
+        (pa.array([10**38 - 1, -7], pa.decimal128(38, 0)), ["9" * 38, "-7"]),
+    ],
+)
+def test_values_have_one_spelling(array: pa.Array, expected: list[str] | None) -> None:
+    assert cells(array) == (expected or ["2026-11-20T08:15:00.123Z", "1969-12-31T23:59:59.999Z", ""])
+
+
+def test_an_instant_without_a_calendars_text_is_its_number() -> None:
+    assert cells(pa.array([2**63 - 1, 0], pa.timestamp("ms", "UTC"))) == [str(2**63 - 1), "1970-01-01T00:00:00.000Z"]
+    assert cells(pa.array([-(2**31), 0], pa.date32())) == [str(-(2**31)), "1970-01-01"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.none() | st.binary(max_size=9), min_size=1), st.integers(0, 3))
+def test_base64_of_a_column_is_base64_of_each_value(values: list[bytes | None], start: int) -> None:
+    found = cells(pa.array(values, pa.binary()).slice(start))
+    assert found == ["" if value is None else f'"{base64.b64encode(value).decode()}"' for value in values[start:]]
+
+
+# Other readers
+
+
+def expected_rows(payloads: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """Rows as a reader sees them that knows neither binary nor UUIDs."""
+    rows = [row for payload in payloads for row in payload.to_pylist()]
+    spelled = {"data": lambda data: base64.b64encode(data).decode(), "id": str}
+    return [
+        {name: spelled[name](one) if name in spelled and one is not None else one for name, one in row.items()}
+        for row in rows
+    ]
+
+
+def read_by_pyarrow(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
+    types = {field.name: pa.string() if field.name in ("data", "id") else field.type for field in schema}
+    return pyarrow_csv.read_csv(
+        io.BytesIO(data),
+        parse_options=pyarrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow_csv.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    ).to_pylist()
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd", "snappy_framed"])
+@settings(max_examples=20, deadline=None)
+@given(batches(FLAT), st.lists(st.sampled_from(VERBS), max_size=3))
+def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
+    payloads = [payload.add_column(0, "row", pa.array(range(len(payload)))) for payload in payloads]
+    data = inflated(codec, written(FileFormat("csv", codec, framing=LINES), payloads, verbs))
+    assert read_by_pyarrow(data, payloads[0].schema) == expected_rows(payloads)
+
+
+def test_duckdb_reads_every_type(tmp_path: Path) -> None:
+    payload = everything().select(FLAT.names)
+    file = tmp_path / "all.csv"
+    file.write_bytes(written(CSV, [payload]))
+    types = {
+        "yes": "BOOLEAN", "small": "INTEGER", "large": "BIGINT", "single": "FLOAT", "double": "DOUBLE",
+        "text": "VARCHAR", "data": "VARCHAR", "day": "DATE", "time": "TIME", "at": "TIMESTAMPTZ", "id": "UUID",
+        "price": "DECIMAL(20,8)", "units": "DECIMAL(38,0)",
+    }  # fmt: skip
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found = connection.read_csv(str(file), dtype=types, header=True, allow_quoted_nulls=False).fetchall()
+    expected = [
+        tuple(base64.b64encode(one).decode() if isinstance(one, bytes) else one for one in row.values())
+        for row in payload.to_pylist()
+    ]
+    assert found == expected

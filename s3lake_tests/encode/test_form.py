@@ -1,0 +1,117 @@
+"""What a sink's files are: the format's own framing and codec, the pairs that there are, the page that lists them."""
+
+import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from s3lake.encode import FileFormat
+from s3lake.encode.codecs import DEFAULT_LEVELS
+from s3lake.sink import Format, Framing
+from s3lake.sink.format import CODECS, LEVELS, Codec, FormatType
+from s3lake_tests.encode.written import written
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+BEGIN, END = "<!-- matrix: made by s3lake_tests/encode/test_form.py -->\n", "<!-- end -->\n"
+PAIRS = [(type, codec) for type, codecs in CODECS.items() for codec in codecs]
+
+
+@pytest.mark.parametrize(
+    ("type", "codec", "framing"),
+    [
+        ("json", "none", ("", "\n", "\n")),
+        ("json_array", "none", ("[\n", ",\n", "\n]")),
+        ("csv", "none", ("", "\n", "\n")),
+        ("text", "none", ("", "\n", "\n")),
+        ("bytes", "none", None),
+        ("avro", "snappy", None),
+        ("parquet", "zstd", None),
+    ],
+)
+def test_each_format_has_its_codec_and_its_framing(type: FormatType, codec: str, framing: Any) -> None:
+    assert FileFormat.of(Format(type=type)) == FileFormat(type, codec, framing=framing)
+
+
+def test_the_users_choices_are_kept() -> None:
+    chosen = Format(type="csv", codec="gzip", level=9, header=False, framing=Framing(closing=""))
+    assert FileFormat.of(chosen) == FileFormat("csv", "gzip", 9, header=False, framing=("", "\n", ""))
+
+
+@pytest.mark.parametrize(
+    ("type", "codec", "framing"),
+    [
+        ("avro", "snappy", None),
+        ("parquet", "zstd", None),
+        ("json", "none", ("", "\n", "\n")),
+        ("bytes", "none", ("", "\n", "\n")),
+    ],
+)
+def test_sidecars_hold_many_records_in_their_formats_codec(type: str, codec: str, framing: Any) -> None:
+    assert FileFormat.sidecar(type) == FileFormat(type, codec, framing=framing)
+
+
+def test_it_travels_to_workers() -> None:
+    form = FileFormat.of(Format(type="json_array", codec="zstd"))
+    assert pickle.loads(pickle.dumps(form)) == form
+
+
+@pytest.mark.parametrize(("type", "codec"), [(t, c) for t in CODECS for c in get_args(Codec) if c not in CODECS[t]])
+def test_a_codec_that_a_format_cannot_take_is_an_error_that_names_the_others(type: Any, codec: Any) -> None:
+    with pytest.raises(ValidationError, match=f"codec {codec} cannot .* format {type}.*: use one of {CODECS[type][0]}"):
+        Format(type=type, codec=codec)
+
+
+def test_the_error_for_lzo_says_why() -> None:
+    with pytest.raises(ValidationError, match="Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark"):
+        Format(type="parquet", codec="lzo")
+
+
+@pytest.mark.parametrize(("type", "codec"), PAIRS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_every_pair_writes_a_file_at_its_lowest_and_its_highest_level(type: Any, codec: Any, which: int) -> None:
+    level = LEVELS[codec][which] if codec in LEVELS else None
+    tabular = pa.RecordBatch.from_arrays([pa.array([1, 2])], names=["a"])
+    payload = pa.array([b"1"], pa.binary()) if type not in ("avro", "parquet", "csv") else tabular
+    assert written(FileFormat.of(Format(type=type, codec=codec, level=level)), [payload]) != b""
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"), [(codec, bound) for codec, (low, high) in LEVELS.items() for bound in (low - 1, high + 1)]
+)
+def test_a_level_out_of_range_is_an_error_that_names_the_range(codec: Any, level: int) -> None:
+    type = next(type for type, codecs in CODECS.items() if codec in codecs)
+    low, high = LEVELS[codec]
+    with pytest.raises(ValidationError, match=f"{level} is out of range: codec {codec} takes {low} to {high}"):
+        Format(type=type, codec=codec, level=level)
+
+
+def test_every_codec_with_levels_has_a_default_within_them() -> None:
+    assert DEFAULT_LEVELS.keys() == LEVELS.keys()
+    assert all(low <= DEFAULT_LEVELS[codec] <= high for codec, (low, high) in LEVELS.items())
+
+
+# docs/formats.md
+
+
+def matrix() -> Iterator[str]:
+    """The table of the page, from the code's own."""
+    codecs = [codec for codec in get_args(Codec) if any(codec in taken for taken in CODECS.values())]
+    yield f"| format | extension | {' | '.join(codecs)} |\n"
+    yield "|---|---|" + ":-:|" * len(codecs) + "\n"
+    for type, taken in CODECS.items():
+        marks = ["**✓**" if codec == taken[0] else "✓" if codec in taken else "" for codec in codecs]
+        yield f"| `{type}` | `{Format(type=type).extension}` | {' | '.join(marks)} |\n"
+    levels = [f"{LEVELS[codec][0]} to {LEVELS[codec][1]}" if codec in LEVELS else "" for codec in codecs]
+    yield f"| *levels* | | {' | '.join(levels)} |\n"
+    yield f"| *default* | | {' | '.join(str(DEFAULT_LEVELS.get(codec, '')) for codec in codecs)} |\n"
+
+
+def test_the_page_has_the_matrix_of_the_code() -> None:
+    found = re.search(re.escape(BEGIN) + "(.*?)" + re.escape(END), PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found, f"{PAGE.name} has lost the marks of its matrix"
+    assert found[1] == "".join(matrix())

@@ -1,0 +1,176 @@
+"""Text files: a file is its framing and its records, however they came; compressed, it is one stream to its readers."""
+
+import gzip
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.encode import FileFormat
+from s3lake.encode.text import TextEncoder
+from s3lake_tests.encode.written import LINES, VERBS, inflated, unframed, written
+
+CODECS = ["none", "gzip", "zstd", "snappy_framed"]
+COMPRESSED = CODECS[1:]
+ARRAY = ("[\n", ",\n", "\n]")
+NO_FINAL_NEWLINE = ("", "\n", "")
+
+
+def records(*values: bytes) -> pa.BinaryArray:
+    return pa.array(values, pa.binary())
+
+
+def form(codec: str = "none", framing: tuple[str, str, str] | None = LINES, type: str = "json") -> FileFormat:
+    return FileFormat(type, codec, framing=framing)
+
+
+def opened(form: FileFormat) -> tuple[TextEncoder, list[bytes]]:
+    out: list[bytes] = []
+    return TextEncoder(form, out.append), out
+
+
+# Golden bytes
+
+
+@pytest.mark.parametrize(
+    ("framing", "file"),
+    [
+        (LINES, b'{"a":1}\n{"a":2}\n3\n'),
+        (ARRAY, b'[\n{"a":1},\n{"a":2},\n3\n]'),
+        (NO_FINAL_NEWLINE, b'{"a":1}\n{"a":2}\n3'),
+        (("<", "", ">"), b'<{"a":1}{"a":2}3>'),
+        (("", "", ""), b'{"a":1}{"a":2}3'),
+        (("→", "·", "·"), '→{"a":1}·{"a":2}·3·'.encode()),
+    ],
+)
+def test_a_file_is_its_framing_and_its_records(framing: tuple[str, str, str], file: bytes) -> None:
+    assert written(form(framing=framing), [records(b'{"a":1}', b'{"a":2}', b"3")]) == file
+    assert written(form(framing=framing), [records(b'{"a":1}'), records(b'{"a":2}', b"3")]) == file
+
+
+def test_empty_records_count() -> None:
+    assert written(form(), [records(b"", b"")]) == b"\n\n"
+    assert written(form(framing=ARRAY), [records(b""), records(b"")]) == b"[\n,\n\n]"
+
+
+def test_bytes_without_framing_are_the_record_as_it_is() -> None:
+    assert written(form(framing=None, type="bytes"), [records(b"\x00\xff\n")]) == b"\x00\xff\n"
+
+
+def test_an_empty_payload_is_a_zero_byte_object() -> None:
+    assert written(form(framing=None, type="bytes"), [records(b"")]) == b""
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_compressed_an_empty_payload_is_a_whole_stream_of_nothing(codec: str) -> None:
+    data = written(form(codec, None, "bytes"), [records(b"")])
+    assert data != b""
+    assert inflated(codec, data) == b""
+
+
+def test_a_file_without_records_is_empty() -> None:
+    assert written(form(), []) == written(form("gzip"), []) == written(form(framing=ARRAY), [records()]) == b""
+
+
+def test_a_slice_is_only_its_rows() -> None:
+    assert written(form(), [records(b"a", b"b", b"c").slice(1, 1)]) == b"b\n"
+
+
+# When bytes come out
+
+
+def test_plain_records_come_out_at_once() -> None:
+    encoder, out = opened(form())
+    encoder.write(records(b"a", b"b"))
+    assert out == [b"a\nb\n"]
+    assert (encoder.pending, encoder.memory) == (0, 0)
+
+
+def test_a_closing_that_is_still_to_come_is_pending() -> None:
+    encoder, out = opened(form(framing=ARRAY))
+    assert encoder.pending == 0
+    encoder.write(records(b"1", b"2"))
+    assert len(b"".join(out)) + encoder.pending == len(b"[\n1,\n2\n]")
+    assert encoder.memory == 0
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_compressed_records_wait_for_a_megabyte(codec: str) -> None:
+    encoder, out = opened(form(codec))
+    encoder.write(records(b"x" * 99))
+    assert (out, encoder.pending, encoder.memory) == ([], 100, 100)
+    encoder.write(records(b"x" * 999_999))
+    assert out != []
+    assert encoder.pending == 0
+    assert encoder.memory >= 2**18  # the open compressor
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("verb", ["drain", "relieve"])
+def test_after_draining_nothing_is_held_and_the_file_goes_on(codec: str, verb: str) -> None:
+    encoder, out = opened(form(codec))
+    for value in (b"a", b"b", b"c"):
+        encoder.write(records(value))
+        getattr(encoder, verb)()
+        assert (encoder.pending, encoder.memory) == (0, 0)
+        assert inflated(codec, b"".join(out)).endswith(value + b"\n")
+    encoder.close()
+    assert inflated(codec, b"".join(out)) == b"a\nb\nc\n"
+
+
+@pytest.mark.parametrize("framing", [LINES, NO_FINAL_NEWLINE])
+def test_closing_a_drained_file_adds_nothing(framing: tuple[str, str, str]) -> None:
+    encoder, out = opened(form("gzip", framing))
+    encoder.write(records(b"a"))
+    encoder.drain()
+    before = b"".join(out)
+    encoder.close()
+    assert b"".join(out) == before
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_equal_records_make_equal_files(codec: str) -> None:
+    assert written(form(codec), [records(b'{"a":1}')]) == written(form(codec), [records(b'{"a":1}')])
+
+
+@pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("zstd", 1, 19)])
+def test_a_level_is_passed_on(codec: str, low: int, high: int) -> None:
+    text = records(*(b'{"id":%d,"of":%d}' % (number, number % 97) for number in range(5000)))
+    sizes = [len(written(FileFormat("json", codec, level, framing=LINES), [text])) for level in (low, high)]
+    assert sizes[1] < sizes[0]
+
+
+# Properties
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=25, deadline=None)
+@given(
+    framing=st.tuples(*[st.sampled_from(["", "\n", ",\n", "[", "é"])] * 3),
+    batches=st.lists(st.lists(st.binary(max_size=9), min_size=1, max_size=4), min_size=1, max_size=5),
+    verbs=st.lists(st.sampled_from(VERBS), max_size=5),
+)
+def test_a_file_is_the_same_whatever_batches_drains_and_reliefs(
+    codec: str, framing: tuple[str, str, str], batches: list[list[bytes]], verbs: list[str]
+) -> None:
+    opening, between, closing = (part.encode() for part in framing)
+    data = written(form(codec, framing), [records(*batch) for batch in batches], verbs)
+    assert inflated(codec, data) == opening + between.join(record for batch in batches for record in batch) + closing
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_large_streams_come_back(codec: str) -> None:
+    text = records(*(b'{"id":%d}' % number for number in range(30_000)))
+    assert inflated(codec, written(form(codec), [text] * 4)).count(b"\n") == 120_000
+
+
+def test_framed_snappy_cuts_its_chunks_at_64_kib() -> None:
+    text = b"x" * 150_000
+    assert unframed(written(form("snappy_framed"), [records(text)])) == text + b"\n"
+
+
+def test_gzip_is_one_member_where_nothing_forced_a_drain() -> None:
+    data = written(form("gzip"), [records(b"x" * 600_000)] * 4)
+    assert data.count(b"\x1f\x8b\x08") == 1
+    assert len(gzip.decompress(data)) == 4 * 600_001

@@ -1,0 +1,75 @@
+"""Files of given records under a layout, as staging would name them: what the tables of vectors are run through."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from s3lake.layout.key import Fields, KeyRule, Span
+from s3lake.layout.pieces import Unplaceable
+from s3lake.sink import Sink
+
+
+@dataclass(frozen=True)
+class Record:
+    offset: int = 0
+    timestamp: int = 0
+    value: bytes | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    schema: str | None = None
+    partition: int = 0
+
+
+def sink(**changes: Any) -> Sink:
+    """A sink of layouts: names that no vector speaks of are filled in."""
+    fixed = {"name": "events", "bucket": "lake", "start": "2026-11-20T00", "topics": ("t",)}
+    return Sink(**{**fixed, **changes})
+
+
+def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyRule:
+    """The rule of a sink for its first topic."""
+    made = sink(**changes)
+    return KeyRule.of(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
+
+
+def fields(*records: Record) -> Fields:
+    return Fields(
+        values=[one.value for one in records],
+        keys=[one.key for one in records],
+        headers=[[{"key": name, "value": value} for name, value in one.headers] for one in records],
+        timestamps=[one.timestamp for one in records],
+        schemas=[one.schema for one in records],
+    )
+
+
+def group(keys: KeyRule, record: Record) -> str | Unplaceable:
+    fixed = keys.fixed_group(record.partition)
+    if fixed is not None:
+        return fixed
+    (found,) = keys.groups(record.partition, fields(record), 1)
+    return found
+
+
+def files(keys: KeyRule, *records: Record, count: int = 1_000_000) -> list[str]:
+    """The keys of the files of `records`, each closed at `count` records of its group."""
+    open_files: dict[tuple[int, str], list[Record]] = {}
+    closed = []
+    for record in records:
+        found = group(keys, record)
+        assert isinstance(found, str), found
+        where = (record.partition, found)
+        open_files.setdefault(where, []).append(record)
+        if len(open_files[where]) == count:
+            closed.append((where, open_files.pop(where)))
+    closed += open_files.items()
+    return sorted({keys.key(found, partition, span(held)) for (partition, found), held in closed})
+
+
+def span(records: list[Record]) -> Span:
+    stamps = [one.timestamp for one in records]
+    return Span(records[0].offset, records[-1].offset, min(stamps), max(stamps), len(records))
+
+
+def refusal(keys: KeyRule, record: Record) -> str:
+    found = group(keys, record)
+    assert isinstance(found, Unplaceable), found
+    return str(found)

@@ -1,0 +1,159 @@
+"""Elements of a record: how values are spelled in keys, and which have no spelling."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.layout.elements import Fields, Reading, columns, decoded, field, text_of
+from s3lake.layout.pieces import Field, Header, Key, Schema, Unplaceable
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("sam", "sam"),
+        ("", ""),
+        ("two\nlines", "two\\nlines"),
+        (True, "true"),
+        (False, "false"),
+        (0, "0"),
+        (-(2**63), "-9223372036854775808"),
+        (100.43, "100.43"),
+        (200.0, "200.0"),
+        (32.0, "32.0"),
+        (0.001, "0.001"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (12345678.9, "1.23456789E7"),
+        (0.00012, "1.2E-4"),
+        (-1.5e300, "-1.5E300"),
+    ],
+)
+def test_primitives_are_spelled_as_java_spells_them(value: Any, text: str) -> None:
+    assert text_of(value, "field a") == text
+
+
+@pytest.mark.parametrize(("value", "kind"), [(None, "null"), ({}, "an object"), ([], "a list")])
+def test_what_is_no_primitive_has_no_text(value: Any, kind: str) -> None:
+    with pytest.raises(Unplaceable, match=f"field a is {kind}, not a primitive"):
+        text_of(value, "field a")
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "text"),
+    [
+        ({"a": "x"}, ("a",), "x"),
+        ({"a": {"b": {"c": 1}}}, ("a", "b", "c"), "1"),
+        ({"a": [{"b": 1}, {"b": 2}]}, ("a", "1", "b"), "2"),
+        ({"a": None}, ("a",), "[missing]"),
+        ({}, ("a",), "[missing]"),
+        ({"a": 1}, ("a", "b"), "[missing]"),
+        ({"a": [1]}, ("a", "1"), "[missing]"),
+        ({"a": [1]}, ("a", "x"), "[missing]"),
+        ({"a": [1]}, ("a", "²"), "[missing]"),
+        (None, ("a",), "[missing]"),
+        ("text", ("a",), "[missing]"),
+        ([], ("0",), "[missing]"),
+    ],
+)
+def test_a_field_that_is_null_or_missing_is_missing(value: Any, path: tuple[str, ...], text: str) -> None:
+    assert field(value, path, "field a", "[missing]") == text
+
+
+@pytest.mark.parametrize("data", [b"{", b"", b"\xff", b"1 2", b"1e999", b"9" * 5000, b"[" * 100_000])
+def test_what_cannot_be_decoded_has_no_place(data: bytes) -> None:
+    with pytest.raises(Unplaceable, match="the key is no JSON"):
+        decoded(data, "the key")
+
+
+READING = Reading("json", "null")
+
+
+def texts(element: Any, **fields: Any) -> list[Any]:
+    (column,) = columns([element], Fields(**fields), READING)
+    return [str(one) if isinstance(one, Unplaceable) else one for one in column]
+
+
+def test_values_are_read_once_for_all_their_fields() -> None:
+    values = [b'{"a":1,"b":{"c":"x"},"rest":[1,2]}', None, b"[5]", b'{"a":"s","a":"t"}', b"{"]
+    elements = [Field(("a",)), Field(("b", "c")), Field(("0",))]
+    found = columns(elements, Fields(values=values), READING)
+    assert [column[:4] for column in found] == [
+        ["1", "null", "null", "t"],
+        ["x", "null", "null", "null"],
+        ["null", "null", "5", "null"],
+    ]
+    assert all("the value is no JSON" in str(column[4]) for column in found)
+
+
+@pytest.mark.parametrize("name", ["a b", "f0", "slots", "é", 'quo"te', "back\\slash", "__init__", ""])
+def test_a_field_may_have_any_name(name: str) -> None:
+    value = json.dumps({"other": 0, name: "x"}).encode()
+    assert texts(Field((name,)), values=[value]) == ["x"]
+
+
+def test_a_null_key_is_missing_unless_it_is_required() -> None:
+    assert texts(Key(), keys=[None, b"null", b'"a"']) == ["null", "null", "a"]
+    assert texts(Key(("a",)), keys=[None, b"null", b'{"a":null}', b"{}", b'{"a":2}']) == ["null"] * 4 + ["2"]
+    assert texts(Key(required=True), keys=[None, b"null"]) == [
+        "the record has no key",
+        "the key is null, not a primitive",
+    ]
+
+
+def test_a_connect_key_is_its_payload() -> None:
+    reading = Reading("connect_json", "null")
+    keys = [
+        b'{"schema":{"type":"string"},"payload":"eu"}',
+        b'"us"',
+        b'{"schema":null,"payload":null}',
+        b'{"payload":1}',
+    ]
+    (column,) = columns([Key()], Fields(keys=keys), reading)
+    assert column[:3] == ["eu", "us", "null"]
+    assert "is an object" in str(column[3])
+
+
+def test_a_missing_header_is_refused_also_in_a_template() -> None:
+    assert texts(Header("x"), headers=[None, [{"key": "x", "value": b"1"}]]) == ["header 'x' is not in the record", "1"]
+
+
+def test_a_value_without_a_schema_has_the_schema_null() -> None:
+    assert texts(Schema(), schemas=["com.acme.Order", None]) == ["com.acme.Order", "null"]
+
+
+@pytest.mark.parametrize("value", ["\\ud800", "\\u0000", "\\uffff", "\\u007f", "..", "a/../b"])
+def test_what_a_listing_cannot_hold_is_refused(value: str) -> None:
+    (text,) = columns([Field(("a",))], Fields(values=[b'{"a":"' + value.encode() + b'"}']), READING)[0]
+    assert isinstance(text, Unplaceable)
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    LEAVES | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(JSON, max_size=5), st.sampled_from([("a",), ("b",), ("a", "b"), ("0",), ("a", "0", "c")]))
+def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], path: tuple[str, ...]) -> None:
+    def whole(value: Any) -> str | None:
+        try:
+            return field(decoded(json.dumps(value).encode(), "the value"), path, "a field", "null")
+        except Unplaceable:
+            return None
+
+    found, _ = columns(
+        [Field(path), Field(("c",))], Fields(values=[json.dumps(one).encode() for one in values]), READING
+    )
+    texts = [one if isinstance(one, str) else None for one in found]
+    expected = [whole(value) for value in values]
+    assert [a for a, b in zip(texts, expected, strict=True) if a is not None] == [
+        b for a, b in zip(texts, expected, strict=True) if a is not None
+    ]

@@ -1,0 +1,255 @@
+"""The language of templates: what it says, and what is refused with its place and the fix."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from s3lake.layout.pieces import Extension, Field, Header, Key, Number, Schema, Text, Time, Topic
+from s3lake.layout.template import parse
+from s3lake.sink import Padding
+from s3lake.sink import Time as Clock
+from s3lake_tests.layout.files import sink
+
+
+def pieces(text: str, **time: Any) -> tuple[Any, ...]:
+    return parse(text, Clock(**time), Padding(type="right", char="_"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a/b", (Text("a/b"),)),
+        ("{topic}", (Topic(),)),
+        ("{{{topic}}}", (Text("{"), Topic(), Text("}"))),
+        ("a{{b}}", (Text("a{b}"),)),
+        ("{partition}", (Number("partition"),)),
+        ("{offset:020}", (Number("offset", 20),)),
+        ("{offset:12}", (Number("offset", 12, "right", "_"),)),
+        ("{last_offset}", (Number("last_offset"),)),
+        ("{min_timestamp}_{max_timestamp}", (Number("min_timestamp"), Text("_"), Number("max_timestamp"))),
+        ("{records:03}", (Number("records", 3),)),
+        ("{field:a.b}", (Field(("a", "b")),)),
+        ("{field:`a.b`.c}", (Field(("a.b", "c")),)),
+        ("{key}", (Key(),)),
+        ("{key:a.b}", (Key(("a", "b")),)),
+        ("{header:ce-type.v1}", (Header("ce-type.v1"),)),
+        ("{schema}", (Schema(),)),
+        ("{time:yyyy}", (Time("yyyy", "record", (), "UTC", "en", None),)),
+        ("{time:'at: {}/'''HH:mm}", (Time("'at: {}/'''HH:mm", "record", (), "UTC", "en", None),)),
+    ],
+)
+def test_what_a_template_says(text: str, expected: tuple[Any, ...]) -> None:
+    assert pieces(text) == (*expected, Extension())
+
+
+def test_the_extension_is_appended_unless_it_is_there() -> None:
+    assert pieces("a{extension}.bak") == (Text("a"), Extension(), Text(".bak"))
+
+
+def test_a_time_is_the_layouts() -> None:
+    time = {"source": "field", "field": "meta.at", "timezone": "+02:00", "locale": "fr", "duration": "1h"}
+    assert pieces("{time:MMM}", **time)[0] == Time("MMM", "field", ("meta", "at"), "+02:00", "fr", 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "{topci}/{offset}",
+            r"character 1: \{topci\} is unknown; did you mean \{topic\}\? There are \{topic\}, \{partition",
+        ),
+        ("a/{start_offset}", r"character 3: \{start_offset\} is unknown; did you mean \{last_offset\}|\{offset\}"),
+        ("{ topic }", r"did you mean \{topic\}"),
+        ("{xyz}", r"\{xyz\} is unknown; There are"),
+        ("{}", r"\{\} is unknown"),
+        ("a{topic", "character 2: '{' is not closed"),
+        ("a}b", "character 2: '}' closes nothing: write '}}' for a brace"),
+        ("{topic{x}}", "'{' is not closed"),
+        ("{field:a{b}}", "'{' stands inside braces"),
+        ("{topic:x}", "takes nothing after a colon"),
+        ("{schema:}", "takes nothing after a colon"),
+        ("{field}", r"needs an argument, for example \{field:user.id\}"),
+        ("{header:}", r"needs an argument, for example \{header:region\}"),
+        ("{time}", r"needs an argument, for example \{time:yyyy-MM-dd\}"),
+        ("{key:}", "nothing stands after the colon"),
+        ("{offset:}", "nothing stands after the colon"),
+        ("{offset:0}", "'0' is no length"),
+        ("{offset:x}", "'x' is no length: write 1 to 64"),
+        ("{offset:065}", "is no length"),
+        ("{field:a..b}", "a field name is empty"),
+        ("{time:YYYY-mm-DD}", "m is the minute"),
+        ("{time:'dt=YYYY}", "a quote of the time pattern is not closed"),
+        ("{time:uuuu}", "write yyyy"),
+        ("{extension}{extension}", "stands there twice"),
+        ("{extension}/{topic}", "belongs into the file name"),
+        ("/{topic}", "a key cannot begin with '/'"),
+        ("a//{topic}", "character 2: a name is missing between two '/'"),
+        ("a/", "the file name is missing"),
+        ("", "the file name is missing"),
+        ("../{topic}", "'..' cannot stand alone"),
+        ("a/./{topic}", "'.' cannot stand alone"),
+        ("_dead_letters/{topic}", "'_dead_letters' cannot stand alone"),
+        ("{time:yyyy/'..'}/{topic}", "'..' cannot stand alone"),
+        ("{time:yyyy/}/{topic}", "a name is missing"),
+        ("a\n{topic}", "character 2: '\\\\n' is a control character"),
+        ("{topic}~x", "'~' marks a replacing commit"),
+    ],
+)
+def test_what_is_no_template_is_refused_with_its_place(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        pieces(text)
+
+
+def test_a_tilde_in_a_directory_is_fine() -> None:
+    assert pieces("~a/{topic}")
+
+
+@given(st.text("{}:'`/.~ topicfeldkyr0123", max_size=30))
+def test_every_text_is_a_template_or_refused(text: str) -> None:
+    with suppress(ValueError):
+        assert isinstance(pieces(text), tuple)
+
+
+# With the whole sink
+
+GOOD = "{topic}/{partition}/{offset}"
+
+
+def refusal(template: str, **changes: Any) -> str:
+    layout = {"template": template, **changes.pop("layout", {})}
+    with pytest.raises(ValidationError) as refused:
+        sink(layout=layout, **changes)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "lacking"),
+    [
+        ("{topic}/{offset}", "lacks {partition}: "),
+        ("{topic}/{partition}", "lacks {offset}: "),
+        ("{key}", "lacks {topic} and {partition} and {offset}: "),
+        ("{partition}/{offset}", "lacks {topic}: "),
+        ("{topic}/{partition}/{min_timestamp}", "lacks {offset}: "),
+    ],
+)
+def test_keys_that_replace_each_other_need_exactly_once_off(template: str, lacking: str) -> None:
+    message = refusal(template, topics=("a", "b"))
+    assert lacking in message
+    assert "exactly_once: false" in message
+    assert sink(layout={"template": template}, topics=("a", "b"), exactly_once=False)
+
+
+def test_one_topic_need_not_be_named() -> None:
+    assert sink(layout={"template": "{partition}/{offset}"})
+    assert sink(layout={"template": "{partition}/{last_offset}"})
+    assert "lacks {topic}" in refusal("{partition}/{offset}", topics=(), topics_regex="a.*")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{topic}/{partition}{offset}",
+        "{topic}/{partition}0{offset}",
+        "{topic}/{partition}/{key}{offset}",
+        "{topic}/{partition}/{offset}{field:a}",
+        "{topic}/{partition}/{time:yyyy}{offset}",
+        "{topic}/{partition}/{offset}7{records}",
+        "{partition}{topic}{offset}",
+        "{topic}{partition}/{offset}",
+    ],
+)
+def test_numbers_stand_apart(template: str) -> None:
+    assert "two offsets can get one key" in refusal(template, topics=("1", "12"))
+
+
+@pytest.mark.parametrize("template", ["{partition}{topic}{offset}", "{topic}{partition}/{offset}"])
+def test_a_single_topic_is_text(template: str) -> None:
+    assert sink(layout={"template": template}, topics=("events",))
+
+
+@pytest.mark.parametrize(
+    ("template", "changes", "why"),
+    [
+        ("{field:a}/" + GOOD, {"converter": {"value": "string"}}, "converter.value string does not give: set"),
+        ("{key:a}/" + GOOD, {}, "converter.key string does not give: set converter.key to json or connect_json"),
+        (
+            "{time:yyyy}/" + GOOD,
+            {"converter": {"value": "bytes"}, "layout": {"time": {"source": "field"}}},
+            "{time:…} of layout.time.source field needs a field of the value",
+        ),
+        (".indexes/" + GOOD, {}, "lies in the index '.indexes/'"),
+        ("ix/" + GOOD, {"prefix": "raw", "index": {"prefix": "raw/ix"}}, "lies in the index 'raw/ix/'"),
+        ("x" * 1000 + "/" + GOOD, {}, "and S3 takes 1024: shorten it"),
+        ("{topic}/{partition:064}/" * 4 + "{offset}", {"topics": ("t" * 249,)}, "S3 takes 1024"),
+    ],
+)
+def test_a_template_fits_its_sink(template: str, changes: dict[str, Any], why: str) -> None:
+    assert why in refusal(template, **changes)
+
+
+@pytest.mark.parametrize("converter", ["json", "connect_json"])
+def test_fields_are_of_objects(converter: str) -> None:
+    assert sink(layout={"template": "{field:a}/{key:b}/" + GOOD}, converter={"key": converter, "value": converter})
+
+
+@pytest.mark.parametrize(
+    ("tombstones", "why"),
+    [
+        ("{topic}/tombstone/{field:a}/{partition}-{offset}", "a record without a value has no field"),
+        ("{topic}/tombstone/{partition}", "tombstones lacks {offset}"),
+        ("{topic}/{", "is not closed"),
+    ],
+)
+def test_tombstones_have_a_template_too(tombstones: str, why: str) -> None:
+    changes: dict[str, Any] = {"nulls": "write", "sidecars": {"keys": "json"}}
+    assert why in refusal(GOOD, layout={"tombstones": tombstones}, **changes)
+
+
+def test_both_templates_replace_or_none() -> None:
+    changes: dict[str, Any] = {"nulls": "write", "sidecars": {"keys": "json"}, "exactly_once": False}
+    assert "either both an offset or none" in refusal(GOOD, layout={"tombstones": "t/{key}"}, **changes)
+
+
+@pytest.mark.parametrize(("text", "why"), [("PST", "for example America/Los_Angeles"), ("UTC+2", r"+02:00")])
+def test_the_timezone_is_known(text: str, why: str) -> None:
+    assert why in refusal(GOOD, layout={"time": {"timezone": text}})
+
+
+def test_the_locale_is_not_blank() -> None:
+    assert "is no locale: write a language" in refusal(GOOD, layout={"time": {"locale": " "}})
+
+
+@pytest.mark.parametrize("field", ["", "a..b", ".a", "`a"])
+def test_the_time_field_is_a_path(field: str) -> None:
+    assert "is no field" in refusal(GOOD, layout={"time": {"field": field}})
+
+
+@pytest.mark.parametrize(
+    "layout", [{"partition_by": ["a"]}, {"include_keys": True}, {"suffix": "-s"}, {"observed_names": True}]
+)
+def test_a_template_says_all_that_lenses_options_would(layout: dict[str, Any]) -> None:
+    assert f"{next(iter(layout))} has no meaning with a template" in refusal(GOOD, layout=layout)
+
+
+def test_a_time_needs_a_template() -> None:
+    with pytest.raises(ValidationError, match=r"of a template prints: give layout\.template too"):
+        sink(layout={"time": {"source": "wallclock"}})
+
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "layouts.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^\|[^`|]*(?:`[^`|]*`[^`|]*)*\| `([^`]*\{[^`]*)` \|$", DOCUMENT, re.MULTILINE)
+
+
+@pytest.mark.parametrize("template", SHOWN)
+def test_the_documents_templates_are_templates(template: str) -> None:
+    assert sink(layout={"template": template}, exactly_once=template != "{key}")
+
+
+def test_the_document_shows_every_connector() -> None:
+    assert len(SHOWN) == 15

@@ -1,0 +1,57 @@
+"""Zone ids that Joda takes, and what is said of those it does not."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from s3lake.layout.zones import zone, zone_id
+
+NOON = datetime(2024, 1, 15, 12)
+
+
+@pytest.mark.parametrize(
+    ("text", "hours", "spelled"),
+    [
+        ("UTC", 0, "UTC"),
+        ("GMT", 0, "GMT"),
+        ("Z", 0, "UTC"),
+        ("+02:00", 2, "+02:00"),
+        ("+0200", 2, "+02:00"),
+        ("+02", 2, "+02:00"),
+        ("-05:30", -5.5, "-05:30"),
+        ("+00:00", 0, "UTC"),
+        ("+01:02:03", 1 + 2 / 60 + 3 / 3600, "+01:02:03"),
+        ("EST", -5, "EST"),
+        ("CST6CDT", -6, "CST6CDT"),
+        ("CET", 1, "CET"),
+        ("Europe/Kyiv", 2, "Europe/Kyiv"),
+        ("America/Los_Angeles", -8, "America/Los_Angeles"),
+        ("Asia/Kolkata", 5.5, "Asia/Kolkata"),
+    ],
+)
+def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: str) -> None:
+    offset = NOON.replace(tzinfo=zone(text)).utcoffset()
+    assert offset is not None
+    assert offset == timedelta(seconds=round(hours * 3600))
+    assert zone_id(text) == spelled
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("PST", "for example America/Los_Angeles"),
+        ("IST", "for example Asia/Kolkata"),
+        ("UTC+2", r"write the offset alone, \+02:00"),
+        ("GMT-03:30", "write the offset alone, -03:30"),
+        ("LLL", "write an IANA name such as Europe/Berlin, or an offset such as \\+02:00"),
+        ("Europe/Berln", "did you mean Europe/Berlin"),
+        ("europe/berlin", "did you mean Europe/Berlin"),
+        ("+25:00", "write an IANA name"),
+        ("", "write an IANA name"),
+        ("Factory", "write an IANA name"),
+        ("../zones", "write an IANA name"),
+    ],
+)
+def test_what_is_no_zone_is_refused_with_the_fix(text: str, fix: str) -> None:
+    with pytest.raises(ValueError, match=f"is no time zone: .*{fix}"):
+        zone(text)

@@ -1,0 +1,151 @@
+"""Preview: given records through the real stages, without Kafka and S3; and how records are written down."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3lake.errors import ConfigurationError
+from s3lake.preview import Preview, preview
+from s3lake.preview.records import Record, read
+from s3lake.sink import Sink
+
+
+def sink(**changes: Any) -> Sink:
+    return Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
+
+
+def record(offset: int, value: bytes | None, **changes: Any) -> Record:
+    fields = {"topic": "t", "partition": 0, "timestamp": 0, "key": None, "headers": (), **changes}
+    return Record(offset=offset, value=value, **fields)
+
+
+def bodies(found: Preview) -> dict[str, bytes]:
+    return {one.file.key: one.body for one in found.objects}
+
+
+# What a sink makes of records
+
+
+def test_records_are_one_micro_batch_in_the_order_of_offsets() -> None:
+    found = preview(sink(), "t", [record(2, b"3"), record(0, b"1"), record(1, b"2")])
+    assert bodies(found) == {"t/0/000000000000.json": b"1\n2\n3\n"}
+
+
+def test_objects_come_in_the_order_of_their_keys() -> None:
+    found = preview(sink(), "t", [record(5, b"1", partition=1), record(7, b"1", partition=0)])
+    assert [one.file.key for one in found.objects] == ["t/0/000000000007.json", "t/1/000000000005.json"]
+
+
+def test_tables_have_the_columns_of_all_records() -> None:
+    import io
+
+    import pyarrow.parquet as pq
+
+    rows = [record(0, b'{"a":1}'), record(0, b'{"b":"x"}', partition=1)]
+    found = preview(sink(format={"type": "parquet"}), "t", rows)
+    tables = [pq.read_table(io.BytesIO(one.body)).to_pylist() for one in found.objects]
+    assert tables == [[{"a": 1, "b": None}], [{"a": None, "b": "x"}]]
+
+
+def test_one_refused_record_fails_an_intolerant_sink_and_all_are_named() -> None:
+    found = preview(sink(), "t", [record(0, b"1"), record(1, b"{"), record(4, b"]")])
+    assert (found.failed, found.objects) == (True, ())
+    assert [(one.offset, one.stage) for one in found.refusals] == [(1, "convert"), (4, "convert")]
+
+
+def test_a_tolerant_sink_has_dead_letters() -> None:
+    found = preview(sink(errors={"tolerance": "all"}), "t", [record(0, b"1"), record(1, b"{")])
+    assert not found.failed
+    assert list(bodies(found)) == ["_dead_letters/s/t/0/000000000001.json", "t/0/000000000000.json"]
+    assert [one.offset for one in found.refusals] == [1]
+
+
+def test_wallclock_is_the_one_that_is_given() -> None:
+    layout = {"template": "{time:yyyy-MM-dd}/{topic}-{partition}-{offset}", "time": {"source": "wallclock"}}
+    found = preview(sink(layout=layout), "t", [record(0, b"1")], now_ms=86_400_000)
+    assert list(bodies(found)) == ["1970-01-02/t-0-0.json"]
+
+
+# Records as lines
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path = path / "records.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def one(path: Path, **row: object) -> Record:
+    (found,) = read(lines(path, {"topic": "t", **row}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("text", b"text"),
+        ("é", "é".encode()),
+        ("", b""),
+        (None, None),
+        ({"base64": "AP8="}, b"\x00\xff"),
+        ({"base64": ""}, b""),
+        ({"a": 1, "b": [True, None]}, b'{"a":1,"b":[true,null]}'),
+        ({"base64": "AP8=", "more": 1}, b'{"base64":"AP8=","more":1}'),
+        (1.5, b"1.5"),
+        ([], b"[]"),
+    ],
+)
+def test_bytes_are_text_base64_null_or_compact_json(tmp_path: Path, written: object, meant: bytes | None) -> None:
+    found = one(tmp_path, key=written, value=written, headers={"h": written})
+    assert (found.key, found.value, found.headers) == (meant, meant, (("h", meant),))
+
+
+def test_headers_are_an_object_or_pairs(tmp_path: Path) -> None:
+    assert one(tmp_path, headers=[["a", "1"], ["a", None]]).headers == (("a", b"1"), ("a", None))
+    assert one(tmp_path, headers={"a": "1", "b": 2}).headers == (("a", b"1"), ("b", b"2"))
+    assert one(tmp_path).headers == ()
+
+
+def test_what_is_left_out_follows(tmp_path: Path) -> None:
+    rows = [{"topic": "t"}, {"topic": "t"}, {"topic": "t", "offset": 9}, {"topic": "t"}, {"topic": "t", "partition": 1}]
+    found = read(lines(tmp_path, *rows))
+    assert [(row.partition, row.offset, row.timestamp) for row in found] == [
+        (0, 0, -1),
+        (0, 1, -1),
+        (0, 9, -1),
+        (0, 10, -1),
+        (1, 0, -1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([], "an object is needed with topic, partition, offset"),
+        ({"value": 1}, "topic is text"),
+        ({"topic": "t", "vlaue": 1}, "unknown name 'vlaue'; allowed: topic, partition, offset, timestamp, key, value"),
+        ({"topic": "t", "offset": -1}, "partition and offset are not negative"),
+        ({"topic": "t", "offset": "1"}, "offset '1' is no whole number"),
+        ({"topic": "t", "timestamp": 2**63}, "is no whole number up to"),
+        ({"topic": "t", "key": {"base64": "?"}}, "base64 '?'"),
+        ({"topic": "t", "headers": ["a"]}, r"headers are an object, or a list of \[name, value\]"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named(tmp_path: Path, row: object, message: str) -> None:
+    path = lines(tmp_path, {"topic": "t"}, row)
+    with pytest.raises(ConfigurationError, match=rf"records\.jsonl:2: no record: .*{message}"):
+        read(path)
+
+
+def test_offsets_are_unique(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r":2: no record: this topic, partition and offset stand on an earlier"
+    ):
+        read(lines(tmp_path, {"topic": "t", "offset": 3}, {"topic": "t", "offset": 3}))
+
+
+def test_a_file_that_is_not_there_is_no_crash(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read(tmp_path / "none.jsonl")

@@ -1,0 +1,399 @@
+"""The pure part of reading back: an object's bytes, made by an independent writer, become rows again."""
+
+import base64
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+import cramjam
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.commit.index import Manifest
+from s3lake.errors import DataLossError
+from s3lake.readback import objects
+from s3lake.readback.shape import Shape
+
+LINES = ["", "\n", "\n"]
+
+
+def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **said: Any) -> list[Any]:
+    """The rows of an object whose commit said this of its shape."""
+    converter, columns = said.pop("value", "json"), said.pop("columns", recorded)
+    manifest = Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=converter, shape=said, columns=columns)
+    shape = Shape.of(manifest)
+    schema = shape.schema(recorded or {})
+    found = list(objects.batches(body, key, shape, schema))
+    assert all(batch.schema == schema for batch in found)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def values(found: list[Any]) -> list[Any]:
+    return [row["value"] for row in found]
+
+
+def snappy(body: bytes) -> bytes:
+    return bytes(cramjam.snappy.compress(body))
+
+
+CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "gzip": lambda body: gzip.compress(body[:3]) + gzip.compress(body[3:]),
+    "zstd": lambda body: zstandard.compress(body[:3]) + zstandard.compress(body[3:]),
+    "snappy_framed": snappy,
+}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_line_is_a_row_in_every_codec(codec: str) -> None:
+    body = CODECS[codec](b'{"n":1}\n"two"\n')
+    assert values(rows(body, "json", codec=codec, framing=LINES)) == ['{"n":1}', '"two"']
+
+
+def test_commits_without_a_shape_are_read_by_their_files_names() -> None:
+    assert values(rows(gzip.compress(b"a\nb\n"), "text", key="x.text.gz")) == ["a", "b"]
+    assert values(rows(b"a\n", "text", value="bytes")) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("form", "framing", "body", "expected"),
+    [
+        ("json_array", ["[\n", ",\n", "\n]"], b'[\n{"a":"],["},\n2\n]', ['{"a":"],["}', "2"]),
+        ("json_array", ["[", ",", "]"], b'[{"a":"],["}, 2 ,"x,"]', ['{"a":"],["}', "2", '"x,"']),
+        ("json", ["", "\n", ""], b"1\n2", ["1", "2"]),
+        ("text", ["<", "|", ">"], b"<a|b>", ["a", "b"]),
+        ("bytes", ["", "\n", "\n"], b"a\n\xff\n\n", [b"a", b"\xff", b""]),
+        ("bytes", ["", "", ""], b"ab", [b"ab"]),
+        ("bytes", None, b"a\n\xff", [b"a\n\xff"]),
+        ("bytes", None, b"", [b""]),
+    ],
+)
+def test_any_framing(form: str, framing: list[str] | None, body: bytes, expected: list[Any]) -> None:
+    assert values(rows(body, form, framing=framing)) == expected
+
+
+def test_a_file_that_is_not_whole_is_no_data() -> None:
+    with pytest.raises(DataLossError, match=r"k does not begin with .* and end with"):
+        rows(b"[\n1,\n2", "json_array")
+
+
+COLUMNS = {
+    "id": "int64",
+    "small": "int32",
+    "single": "float",
+    "name": "string",
+    "ok": "bool",
+    "raw": "binary",
+    "at": "timestamp",
+    "day": "date",
+    "clock": "time",
+    "who": "uuid",
+    "exact": "decimal(20,2)",
+    "tags": {"list": "string"},
+    "counts": {"map": "int64"},
+    "place": {"struct": {"at": "timestamp"}},
+}
+AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, timezone.utc)
+STAMP = int(AT.timestamp() * 1000)
+WHO = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+FULL = {
+    "id": 2**62,
+    "small": -1,
+    "single": 0.5,
+    "name": "Łódź",
+    "ok": True,
+    "raw": b"\xff",
+    "at": AT,
+    "day": AT.date(),
+    "clock": "03:04:05.678",
+    "who": WHO,
+    "exact": Decimal("-12345678901234567.50"),
+    "tags": ["a", None],
+    "counts": [("a", 1), ("b", None)],
+    "place": {"at": AT},
+}
+EMPTY = dict.fromkeys(COLUMNS)
+
+
+def test_parquet_gives_the_recorded_columns() -> None:
+    import uuid
+
+    schema = pa.schema(
+        [
+            ("place", pa.struct([("at", pa.timestamp("ms", "UTC"))])),
+            ("id", pa.int32()),
+            ("at", pa.timestamp("ms", "UTC")),
+            ("clock", pa.time32("ms")),
+            ("who", pa.uuid()),
+            ("exact", pa.decimal128(20, 2)),
+            ("counts", pa.map_(pa.string(), pa.int32())),
+            ("dropped", pa.string()),
+        ]
+    )
+    row = {name: FULL[name] for name in ("place", "at", "exact", "counts")}
+    table = pa.Table.from_pylist([{**row, "id": 7, "clock": AT.time(), "who": uuid.UUID(WHO).bytes}, {}], schema)
+    out = BytesIO()
+    pq.write_table(table, out)
+    expected = {**EMPTY, **row, "id": 7, "clock": "03:04:05.678", "who": WHO}
+    assert rows(out.getvalue(), "parquet", recorded=COLUMNS) == [expected, EMPTY]
+
+
+def optional(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def avro(records: Sequence[Any], *fields: Any, codec: str = "null") -> bytes:
+    out = BytesIO()
+    fastavro.writer(out, {"type": "record", "name": "r", "fields": list(fields)}, records, codec=codec)
+    return out.getvalue()
+
+
+AVRO = [
+    optional("id", "int"),
+    optional("small", "int"),
+    optional("single", "float"),
+    optional("name", "string"),
+    optional("ok", "boolean"),
+    optional("raw", "bytes"),
+    optional("at", {"type": "long", "logicalType": "timestamp-millis"}),
+    optional("day", {"type": "int", "logicalType": "date"}),
+    optional("clock", {"type": "int", "logicalType": "time-millis"}),
+    optional("who", {"type": "string", "logicalType": "uuid"}),
+    optional("exact", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}),
+    optional("tags", {"type": "array", "items": ["null", "string"]}),
+    optional("counts", {"type": "map", "values": ["null", "long"]}),
+    optional(
+        "place",
+        {
+            "type": "record",
+            "name": "p",
+            "fields": [optional("at", {"type": "long", "logicalType": "timestamp-millis"})],
+        },
+    ),
+    optional("dropped", "p"),
+]
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
+def test_avro_gives_the_recorded_columns(codec: str) -> None:
+    day = (AT.date() - datetime(1970, 1, 1).date()).days
+    row = {**FULL, "id": 7, "counts": {"a": 1, "b": None}, "clock": STAMP % 86_400_000, "day": day}
+    body = avro([row, {}], *AVRO, codec=codec)
+    assert rows(body, "avro", recorded=COLUMNS) == [{**FULL, "id": 7}, EMPTY]
+
+
+def test_avro_of_many_rows_is_read_in_several_batches() -> None:
+    body = avro([{"id": n} for n in range(25_000)], optional("id", "long"))
+    assert [row["id"] for row in rows(body, "avro", recorded={"id": "int64"})] == list(range(25_000))
+
+
+FLAT = {name: kind for name, kind in COLUMNS.items() if isinstance(kind, str)}
+CSV = (
+    f'4611686018427387904,-1,0.5,"Łódź",true,"/w==",2026-01-02T03:04:05.678Z,2026-01-02,03:04:05.678,{WHO},'
+    '-12345678901234567.50\n,,,"",,,,,,,\n,,,"a ""b"",\nc",,"",,,,,\n'
+)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_csv_is_parsed_into_the_recorded_types(header: bool) -> None:
+    body = ((",".join(FLAT) + "\n" if header else "") + CSV).encode()
+    empty = dict.fromkeys(FLAT)
+    full = {name: FULL[name] for name in FLAT}
+    texts = [{**empty, "name": ""}, {**empty, "name": 'a "b",\nc', "raw": b""}]
+    assert rows(body, "csv", recorded=FLAT, header=header) == [full, *texts]
+
+
+def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
+    found = rows(b'"value"\n""\n\n"x"\n', "csv", value="string", framing=LINES)
+    assert values(found) == ["", None, "x"]
+
+
+def test_csv_with_a_separator_of_its_own() -> None:
+    body = b'a,b\r\n1,"x\r\ny"\r\n2,'
+    found = rows(body, "csv", recorded={"a": "int64", "b": "string"}, framing=["", "\r\n", ""])
+    assert found == [{"a": 1, "b": "x\r\ny"}, {"a": 2, "b": None}]
+
+
+def test_csv_of_years_that_have_no_text() -> None:
+    found = rows(b"at\n1500\n1970-01-01T00:00:02Z\n", "csv", recorded={"at": "timestamp"})
+    assert [row["at"].timestamp() for row in found] == [1.5, 2.0]
+
+
+# Envelopes
+
+
+def envelope(style: str, *fields: str, **more: Any) -> dict[str, Any]:
+    return {"style": style, "fields": list(fields), **more}
+
+
+ALL = ("key", "value", "headers", "metadata")
+
+
+def pairs(*headers: tuple[str, bytes | None]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": value} for name, value in headers]
+
+
+def test_a_record_is_taken_apart_again() -> None:
+    line = (
+        b'{"key":"/w==","value":{"n": 1.0},"headers":{"a":["1",{"base64":"/w=="}],"b-c":null},'
+        b'"metadata":{"topic":"t","partition":3,"offset":7,"timestamp":1500},"keyIsArray":true,'
+        b'"headersOrder":["a","b-c","a"]}\n'
+        b'{"key":null,"value":null,"headers":{},'
+        b'"metadata":{"topic":"t","partition":3,"offset":8,"timestamp":1501}}\n'
+    )
+    manifest = {"framing": LINES, "envelope": envelope("record", *ALL)}
+    first, second = read_with_key(line, "json", "bytes", **manifest)
+    assert first == {
+        "key": b"\xff",
+        "value": '{"n": 1.0}',
+        "headers": pairs(("a", b"1"), ("b-c", None), ("a", b"\xff")),
+        "metadata": {"timestamp": 1500, "topic": "t", "partition": 3, "offset": 7},
+    }
+    assert (second["key"], second["value"], second["headers"]) == (None, None, [])
+
+
+def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
+    shape = Shape.of(Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=value, shape={"key": key, **said}))
+    return [row for batch in objects.batches(body, "k", shape, shape.schema({})) for row in batch.to_pylist()]
+
+
+def as_text(converter: str, part: bytes | None) -> Any:
+    if part is None:
+        return None
+    return base64.b64encode(part).decode() if converter == "bytes" else part.decode()
+
+
+def as_map(headers: list[tuple[str, bytes | None]]) -> dict[str, Any]:
+    """What the document says of headers in JSON."""
+    found: dict[str, list[Any]] = {}
+    for name, value in headers:
+        try:
+            found.setdefault(name, []).append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            found[name] = [*found.get(name, []), {"base64": base64.b64encode(value or b"").decode()}]
+    told = [name for name, many in found.items() for _ in many]
+    names = [name for name, _ in headers]
+    members: dict[str, Any] = {"headers": {name: many[0] if len(many) == 1 else many for name, many in found.items()}}
+    return members if told == names else {**members, "headersOrder": names}
+
+
+texts = st.text(max_size=4).map(str.encode)
+header = st.tuples(st.sampled_from(["a", "b", "x-y", "é"]), st.none() | st.binary(max_size=3))
+headers = st.lists(header, max_size=4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=4), st.none() | texts, headers), min_size=1, max_size=4))
+def test_any_key_value_and_headers_come_back_exactly(records: list[Any]) -> None:
+    lines = []
+    for key, value, own in records:
+        parts = {"key": as_text("bytes", key), "value": as_text("string", value), **as_map(own)}
+        lines.append(json.dumps(parts).encode() + b"\n")
+    shape: dict[str, Any] = {"framing": LINES, "envelope": envelope("record", "key", "value", "headers")}
+    found = read_with_key(b"".join(lines), "json", "bytes", "string", **shape)
+    assert [(row["key"], row["value"], [(one["key"], one["value"]) for one in row["headers"]]) for row in found] == [
+        (key, None if value is None else value.decode(), own) for key, value, own in records
+    ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.none() | st.binary(min_size=1, max_size=4), st.binary(min_size=1, max_size=4), headers),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_flat_row_comes_back(records: list[Any]) -> None:
+    def encoded(part: bytes | None) -> bytes:
+        return b"" if part is None else base64.b64encode(part)
+
+    lines = [
+        b"%b,%b,%b,12,1500"
+        % (
+            encoded(key),
+            encoded(value),
+            b"".join(b"%b:%b;" % (encoded(name.encode()), encoded(one)) for name, one in own),
+        )
+        for key, value, own in records
+    ]
+    fields = envelope("flat", "key", "value", "headers", "offset", "timestamp")
+    found = read_with_key(b"\n".join(lines), "csv", "string", framing=["", "\n", ""], envelope=fields)
+    for row, (key, value, own) in zip(found, records, strict=True):
+        restored = [(name, one or None) for name, one in own]
+        assert (row["key"], row["value"], row["offset"], row["timestamp"].timestamp()) == (key, value, 12, 1.5)
+        assert [(one["key"], one["value"]) for one in row["headers"]] == restored
+
+
+def test_a_value_that_nothing_encodes_may_hold_commas() -> None:
+    fields = envelope("flat", "offset", "value", "key", value_encoding="none")
+    found = read_with_key(b'7,{"a":1,"b":2},aw==\n8,,\n', "csv", "json", framing=LINES, envelope=fields)
+    assert found == [{"offset": 7, "value": '{"a":1,"b":2}', "key": b"k"}, {"offset": 8, "value": None, "key": None}]
+
+
+def test_flat_json() -> None:
+    fields = envelope("flat", "timestamp", "headers", "value")
+    body = (
+        b'[\n{"timestamp":"1970-01-01T00:00:01.500Z","headers":[{"key":"h","value":"1"}],"value":{"n":1}},\n'
+        b'{"timestamp":"1970-01-01T00:00:02Z","headers":[],"value":null}\n]'
+    )
+    first, second = read_with_key(body, "json_array", "string", envelope=fields)
+    assert (first["timestamp"].timestamp(), first["headers"], first["value"]) == (1.5, pairs(("h", b"1")), '{"n":1}')
+    assert (second["timestamp"].timestamp(), second["headers"], second["value"]) == (2.0, [], None)
+
+
+def test_a_bare_field_is_its_column() -> None:
+    fields = envelope("flat", "key", bare=True)
+    assert read_with_key(b'"/w=="\nnull\n', "json", "bytes", framing=LINES, envelope=fields) == [
+        {"key": b"\xff"},
+        {"key": None},
+    ]
+
+
+def test_an_iggy_line_is_a_value() -> None:
+    line = b'{"offset":1,"payload":{}}'
+    fields = envelope("iggy", "metadata", "value")
+    assert read_with_key(line + b"\n", "json", "string", framing=LINES, envelope=fields) == [{"value": line.decode()}]
+
+
+def test_records_in_columns_have_the_recorded_value() -> None:
+    fields = [
+        optional("value", {"type": "record", "name": "v", "fields": [optional("n", "int")]}),
+        optional(
+            "metadata",
+            {
+                "type": "record",
+                "name": "m",
+                "fields": [
+                    {"name": "timestamp", "type": "long"},
+                    {"name": "topic", "type": "string"},
+                    {"name": "partition", "type": "int"},
+                    {"name": "offset", "type": "long"},
+                ],
+            },
+        ),
+    ]
+    metadata = {"timestamp": 1500, "topic": "t", "partition": 3, "offset": 7}
+    body = avro([{"value": {"n": 1}, "metadata": metadata}, {"metadata": metadata}], *fields)
+    recorded = {"value": {"struct": {"n": "double", "more": "string"}}}
+    found = rows(body, "avro", recorded=recorded, envelope=envelope("record", *ALL))
+    assert found[0] == {"key": None, "value": {"n": 1.0, "more": None}, "headers": None, "metadata": metadata}
+    assert found[1]["value"] is None
+
+
+def test_every_schema_is_one_that_spark_has() -> None:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
+        shape = Shape("avro", "json", style=style, fields=tuple(fields))
+        recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
+        assert from_arrow_schema(shape.schema(recorded)).fieldNames() == list(fields or COLUMNS)

@@ -1,0 +1,321 @@
+"""Kafka Connect's transforms of fields, in the words of its documentation."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from s3lake_tests.transform.kit import CLOCK, Message, after, chain, headers_after, refusal, run, smt, value_after
+
+# Every transform of a side, with options that work on {"a": …}.
+SIDED: list[tuple[str, dict[str, Any]]] = [
+    ("Cast", {"spec": "a:string"}),
+    ("ExtractField", {"field": "a"}),
+    ("Flatten", {}),
+    ("HeaderFrom", {"fields": "a", "headers": "h", "operation": "copy"}),
+    ("InsertField", {"static.field": "s", "static.value": "x"}),
+    ("MaskField", {"fields": "a"}),
+    ("ReplaceField", {"exclude": "a"}),
+    ("TimestampConverter", {"field": "a", "target.type": "unix"}),
+]
+TOMBSTONES_PASS = {"Cast", "ExtractField", "Flatten", "InsertField", "ReplaceField", "TimestampConverter"}
+
+
+@pytest.mark.parametrize(("name", "options"), [one for one in SIDED if one[0] in TOMBSTONES_PASS])
+def test_tombstones_pass_unchanged(name: str, options: dict[str, Any]) -> None:
+    assert after(Message(None), smt(f"{name}$Value", options)).value is None
+
+
+@pytest.mark.parametrize(("name", "options"), [one for one in SIDED if one[0] not in TOMBSTONES_PASS])
+def test_transforms_that_need_an_object_refuse_tombstones(name: str, options: dict[str, Any]) -> None:
+    reason = refusal(Message(None), smt(f"{name}$Value", options))
+    assert reason == f"transform {name}$Value: the value is null, a JSON object is needed"
+
+
+@pytest.mark.parametrize(("name", "options"), SIDED)
+def test_a_list_is_no_object(name: str, options: dict[str, Any]) -> None:
+    for side, message in (("Value", Message([1])), ("Key", Message({"v": 1}, key=[1]))):
+        reason = refusal(message, smt(f"{name}${side}", options), key="json")
+        assert reason == f"transform {name}${side}: the {side.lower()} is a list, a JSON object is needed"
+
+
+@pytest.mark.parametrize(("name", "options"), SIDED)
+def test_the_other_side_is_left_alone(name: str, options: dict[str, Any]) -> None:
+    message = Message({"a": 1, "b": 2}, key={"a": 1, "b": 2})
+    done = after(message, smt(f"{name}$Key", options), key="json")
+    assert done.value == {"a": 1, "b": 2}
+    done = after(message, smt(f"{name}$Value", options), key="json")
+    assert done.key == {"a": 1, "b": 2}
+
+
+# InsertField
+
+
+def test_insert_field_puts_parts_of_the_record() -> None:
+    fields = {"topic.field": "t!", "partition.field": "p?", "offset.field": "o", "timestamp.field": "ts"}
+    done = value_after({"a": 1}, smt("InsertField$Value", fields))
+    assert done == {"a": 1, "t": "orders", "p": 3, "o": 100, "ts": CLOCK}
+
+
+def test_insert_field_puts_a_constant() -> None:
+    static = {"static.field": "MessageSource", "static.value": "MyFileSource"}
+    done = value_after({"line": "foo"}, smt("InsertField$Value", static))
+    assert done == {"line": "foo", "MessageSource": "MyFileSource"}
+
+
+def test_insert_field_leaves_out_a_timestamp_that_kafka_does_not_have() -> None:
+    assert after(Message({"a": 1}, timestamp=-1), smt("InsertField$Value", {"timestamp.field": "ts"})).value == {"a": 1}
+
+
+def test_insert_field_of_the_key() -> None:
+    message = Message({"v": 1}, key={"id": 7})
+    assert after(message, smt("InsertField$Key", {"offset.field": "o"}), key="json").key == {"id": 7, "o": 100}
+
+
+def test_insert_field_leaves_the_key_of_a_tombstone_too() -> None:
+    message = Message(None, key={"id": 7})
+    assert after(message, smt("InsertField$Key", {"offset.field": "o"}), key="json").key == {"id": 7}
+
+
+# ReplaceField
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"exclude": "dont"}, {"abc": 42, "foo": True, "etc": "etc"}),
+        ({"include": "abc,foo"}, {"abc": 42, "foo": True}),
+        ({"exclude": "foo", "include": "abc,foo"}, {"abc": 42}),
+        ({"exclude": "dont", "renames": "abc:xyz,foo:bar"}, {"xyz": 42, "bar": True, "etc": "etc"}),
+        ({"blacklist": "dont, etc"}, {"abc": 42, "foo": True}),
+        ({"whitelist": ["etc"]}, {"etc": "etc"}),
+    ],
+)
+def test_replace_field(options: dict[str, Any], expected: dict[str, Any]) -> None:
+    value = {"dont": "whatever", "abc": 42, "foo": True, "etc": "etc"}
+    assert value_after(value, smt("ReplaceField$Value", options)) == expected
+
+
+def test_replace_field_says_that_its_old_names_are_old() -> None:
+    links = chain(smt("ReplaceField$Value", {"blacklist": "a"}))
+    assert links.notices == ("transform ReplaceField$Value: blacklist is called exclude today",)
+
+
+def test_replace_field_never_loses_a_field_to_a_renaming() -> None:
+    reason = refusal(Message({"a": 1, "b": 2}), smt("ReplaceField$Value", {"renames": "a:b"}))
+    assert reason == "transform ReplaceField$Value: two fields would be called 'b'"
+
+
+# MaskField
+
+
+def test_mask_field_empties_by_type() -> None:
+    value = {"i": 7, "f": 1.5, "s": "x", "b": True, "l": [1], "o": {"x": 1}, "n": None, "kept": 1}
+    masked = value_after(value, smt("MaskField$Value", {"fields": "i,f,s,b,l,o,n"}))
+    assert masked == {"i": 0, "f": 0.0, "s": "", "b": False, "l": [], "o": {}, "n": None, "kept": 1}
+
+
+def test_mask_field_puts_null_where_there_is_none() -> None:
+    assert value_after({"a": 1}, smt("MaskField$Value", {"fields": "b"})) == {"a": 1, "b": None}
+
+
+def test_mask_field_replaces_numbers_and_texts() -> None:
+    options = {"fields": "i,f,s", "replacement": "123"}
+    assert value_after({"i": 7, "f": 1.5, "s": "x"}, smt("MaskField$Value", options)) == {
+        "i": 123,
+        "f": 123,
+        "s": "123",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (True, "field 'a' is true (a boolean), which takes no replacement: only numbers and texts do"),
+        ([1], "field 'a' is a list, which takes no replacement: only numbers and texts do"),
+        (7, "field 'a' is 7 (a number), but replacement 'xxx' is none"),
+    ],
+)
+def test_mask_field_refuses_what_cannot_be_replaced(value: Any, why: str) -> None:
+    reason = refusal(Message({"a": value}), smt("MaskField$Value", {"fields": "a", "replacement": "xxx"}))
+    assert reason == f"transform MaskField$Value: {why}"
+
+
+# ValueToKey and ExtractField
+
+
+def test_value_to_key() -> None:
+    done = after(Message({"a": 1, "b": 2, "c": 3}, key=b"old"), smt("ValueToKey", {"fields": "a,b,missing"}))
+    assert (done.key, done.value) == ({"a": 1, "b": 2, "missing": None}, {"a": 1, "b": 2, "c": 3})
+
+
+def test_value_to_key_and_extract_field_make_a_plain_key() -> None:
+    done = after(Message({"id": 42}), smt("ValueToKey", {"fields": "id"}), smt("ExtractField$Key", {"field": "id"}))
+    assert done.key == 42
+
+
+def test_value_to_key_does_not_look_at_the_key_it_replaces() -> None:
+    assert after(Message({"a": 1}, key=b"\xff"), smt("ValueToKey", {"fields": "a"})).key == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "version", "expected"),
+    [
+        ("magic", "V1", 42),
+        ("missing", "V1", None),
+        ("before.id", "V2", 7),
+        ("before.id", "V1", None),
+        ("before.missing.deeper", "V2", None),
+        ("`a.b`.c", "V2", 1),
+        ("n.x", "V2", None),
+    ],
+)
+def test_extract_field(field: str, version: str, expected: Any) -> None:
+    value = {"magic": 42, "before": {"id": 7}, "a.b": {"c": 1}, "n": None}
+    options = {"field": field, "field.syntax.version": version}
+    assert value_after(value, smt("ExtractField$Value", options)) == expected
+
+
+def test_extract_field_of_what_is_no_object_on_the_way() -> None:
+    options = {"field": "a.b.c", "field.syntax.version": "V2"}
+    reason = refusal(Message({"a": {"b": 1}}), smt("ExtractField$Value", options))
+    assert reason == "transform ExtractField$Value: field 'a.b' is 1 (a number), an object is needed for 'a.b.c'"
+
+
+# HoistField and Flatten
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], 42, "text", None])
+def test_hoist_field_takes_anything(value: Any) -> None:
+    assert value_after(value, smt("HoistField$Value", {"field": "magic"})) == {"magic": value}
+
+
+def test_hoist_field_makes_json_of_texts_and_bytes() -> None:
+    hoist = smt("HoistField$Value", {"field": "line"})
+    assert after(Message(b"plain"), hoist, value="string").value == {"line": "plain"}
+    assert after(Message(b"\xff\x00"), hoist, value="bytes").value == {"line": base64.b64encode(b"\xff\x00").decode()}
+
+
+def test_flatten() -> None:
+    value = {"content": {"id": 42, "name": {"first": "David", "middle": None, "last": "Wong"}}, "tags": [{"x": 1}]}
+    expected = {
+        "content.id": 42,
+        "content.name.first": "David",
+        "content.name.middle": None,
+        "content.name.last": "Wong",
+        "tags": [{"x": 1}],
+    }
+    assert value_after(value, smt("Flatten$Value")) == expected
+
+
+def test_flatten_with_another_delimiter() -> None:
+    assert value_after({"a": {"b": {"c": 1}}}, smt("Flatten$Value", {"delimiter": "_"})) == {"a_b_c": 1}
+
+
+def test_flatten_never_loses_a_field_to_another() -> None:
+    reason = refusal(Message({"a": {"b": 1}, "a.b": 2}), smt("Flatten$Value"))
+    assert reason == "transform Flatten$Value: two fields would be called 'a.b'"
+
+
+# HeaderFrom
+
+
+def test_header_from_moves_fields() -> None:
+    move = smt("HeaderFrom$Value", {"fields": "id,ok", "headers": "record_id,is_ok", "operation": "move"})
+    done = after(Message({"id": 11, "name": "Harry", "ok": True}, headers=(("first", b"1"),)), move)
+    assert done.value == {"name": "Harry"}
+    assert done.headers == [("first", b"1"), ("record_id", b"11"), ("is_ok", b"true")]
+
+
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        ("text", b"text"),
+        (7, b"7"),
+        (1.5, b"1.5"),
+        (True, b"true"),
+        (None, None),
+        ({"a": [1]}, b'{"a":[1]}'),
+    ],
+)
+def test_header_values_are_texts(value: Any, header: bytes | None) -> None:
+    copy = smt("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"})
+    assert headers_after(Message({"a": value}), copy) == [("h", header)]
+
+
+def test_header_from_copies_a_missing_field_as_null() -> None:
+    copy = smt("HeaderFrom$Key", {"fields": "a", "headers": "h", "operation": "copy"})
+    assert headers_after(Message({}, key={"b": 1}), copy, key="json") == [("h", None)]
+
+
+# Cast
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (42, "int8", 42),
+        (-128, "int8", -128),
+        (1.9, "int32", 1),
+        (True, "int64", 1),
+        ("17", "int16", 17),
+        (1, "float64", 1.0),
+        ("1.5", "float64", 1.5),
+        (0.1, "float32", 0.1),
+        (False, "float32", 0.0),
+        (2, "boolean", True),
+        (0.5, "boolean", False),
+        ("TRUE", "boolean", True),
+        ("yes", "boolean", False),
+        (42, "string", "42"),
+        (1.0, "string", "1.0"),
+        (12345678.5, "string", "1.23456785E7"),
+        (True, "string", "true"),
+        (None, "int8", None),
+    ],
+)
+def test_cast(value: Any, kind: str, expected: Any) -> None:
+    done = value_after({"a": value, "b": "kept"}, smt("Cast$Value", {"spec": f"a:{kind}"}))
+    assert done == {"a": expected, "b": "kept"}
+    assert type(done["a"]) is type(expected)
+    assert value_after(value, smt("Cast$Value", {"spec": kind})) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "shown"),
+    [
+        (128, "int8", "128 (a number)"),
+        (1e300, "int64", "1E+300 (a number)"),
+        ("x", "int32", "'x' (a text)"),
+        ("1.5", "int32", "'1.5' (a text)"),
+        ("nan", "float64", "'nan' (a text)"),
+        (1e300, "float32", "1E+300 (a number)"),
+    ],
+)
+def test_cast_refuses_what_the_type_cannot_hold(value: Any, kind: str, shown: str) -> None:
+    reason = refusal(Message({"a": value}), smt("Cast$Value", {"spec": f"a:{kind}"}))
+    assert reason == f"transform Cast$Value: field 'a' is {shown}, which {kind} cannot hold"
+
+
+def test_cast_refuses_objects() -> None:
+    reason = refusal(Message({"a": {}}), smt("Cast$Value", {"spec": "a:string"}))
+    assert reason == "transform Cast$Value: field 'a' is an object, which cannot be cast to string"
+
+
+def test_cast_makes_base64_of_bytes() -> None:
+    assert after(Message(b"\xff"), smt("Cast$Value", {"spec": "string"}), value="bytes").value == "/w=="
+
+
+def test_numbers_that_nobody_touches_keep_their_digits() -> None:
+    done = run(
+        chain(smt("ReplaceField$Value", {"exclude": "x"})), Message(b'{"x":1,"p":0.10,"q":12345678901234567890.123}')
+    )
+    assert done.batch.column("value").to_pylist() == [b'{"p":0.10,"q":12345678901234567890.123}']
+
+
+def test_set_schema_metadata_is_accepted_and_says_that_it_does_nothing() -> None:
+    links = chain(smt("SetSchemaMetadata$Value", {"schema.name": "com.acme.Order"}))
+    assert run(links, Message({"a": 1})).batch.column("value").to_pylist() == [b'{"a":1}']
+    assert "schema.name has no effect" in links.notices[0]

@@ -1,0 +1,518 @@
+"""Envelopes, sidecars and Connect's JSON: key, headers and metadata are judged as the value is."""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake_tests.verify.test_formats import optional
+from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, avro, parquet, texts
+
+Header = tuple[str, bytes | None]
+Record = tuple[bytes | None, bytes | None, list[Header]]
+"""Key, value, headers."""
+
+RECORDS: list[Record] = [
+    (b"k", b'{"n": 1}', [("a", b"1"), ("b-c", None)]),
+    (None, b'{"n":2.50}', []),
+    (b"", b'{\n"n":3,"y":[]}', [("a", b"1"), ("b", b"2"), ("a", b"3")]),
+    ("Łódź".encode(), b'{"n":4}', [("a", b"\xff"), ("a", b"")]),
+]
+
+
+def world_of(records: Sequence[Record], **sink: Any) -> World:
+    world = World(**sink)
+    for row, (key, value, headers) in enumerate(records):
+        world.record(value, key, headers, IN_TIME + 1500 * row)
+    return world
+
+
+def finds_any_change(world: World) -> bool:
+    """Whether what landed is clean, and is not once a key, a value, a header or a timestamp is another."""
+    clean = world.verify()
+    assert clean.clean, clean.differences
+    fields = world.sink.envelope.fields if world.sink.envelope else ("value",)
+    changes: dict[str, Callable[[int], None]] = {
+        "key": lambda at: world.log.more.update({(0, at): (b'"other"', world.log.more[0, at][1])}),
+        "headers": lambda at: world.log.more.update({(0, at): (world.log.more[0, at][0], [("other", b"1")])}),
+        "value": lambda at: world.log.records[0].update({at: (world.log.records[0][at][0], b'{"n":9}')}),
+        "timestamp": lambda at: world.log.records[0].update({at: (1, world.log.records[0][at][1])}),
+    }
+    for field, change in changes.items():
+        if field not in fields and not (field == "timestamp" and "metadata" in fields):
+            continue
+        for at in world.log.records[0]:
+            saved = world.log.records[0][at], world.log.more[0, at]
+            change(at)
+            assert not world.verify().clean, (field, at)
+            world.log.records[0][at], world.log.more[0, at] = saved
+    return True
+
+
+def text(value: bytes | None) -> Any:
+    try:
+        return value if value is None else value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value or b"").decode()}
+
+
+def headers_object(headers: list[Header]) -> tuple[dict[str, Any], list[str] | None]:
+    """Headers as the document says: a map, lists where names repeat, the order where that does not tell it."""
+    found: dict[str, list[Any]] = {}
+    for name, value in headers:
+        found.setdefault(name, []).append(text(value))
+    names = [name for name, _ in headers]
+    told = [name for name, many in found.items() for _ in many]
+    return {name: many[0] if len(many) == 1 else many for name, many in found.items()}, None if told == names else names
+
+
+def json_text(converter: str, value: bytes | None) -> bytes:
+    if value is None:
+        return b"null"
+    if converter == "json":
+        return value.replace(b"\n", b" ")
+    return json.dumps(base64.b64encode(value).decode() if converter == "bytes" else value.decode()).encode()
+
+
+def record_line(world: World, offset: int) -> bytes:
+    """One line of style `record`, written by hand."""
+    timestamp, value = world.log.records[0][offset]
+    key, headers = world.log.more[0, offset]
+    converters = world.sink.converter
+    found, order = headers_object(list(headers))
+    metadata = {"topic": TOPIC, "partition": 0, "offset": offset, "timestamp": timestamp}
+    members = {
+        "key": json_text(converters.key, key),
+        "value": json_text(converters.value, value),
+        "headers": json.dumps(found).encode(),
+        "metadata": json.dumps(metadata).encode(),
+    }
+    assert world.sink.envelope
+    written: list[tuple[str, bytes]] = [(field, members[field]) for field in world.sink.envelope.fields]
+    for field, converter, part in (("key", converters.key, key), ("value", converters.value, value)):
+        if converter == "bytes" and part is not None and field in world.sink.envelope.fields:
+            written.append((f"{field}IsArray", b"true"))
+    if order and "headers" in world.sink.envelope.fields:
+        written.append(("headersOrder", json.dumps(order).encode()))
+    return b"{" + b",".join(json.dumps(name).encode() + b":" + member for name, member in written) + b"}"
+
+
+def lines_of(world: World, line: Callable[[World, int], bytes]) -> bytes:
+    return b"".join(line(world, offset) + b"\n" for offset in world.log.records[0])
+
+
+@pytest.mark.parametrize("value", ["json", "string", "bytes"])
+@pytest.mark.parametrize("fields", [[], ["metadata", "key"], ["value", "headers"]], ids=str)
+def test_records_in_json(fields: list[str], value: str) -> None:
+    world = world_of(RECORDS, envelope={"style": "record", "fields": fields}, converter={"value": value})
+    world.landed_as(lines_of(world, record_line))
+    assert finds_any_change(world)
+
+
+def test_a_json_array_of_records() -> None:
+    world = world_of(RECORDS, envelope={}, format={"type": "json_array"}, converter={"key": "bytes"})
+    lines = lines_of(world, record_line).splitlines()
+    world.landed_as(b"[\n" + b",\n".join(lines) + b"\n]")
+    assert finds_any_change(world)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b',"keyIsArray":true', b""),
+        (b',"headersOrder":["a", "b", "a"]', b""),
+        (b'"offset": 0', b'"offset": 7'),
+        (b'"topic": "verified"', b'"topic": "other"'),
+        (b'{"key":', b'{"more":1,"key":'),
+        (b'"value":{"n": 1},', b""),
+        (b'{"a": "1", "b-c": null}', b'{"b-c": null, "a": "1"}'),
+    ],
+)
+def test_what_is_wrong_in_an_envelope_is_found(old: bytes, new: bytes) -> None:
+    world = world_of(RECORDS, envelope={}, converter={"key": "bytes"})
+    body = lines_of(world, record_line)
+    assert old in body
+    world.landed_as(body.replace(old, new, 1))
+    assert not world.verify().clean
+
+
+header = st.tuples(st.sampled_from(["a", "b", "a-b", "é"]), st.none() | st.binary(max_size=3))
+keys = st.none() | st.binary(max_size=4)
+values = st.none() | st.sampled_from([b"null", b" 1", b'"\\u00e9"', b"{}", b'{"a": [1.0, -0]}'])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(keys, values, st.lists(header, max_size=4)), min_size=1, max_size=4))
+def test_any_records_in_json(records: list[Record]) -> None:
+    world = world_of(records, envelope={}, converter={"key": "bytes"}, nulls="write")
+    world.landed_as(lines_of(world, record_line))
+    assert world.verify().clean, world.verify().differences
+
+
+KEY_VALUE: list[Any] = [
+    optional("key", "string"),
+    optional("value", {"type": "record", "name": "v", "fields": [optional("n", "double"), optional("x", "long")]}),
+    optional(
+        "headers",
+        {
+            "type": "array",
+            "items": {
+                "type": "record",
+                "name": "h",
+                "fields": [{"name": "key", "type": "string"}, optional("value", "bytes")],
+            },
+        },
+    ),
+    optional(
+        "metadata",
+        {
+            "type": "record",
+            "name": "m",
+            "fields": [
+                {"name": "timestamp", "type": "long"},
+                {"name": "topic", "type": "string"},
+                {"name": "partition", "type": "int"},
+                {"name": "offset", "type": "long"},
+            ],
+        },
+    ),
+]
+
+
+def table_rows(world: World) -> list[dict[str, Any]]:
+    found = []
+    for offset, (timestamp, value) in world.log.records[0].items():
+        key, headers = world.log.more[0, offset]
+        number = None if value is None else json.loads(value).get("n")
+        found.append(
+            {
+                "key": None if key is None else key.decode(),
+                "value": None if value is None else {"n": None if number is None else float(number), "x": None},
+                "headers": [{"key": name, "value": one} for name, one in headers],
+                "metadata": {"timestamp": timestamp, "topic": TOPIC, "partition": 0, "offset": offset},
+            }
+        )
+    return found
+
+
+def test_records_in_avro() -> None:
+    world = world_of(RECORDS, envelope={}, format={"type": "avro"})
+    world.landed_as(avro(table_rows(world), KEY_VALUE))
+    assert finds_any_change(world)
+
+
+def test_a_tombstone_in_parquet_is_no_empty_value() -> None:
+    records: list[Record] = [(b"k", None, []), (b"k", b"{}", [("a", None)])]
+    world = world_of(records, envelope={}, format={"type": "parquet"}, nulls="write")
+    pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    metadata = [("timestamp", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+    schema = pa.schema(
+        [
+            ("key", pa.string()),
+            ("value", pa.struct([("n", pa.float64()), ("x", pa.int64())])),
+            ("headers", pa.list_(pair)),
+            ("metadata", pa.struct(metadata)),
+        ]
+    )
+    rows = table_rows(world)
+    world.landed_as(parquet(rows, schema))
+    assert finds_any_change(world)
+    rows[0]["value"], rows[1]["value"] = rows[1]["value"], rows[0]["value"]
+    world.overwrite(world.manifests["c1"].files[0], parquet(rows, schema))
+    assert not world.verify().clean
+
+
+def test_a_column_that_no_file_has_must_hold_nothing() -> None:
+    world = world_of(
+        [(b"null", b'{"n":1}', [])],
+        envelope={"fields": ["key", "value"]},
+        format={"type": "avro"},
+        converter={"key": "json"},
+    )
+    world.landed_as(avro([{"value": {"n": 1.0}}], KEY_VALUE[1:2]))
+    assert world.verify().clean
+    world.log.more[0, 0] = (b"1", ())
+    assert not world.verify().clean
+
+
+def flat(*fields: str, **more: Any) -> dict[str, Any]:
+    return {"style": "flat", "fields": fields, **more}
+
+
+FLAT = [(b"k,", b'{"n": 1}', [("h", b"1"), ("h", None)]), (None, b'{"n":2,"m":[1,2]}', [])]
+
+
+@pytest.mark.parametrize(
+    ("sink", "body"),
+    [
+        pytest.param(
+            {"envelope": flat("headers", "offset", "timestamp", "key", "value")},
+            b'{"headers":[{"key":"h","value":"1"},{"key":"h","value":null}],"offset":0,'
+            b'"timestamp":"2026-11-20T05:00:00Z","key":"k,","value":{"n": 1}}\n'
+            b'{"headers":[],"offset":1,"timestamp":"2026-11-20T05:00:01.500Z","key":null,"value":{"n":2,"m":[1,2]}}\n',
+            id="jsonl",
+        ),
+        pytest.param(
+            {"envelope": flat("key", bare=True), "format": {"type": "json_array"}},
+            b'[\n"k,",\nnull\n]',
+            id="one bare field",
+        ),
+        pytest.param(
+            {"envelope": flat("value", "key", "timestamp", "offset", "headers"), "format": {"type": "csv"}},
+            b"eyJuIjogMX0=,ayw=,1795150800000,0,aA==:MQ==;aA==:;\neyJuIjoyLCJtIjpbMSwyXX0=,,1795150801500,1,\n",
+            id="csv",
+        ),
+        pytest.param(
+            {
+                "envelope": flat("key", "value", "offset", value_encoding="none"),
+                "format": {"type": "csv", "framing": {"closing": ""}},
+            },
+            b'ayw=,{"n": 1},0\n,{"n":2,"m":[1,2]},1',
+            id="csv as it is",
+        ),
+        pytest.param(
+            {
+                "envelope": flat("key", "value", "offset", value_encoding="none"),
+                "format": {"type": "csv"},
+                "converter": {"value": "connect_json"},
+            },
+            b'ayw=,{"n":1.0},0\n,{"m":[1,2],"n":2},1\n',
+            id="csv of connect_json",
+        ),
+        pytest.param(
+            {"envelope": {"style": "iggy", "fields": ["metadata", "headers", "value"], "stream": "s"}},
+            b'{"offset":0,"timestamp":"2026-11-20T05:00:00Z","stream":"s","topic":"verified","partition_id":0,'
+            b'"headers":{"h":["1",null]},"payload":{"n": 1}}\n'
+            b'{"offset":1,"timestamp":"2026-11-20T05:00:01Z","stream":"s","topic":"verified","partition_id":0,'
+            b'"headers":{},"payload":{"n":2,"m":[1,2]}}\n',
+            id="iggy",
+        ),
+        pytest.param(
+            {
+                "envelope": {"style": "iggy", "fields": ["value"]},
+                "format": {"type": "json_array", "framing": {"opening": "[", "between": ",", "closing": "]"}},
+            },
+            b'[{"n": 1},{"n":2,"m":[1,2]}]',
+            id="iggy payloads",
+        ),
+    ],
+)
+def test_other_styles_as_text(sink: dict[str, Any], body: bytes) -> None:
+    world = world_of(FLAT, **sink)
+    world.landed_as(body)
+    assert finds_any_change(world)
+
+
+def test_flat_columns() -> None:
+    fields = flat("key", "value", "offset", "timestamp", "headers")
+    world = world_of(FLAT, envelope=fields, format={"type": "avro"}, converter={"value": "bytes", "key": "bytes"})
+    columns = [
+        optional("key", "bytes"),
+        optional("value", "bytes"),
+        optional("offset", "long"),
+        optional("timestamp", {"type": "long", "logicalType": "timestamp-millis"}),
+        KEY_VALUE[2],
+    ]
+    rows = [
+        {**row, "value": value, "key": key, "offset": at, "timestamp": IN_TIME + 1500 * at}
+        for at, (row, (key, value, _)) in enumerate(zip(table_rows(world), FLAT, strict=True))
+    ]
+    world.landed_as(avro(rows, columns))
+    assert finds_any_change(world)
+
+
+def test_a_bare_value_has_its_own_columns() -> None:
+    world = world_of([(None, b'{"n":1}', [])], envelope=flat("value", bare=True), format={"type": "avro"})
+    world.landed_as(avro([{"n": 1}], [optional("n", "long")]))
+    assert finds_any_change(world)
+
+
+# Sidecars
+
+
+VALUE_LINES = b'{"n": 1}\n{"n":2.50}\n{ "n":3,"y":[]}\n{"n":4}\n'
+KEY_LINES = b'"k"\nnull\n""\n"\xc5\x81\xc3\xb3d\xc5\xba"\n'
+SIDECAR_RECORDS: list[Record] = [(*record[:2], [(name, b"1") for name, _ in record[2]]) for record in RECORDS]
+HEADER_LINES = b"".join(
+    json.dumps({"headers": [{"key": name, "value": "1"} for name, _ in headers]}).encode() + b"\n"
+    for _, _, headers in SIDECAR_RECORDS
+)
+
+
+def test_sidecars_hold_each_record_s_key_and_headers() -> None:
+    world = world_of(SIDECAR_RECORDS, sidecars={"keys": "json", "headers": "json"})
+    world.landed_as(VALUE_LINES, keys=KEY_LINES, headers=HEADER_LINES)
+    report = world.verify()
+    assert report.clean, report.differences
+    assert (report.landed, report.files) == (4, 3)
+    for change in ((b"other", SIDECAR_RECORDS[1][2]), (None, [("other", b"1")])):
+        world.log.more[0, 1] = change
+        assert not world.verify().clean
+
+
+def test_sidecars_in_another_order_are_found() -> None:
+    world = world_of(SIDECAR_RECORDS, sidecars={"keys": "json"})
+    lines = KEY_LINES.splitlines(keepends=True)
+    world.landed_as(VALUE_LINES, keys=b"".join([lines[1], lines[0], *lines[2:]]))
+    assert world.verify().missing == 2
+
+
+@pytest.mark.parametrize("keys", [KEY_LINES[:-5], KEY_LINES + b'"more"\n', None])
+def test_sidecars_with_another_number_of_records_are_found(keys: bytes | None) -> None:
+    world = world_of(SIDECAR_RECORDS, sidecars={"keys": "json"})
+    sidecars: dict[str, Any] = {} if keys is None else {"keys": keys}
+    world.landed_as(VALUE_LINES, **sidecars)
+    assert not world.verify().clean
+
+
+def test_sidecars_in_columns() -> None:
+    world = world_of(SIDECAR_RECORDS, sidecars={"keys": "avro", "headers": "parquet"}, converter={"key": "bytes"})
+    pair = pa.struct([("key", pa.string()), ("value", pa.string())])
+    headers = [{"headers": [{"key": name, "value": "1"} for name, _ in one]} for _, _, one in SIDECAR_RECORDS]
+    keys = avro([{"key": key} for key, _, _ in SIDECAR_RECORDS], [optional("key", "bytes")])
+    world.landed_as(VALUE_LINES, keys=keys, headers=parquet(headers, pa.schema([("headers", pa.list_(pair))])))
+    assert world.verify().clean, world.verify().differences
+    world.log.more[0, 3] = (b"other", SIDECAR_RECORDS[3][2])
+    assert world.verify().missing == 1
+
+
+def test_keys_as_they_are_may_hold_newlines() -> None:
+    records: list[Record] = [(b"a\nb", b"1", []), (b"c", b"2", [])]
+    world = world_of(records, sidecars={"keys": "bytes"})
+    world.landed_as(b"1\n2\n", keys=b"a\nb\nc\n")
+    assert world.verify().clean, world.verify().differences
+    world.log.more[0, 1] = (b"d", ())
+    assert "is not what records 0 to 1 make together" in " ".join(texts(world.verify(), "object"))
+
+
+def test_records_without_a_value_may_have_only_a_sidecar() -> None:
+    records: list[Record] = [(b"a", b"1", []), (b"b", None, []), (b"c", b"2", []), (b"d", None, [])]
+    world = world_of(records, sidecars={"keys": "json"}, nulls="write")
+    world.landed_as(b"1\n2\n", records=2, keys=b'"a"\n"c"\n')
+    tombstones = world.file("c1", b'"b"\n"d"\n', 1, 3, records=2, kind="keys", name="-tombstones")
+    manifest = world.manifests["c1"]
+    read = manifest.partitions[0]
+    world.change(
+        "c1", files=(*manifest.files, tombstones), partitions={0: msgspec.structs.replace(read, landed=4, skipped=0)}
+    )
+    report = world.verify()
+    assert report.clean, report.differences
+    assert (report.landed, report.skipped) == (4, 0)
+    world.log.more[0, 3] = (b"other", ())
+    assert world.verify().missing == 1
+
+
+# Connect's JSON
+
+
+SCHEMA = {
+    "type": "struct",
+    "name": "com.acme.Order",
+    "fields": [
+        {"field": "id", "type": "int64", "optional": False},
+        {
+            "field": "price",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "parameters": {"scale": "2"},
+        },
+        {"field": "at", "type": "int64", "name": "org.apache.kafka.connect.data.Timestamp", "optional": True},
+        {"field": "raw", "type": "bytes", "optional": True},
+        {"field": "state", "type": "string", "default": "new"},
+        {"field": "pairs", "type": "map", "keys": {"type": "int32"}, "values": {"type": "string"}, "optional": True},
+    ],
+}
+PAYLOAD = {"id": 1, "price": "AfQ=", "at": 1500, "raw": "/wA=", "pairs": [[1, "a"]]}
+ENVELOPED = json.dumps({"schema": SCHEMA, "payload": PAYLOAD}).encode()
+
+
+@pytest.mark.parametrize("price", [b"5.00", b"5", b"5.0e0"])
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_connect_s_payload_in_json(format: str, price: bytes) -> None:
+    world = world_of(
+        [(None, ENVELOPED, []), (None, b'{"plain":1}', [])],
+        converter={"value": "connect_json"},
+        format={"type": format},
+    )
+    line = b'{"id":1,"price":%b,"at":1500,"raw":"/wA=","state":"new","pairs":[[1,"a"]]}' % price
+    world.landed_as(line + b'\n{"plain":1}\n')
+    assert finds_any_change(world)
+    world.overwrite(world.manifests["c1"].files[0], line.replace(b"5", b"6", 1) + b'\n{"plain":1}\n')
+    assert not world.verify().clean
+
+
+CONNECT_FIELDS = [
+    optional("id", "long"),
+    optional("price", {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2}),
+    optional("at", {"type": "long", "logicalType": "timestamp-millis"}),
+    optional("raw", "bytes"),
+    optional("state", "string"),
+    optional(
+        "pairs",
+        {
+            "type": "array",
+            "items": {"type": "record", "name": "p", "fields": [optional("key", "int"), optional("value", "string")]},
+        },
+    ),
+]
+
+
+def test_connect_s_payloads_in_columns_have_files_of_their_own_schema() -> None:
+    from decimal import Decimal
+
+    row = {"id": 1, "price": Decimal("5.00"), "at": 1500, "raw": b"\xff\x00", "state": "new"}
+    world = world_of(
+        [(None, ENVELOPED, []), (None, b'{"plain":1}', []), (None, None, [])],
+        converter={"value": "connect_json"},
+        format={"type": "avro"},
+        nulls="write",
+    )
+    world.landed_as(b"")
+    files = [
+        world.file("c1", avro([{**row, "pairs": [{"key": 1, "value": "a"}]}], CONNECT_FIELDS), 0, 0, records=1),
+        world.file("c1", avro([{"plain": 1}, {}], [optional("plain", "long")]), 1, 2, records=2),
+    ]
+    world.change("c1", files=tuple(files))
+    assert finds_any_change(world)
+
+
+def test_connect_s_primitive_is_one_column() -> None:
+    value = b'{"schema":{"type":"string"},"payload":"x"}'
+    world = world_of([(None, value, [])], converter={"value": "connect_json"}, format={"type": "avro"})
+    world.landed_as(avro([{"value": "x"}], [optional("value", "string")]))
+    assert finds_any_change(world)
+
+
+# What cannot be compared
+
+
+def test_a_sink_that_keeps_the_last_record_of_each_key_is_never_called_clean() -> None:
+    template = {"template": "{topic}/{key}"}
+    world = World(layout=template, exactly_once=False)
+    for value in (b"1", b"2", b"3"):
+        world.record(value, b"k")
+    world.landed_as(b"3\n", records=3)
+    world.change("c1", files=(msgspec.structs.replace(world.manifests["c1"].files[0], records=1),))
+    report = world.verify()
+    assert not report.differences
+    assert not report.clean
+    (gone,) = report.checked[0].not_checkable
+    assert (gone.first, gone.end, report.checked[0].hour) == (0, 3, HOUR)
+    assert "keeps the last record" in gone.reason
+
+
+def test_a_sink_that_changes_values_is_never_called_clean() -> None:
+    world = world_of([(None, b'{"n":1}', [])])
+    world.landed_as(b'{"m":2}\n')
+    world.change("c1", shape={**world.sink.shape, "changed": True})
+    report = world.verify()
+    assert (report.differences, report.landed, report.clean) == ((), 1, False)
+    assert "changes values" in report.checked[0].not_checkable[0].reason
+    world.overwrite(world.manifests["c1"].files[0], b"longer than it was\n")
+    assert world.verify().differences

@@ -1,0 +1,354 @@
+"""Every format and codec: what an independent writer made of Kafka's records is clean, and any change is found."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from s3lake_tests.verify.world import IN_TIME, World, avro, compressed, kinds, parquet, texts
+
+CODECS = ["none", "gzip", "zstd", "snappy_framed"]
+VALUES = [b'{"n":%d,"t":"x"}' % n for n in range(5)]
+
+
+def landed(values: list[bytes | None], body: bytes, *, columns: dict[str, Any] | None = None, **sink: Any) -> World:
+    world = World(**sink)
+    for value in values:
+        world.record(value)
+    world.landed_as(body, columns=columns)
+    return world
+
+
+def is_judged(world: World, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}') -> bool:
+    """Whether what landed is clean, and is not once a record is another."""
+    clean = world.verify()
+    assert clean.clean, clean.differences
+    log = world.log.records[0]
+    before = log[offset]
+    log[offset] = (IN_TIME, other)
+    found = world.verify().clean
+    log[offset] = before
+    return not found
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    ("format", "body"),
+    [
+        ("json", b"".join(value + b"\n" for value in VALUES)),
+        ("json_array", b"[\n" + b",\n".join(VALUES) + b"\n]"),
+        ("text", b"".join(value + b"\n" for value in VALUES)),
+        ("csv", b"n,t\n" + b"".join(b"%d,x\n" % n for n in range(5))),
+    ],
+)
+def test_text_formats_in_every_codec(format: str, body: bytes, codec: str) -> None:
+    columns = {"n": "int64", "t": "string"} if format == "csv" else None
+    assert is_judged(landed(list(VALUES), body, columns=columns, format={"type": format, "codec": codec}), 2)
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_broken_compression_is_named(codec: str) -> None:
+    world = landed(list(VALUES), b"".join(value + b"\n" for value in VALUES), format={"type": "json", "codec": codec})
+    (file,) = world.manifests["c1"].files
+    world.overwrite(file, world.store.objects[file.key][0][:-7])
+    assert f"{file.key} is not whole {codec}" in " ".join(texts(world.verify(), "object"))
+
+
+FRAMINGS = [
+    pytest.param("json", ("", "\n", ""), VALUES, id="no newline at the end"),
+    pytest.param("json_array", ("[", ",", "]"), VALUES, id="no newline at all"),
+    pytest.param("json_array", ("[", ",", "]"), [b' {"a":",[]\\"," } ', b'"],["', b" 1", b"null"], id="hostile text"),
+    pytest.param("json", ("", "\r\n", "\r\n"), VALUES, id="carriage returns"),
+    pytest.param("json", ("begin\n", "\n--\n", "\nend"), VALUES, id="words"),
+    pytest.param("text", ("<", "|", ">"), [b"a|b", b"", b"|", b"c"], id="text with its separator inside"),
+    pytest.param("bytes", ("", "\n", "\n"), [b"a\nb", b"\xff\n", b"", b"c"], id="bytes, each ended"),
+    pytest.param("bytes", ("", "", ""), [b"a", b"\xff\n", b"", b"c"], id="bytes with nothing between"),
+    pytest.param("bytes", ("", "aa", ""), [b"xa", b"ax", b"y"], id="bytes that touch the separator"),
+]
+
+
+@pytest.mark.parametrize(("format", "framing", "values"), FRAMINGS)
+def test_any_framing(format: str, framing: tuple[str, str, str], values: list[bytes]) -> None:
+    opening, between, closing = (part.encode() for part in framing)
+    body = opening + between.join(values) + closing
+    form = {"type": format, "framing": dict(zip(("opening", "between", "closing"), framing, strict=True))}
+    world = landed(list(values), body, format=form)
+    assert is_judged(world, len(values) - 1, b"7")
+    (file,) = world.manifests["c1"].files
+    for wrong in (body[:-1], body + b"7", b"7" + body):
+        world.overwrite(file, wrong)
+        assert not world.verify().clean
+
+
+def test_framed_bytes_in_the_wrong_order_are_found() -> None:
+    world = landed([b"a\nb", b"c\nd"], b"a\nd\nc\nb\n", format={"type": "bytes", "framing": {}})
+    assert "is not what records 0 to 1 make together" in texts(world.verify(), "object")[0]
+
+
+def test_framed_bytes_of_files_that_overlap_are_compared_piece_by_piece() -> None:
+    world = World(format={"type": "bytes", "framing": {}})
+    for value in (b"a\nb", b"c", b"d", b"e"):
+        world.record(value)
+    world.landed_as(b"")
+    files = [
+        world.file("c1", b"a\nb\nd\n", 0, 2, records=2, name="x"),
+        world.file("c1", b"c\ne\n", 1, 3, records=2, name="y"),
+    ]
+    world.change("c1", files=tuple(files))
+    assert is_judged(world, 1, b"?")
+
+
+def test_framed_bytes_that_nothing_keeps_apart_are_never_called_clean() -> None:
+    world = World(format={"type": "bytes", "framing": {"between": "", "closing": ""}})
+    for value in (b"a", b"b", b"c", b"d"):
+        world.record(value)
+    world.landed_as(b"")
+    files = [world.file("c1", b"ac", 0, 2, records=2, name="x"), world.file("c1", b"bd", 1, 3, records=2, name="y")]
+    world.change("c1", files=tuple(files))
+    report = world.verify()
+    assert not report.differences
+    assert not report.clean
+    assert "overlap" in report.checked[0].not_checkable[0].reason
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_bytes_are_one_record_an_object(codec: str) -> None:
+    world = World(format={"type": "bytes", "codec": codec}, converter={"value": "bytes"}, nulls="write")
+    values = [b"\xff\n\x00", b"", None, b"a,b"]
+    for value in values:
+        world.record(value)
+    world.landed_as(b"")
+    files = [
+        world.file("c1", value or b"", offset, offset, records=1, name=str(offset))
+        for offset, value in enumerate(values)
+    ]
+    world.change("c1", files=tuple(files))
+    assert is_judged(world, 3, b"a,c")
+    empty = files[1]
+    world.overwrite(empty, b"")
+    world.change("c1", files=(files[0], msgspec.structs.replace(empty, bytes=0), *files[2:]))
+    assert world.verify().clean
+
+
+CSV_COLUMNS = {
+    "id": "int64",
+    "name": "string",
+    "ok": "bool",
+    "price": "double",
+    "exact": "decimal(20,2)",
+    "at": "timestamp",
+    "day": "date",
+    "clock": "time",
+    "who": "uuid",
+    "raw": "binary",
+    "small": "int32",
+    "single": "float",
+}
+CSV_ROWS: list[tuple[dict[str, Any], str]] = [
+    ({"id": 1, "name": 'a "quoted", one\nand a line'}, '1,"a ""quoted"", one\nand a line",,,,,,,,,,'),
+    ({"name": ""}, ',"",,,,,,,,,,'),
+    ({}, ",,,,,,,,,,,"),
+    ({"name": "\r", "ok": True, "price": 1e21}, ',"\r",true,1e+21,,,,,,,,'),
+    ({"ok": False, "price": 3, "exact": "12345678901234567.5"}, ",,false,3.0,12345678901234567.50,,,,,,,"),
+    ({"at": "2026-01-02T03:04:05+01:00"}, ",,,,,2026-01-02 02:04:05.000Z,,,,,,"),
+    (
+        {"at": 1_500, "day": "2026-02-28", "clock": "23:59:59.5"},
+        ",,,,,1970-01-01T00:00:01.5Z,2026-02-28,23:59:59.500,,,,",
+    ),
+    (
+        {"who": "6BA7B810-9DAD-11D1-80B4-00C04FD430C8", "raw": "/wA="},
+        ",,,,,,,,6ba7b810-9dad-11d1-80b4-00c04fd430c8,/wA=,,",
+    ),
+    ({"raw": "", "small": -7, "single": 0.1}, ',,,,,,,,,"",-7,0.1'),
+]
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_csv_is_read_into_the_recorded_types(header: bool) -> None:
+    body = ",".join(CSV_COLUMNS) + "\n" if header else ""
+    body += "".join(row + "\n" for _, row in CSV_ROWS)
+    values: list[bytes | None] = [json.dumps(value).encode() for value, _ in CSV_ROWS]
+    world = landed(values, body.encode(), columns=CSV_COLUMNS, format={"type": "csv", "header": header})
+    for offset in range(len(values)):
+        assert is_judged(world, offset, b'{"id":77}')
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        pytest.param({"name": ""}, ",", id="an empty string is no null"),
+        pytest.param({}, ',""', id="null is no empty string"),
+        pytest.param({"n": 1}, "1.0,", id="an integer has no fraction"),
+        pytest.param({"name": "a"}, ",a,", id="a field too many"),
+        pytest.param({"name": "a"}, ',"a', id="a quote that is not closed"),
+        pytest.param({"name": "a"}, ',b"a"', id="a quote inside"),
+    ],
+)
+def test_csv_that_is_not_quite_right_is_found(value: Any, row: str) -> None:
+    body = f"n,name\n{row}\n".encode()
+    columns = {"n": "int64", "name": "string"}
+    assert not landed([json.dumps(value).encode()], body, columns=columns, format={"type": "csv"}).verify().clean
+
+
+def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
+    world = landed(
+        [b"", None, b"x"],
+        b'value\n""\n\nx\n',
+        columns={"value": "string"},
+        format={"type": "csv"},
+        converter={"value": "string"},
+        nulls="write",
+    )
+    assert is_judged(world, 1, b"y")
+
+
+def optional(name: str, type: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", type], "default": None}
+
+
+AVRO_FIELDS = [
+    optional("id", "long"),
+    optional("small", "int"),
+    optional("price", "double"),
+    optional("single", "float"),
+    optional("name", "string"),
+    optional("ok", "boolean"),
+    optional("raw", "bytes"),
+    optional("at", {"type": "long", "logicalType": "timestamp-millis"}),
+    optional("day", {"type": "int", "logicalType": "date"}),
+    optional("clock", {"type": "int", "logicalType": "time-millis"}),
+    optional("who", {"type": "string", "logicalType": "uuid"}),
+    optional("exact", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}),
+    optional("tags", {"type": "array", "items": ["null", "string"]}),
+    optional("counts", {"type": "map", "values": ["null", "long"]}),
+    optional("place", {"type": "record", "name": "place", "fields": [optional("lat", "double")]}),
+    optional("other", "place"),
+    optional("colour", {"type": "enum", "name": "colour", "symbols": ["red", "blue"]}),
+]
+TYPED: list[dict[str, Any]] = [
+    {"id": 2**62, "small": -1, "price": 2, "single": 0.1, "name": "Łódź", "ok": True, "raw": "/wA="},
+    {"at": "2026-01-02T03:04:05.678Z", "day": "2026-01-02", "clock": "03:04:05.678"},
+    {"at": 253_402_300_800_000, "day": 3_000_000, "clock": 0},
+    {"who": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "exact": "-123456789012345678.90"},
+    {"tags": ["a", None], "counts": {"b": 1, "a": None}, "place": {"lat": 1}, "other": {"lat": None}},
+    {"colour": "red"},
+    {},
+]
+
+
+def typed_rows(dates: bool) -> list[dict[str, Any]]:
+    from datetime import datetime, timezone
+    from decimal import Decimal
+    from uuid import UUID
+
+    stamp = int(datetime(2026, 1, 2, 3, 4, 5, 678_000, timezone.utc).timestamp() * 1000)
+    who: Any = UUID(TYPED[3]["who"])
+    return [
+        {**TYPED[0], "price": 2.0, "raw": b"\xff\x00"},
+        {"at": stamp, "day": 20455, "clock": 11_045_678},
+        {"at": 253_402_300_800_000, "day": 3_000_000, "clock": 0},
+        {"who": str(who) if dates else who.bytes, "exact": Decimal("-123456789012345678.90")},
+        {"tags": ["a", None], "counts": {"b": 1, "a": None}, "place": {"lat": 1.0}, "other": {"lat": None}},
+        {"colour": "red"},
+        {},
+    ]
+
+
+@pytest.mark.parametrize("codec", ["none", "deflate", "snappy", "bzip2", "xz", "zstd"])
+def test_avro_with_logical_types_in_every_codec(codec: str) -> None:
+    body = avro(typed_rows(True), AVRO_FIELDS, {"none": "null", "zstd": "zstandard"}.get(codec, codec))
+    world = landed([json.dumps(value).encode() for value in TYPED], body, format={"type": "avro", "codec": codec})
+    for offset in range(len(TYPED)):
+        assert is_judged(world, offset, b'{"name":"another"}')
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "lz4", "zstd", "brotli"])
+def test_parquet_with_logical_types_in_every_codec(codec: str) -> None:
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("small", pa.int32()),
+            ("price", pa.float64()),
+            ("single", pa.float32()),
+            ("name", pa.string()),
+            ("ok", pa.bool_()),
+            ("raw", pa.binary()),
+            ("at", pa.timestamp("ms", "UTC")),
+            ("day", pa.date32()),
+            ("clock", pa.time32("ms")),
+            ("who", pa.uuid()),
+            ("exact", pa.decimal128(20, 2)),
+            ("tags", pa.list_(pa.string())),
+            ("counts", pa.map_(pa.string(), pa.int64())),
+            ("place", pa.struct([("lat", pa.float64())])),
+            ("other", pa.struct([("lat", pa.float64())])),
+            ("colour", pa.string()),
+        ]
+    )
+    rows = typed_rows(False)
+    rows[4]["counts"] = list(rows[4]["counts"].items())
+    body = parquet(rows, schema, codec)
+    world = landed([json.dumps(value).encode() for value in TYPED], body, format={"type": "parquet", "codec": codec})
+    for offset in range(len(TYPED)):
+        assert is_judged(world, offset, b'{"name":"another"}')
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "held"),
+    [
+        ("exact", b"1.10", "1.11"),
+        ("exact", b"0.10000000000000000001", "0.10"),
+        ("at", b'"2026-01-02T03:04:05.678Z"', 1767323045679),
+        ("day", b'"2026-01-02"', 20454),
+        ("single", b"0.1", 0.10001),
+        ("small", b"1", 2),
+        ("who", b'"6ba7b810-9dad-11d1-80b4-00c04fd430c8"', "6ba7b810-9dad-11d1-80b4-00c04fd430c9"),
+        ("raw", b'"/wA="', b"\xff"),
+        ("counts", b'{"a":1}', {"a": 2}),
+    ],
+)
+def test_a_typed_value_that_is_another_is_found(field: str, said: bytes, held: Any) -> None:
+    from decimal import Decimal
+
+    held = Decimal(held) if field == "exact" else held
+    body = avro([{field: held}], AVRO_FIELDS)
+    assert not landed([b'{"%b":%b}' % (field.encode(), said)], body, format={"type": "avro"}).verify().clean
+
+
+def test_avro_that_is_cut_off_is_named() -> None:
+    world = landed(
+        list(VALUES),
+        avro([json.loads(value) for value in VALUES], [optional("n", "long"), optional("t", "string")]),
+        format={"type": "avro"},
+    )
+    (file,) = world.manifests["c1"].files
+    body = world.store.objects[file.key][0]
+    for wrong in (body[:-5], body[:30], b"Obj\x02" + body[4:], b""):
+        world.overwrite(file, wrong)
+        assert "object" in kinds(world.verify())
+
+
+@pytest.mark.parametrize(("converter", "type"), [("string", "string"), ("bytes", "bytes")])
+def test_bare_values_are_one_column(converter: str, type: str) -> None:
+    values: list[Any] = ["a", "", None] if converter == "string" else [b"a", b"", None]
+    body = avro([{"value": value} for value in values], [optional("value", type)])
+    world = landed([b"a", b"", None], body, format={"type": "avro"}, converter={"value": converter}, nulls="write")
+    assert is_judged(world, 1, b"other")
+
+
+def test_a_null_record_is_a_row_of_nulls() -> None:
+    body = avro([{"n": 1}, {}], [optional("n", "long")])
+    world = landed([b'{"n":1}', None], body, format={"type": "avro"}, nulls="write")
+    assert is_judged(world, 1, b'{"n":2}')
+
+
+def test_the_codec_of_a_commit_is_its_own_and_not_its_names() -> None:
+    world = landed(list(VALUES), b"".join(value + b"\n" for value in VALUES), format={"codec": "gzip"})
+    plain = world.manifests["c1"].files[0]
+    world.overwrite(plain, compressed(b"".join(value + b"\n" for value in VALUES), "zstd"))
+    world.change("c1", shape={**world.sink.shape, "codec": "zstd"})
+    assert kinds(world.verify()) <= {"object"}
+    assert world.verify().missing == 0
