@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,7 +238,7 @@ class Job:
 
     def _fails(self, work: Work, tabulate: Tabulate, reads: Intervals) -> str | None:
         try:
-            with self._projected(tabulate, self.engine.read(work, reads)) as (frame, _):
+            with _quietly(self.spark()), self._projected(tabulate, self.engine.read(work, reads)) as (frame, _):
                 frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
             reason = failure(error)
@@ -245,6 +246,22 @@ class Job:
                 raise _meaning(error, self.topic) from error
             return reason
         return None
+
+
+@contextmanager
+def _quietly(spark: SparkSession) -> Iterator[None]:
+    """While records are searched that SQL fails on, each failure is expected, and Spark prints a page of each."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    level, context = logger.level, getattr(spark, "_sc", None)
+    logger.setLevel(logging.CRITICAL)
+    if context is not None:  # with Spark Connect the server has the log
+        context.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if context is not None:
+            context.setLogLevel("ERROR")
 
 
 def _merged(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:

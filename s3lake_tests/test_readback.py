@@ -217,6 +217,10 @@ def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
     assert values(found) == ["", None, "x"]
 
 
+def test_csv_of_one_column_may_quote_a_null_that_cannot_be_taken_for_a_text() -> None:
+    assert rows(b'n\n1\n""\n', "csv", recorded={"n": "int64"}) == [{"n": 1}, {"n": None}]
+
+
 def test_csv_with_a_separator_of_its_own() -> None:
     body = b'a,b\r\n1,"x\r\ny"\r\n2,'
     found = rows(body, "csv", recorded={"a": "int64", "b": "string"}, framing=["", "\r\n", ""])

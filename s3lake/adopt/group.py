@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,6 +21,13 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.properties import client_properties
 
 _STOPPED = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
+_AGAIN = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+}
+_PAUSE_S = 0.1
 _REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 
 
@@ -73,37 +81,51 @@ class KafkaGroups:
         """
         client = AdminClient(self._settings)
         deadline = time.monotonic() + self.timeout_s
-        described = client.describe_consumer_groups([name], request_timeout=self.timeout_s)[name]
-        found = self._result(name, described, deadline)
-        if found is None:
+        described = self._ask(
+            name, deadline, lambda left: client.describe_consumer_groups([name], request_timeout=left)
+        )
+        if described is None:
             return Group()
         wanted = [ConsumerGroupTopicPartitions(name)]
-        listed = client.list_consumer_group_offsets(wanted, require_stable=True, request_timeout=self.timeout_s)[name]
-        committed = self._result(name, listed, deadline)
-        offsets = {
-            one.partition: one.offset
-            for one in (committed.topic_partitions if committed else ())
-            if one.topic == topic and one.offset >= 0
-        }
-        running = "" if found.state in _STOPPED else f"{found.state.name.lower()}, {len(found.members)} members"
+        committed = self._ask(
+            name,
+            deadline,
+            lambda left: client.list_consumer_group_offsets(wanted, require_stable=True, request_timeout=left),
+        )
+        of_topic = [one for one in (committed.topic_partitions if committed else ()) if one.topic == topic]
+        for one in of_topic:
+            if one.error is not None:
+                raise self._unavailable(name, f"partition {one.partition}: {one.error.str()}")
+        offsets = {one.partition: one.offset for one in of_topic if one.offset >= 0}
+        state = described.state
+        running = "" if state in _STOPPED else f"{state.name.lower()}, {len(described.members)} members"
         return Group(offsets, running)
 
-    def _result(self, name: str, future: Any, deadline: float) -> Any:
-        try:
-            return future.result(max(0.0, deadline - time.monotonic()) + 0.25)
-        except KafkaException as error:
-            said: KafkaError = error.args[0]
-            if said.code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return None
-            if said.code() in _REFUSALS:
-                raise ConfigurationError(
-                    f"Kafka at {self.bootstrap_servers} refuses to tell of group {name!r}: {said.str()}. Allow this "
-                    "user to Describe the group"
-                ) from None
-            why = said.str()
-        except FutureTimeoutError:
-            why = "no answer"
-        raise KafkaUnavailableError(
+    def _ask(self, name: str, deadline: float, question: Callable[[float], Mapping[str, Future[Any]]]) -> Any:
+        """The answer, None where there is no such group; asked again while the group's coordinator changes."""
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            try:
+                return question(left)[name].result(left + 0.25)
+            except KafkaException as error:
+                said: KafkaError = error.args[0]
+                if said.code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return None
+                if said.code() in _REFUSALS:
+                    raise ConfigurationError(
+                        f"Kafka at {self.bootstrap_servers} refuses to tell of group {name!r}: {said.str()}. Allow "
+                        "this user to Describe the group"
+                    ) from None
+                why = f"{said.name()}: {said.str()}"
+                if said.code() in _AGAIN and time.monotonic() + _PAUSE_S < deadline:
+                    time.sleep(_PAUSE_S)
+                    continue
+            except FutureTimeoutError:
+                why = "no answer"
+            raise self._unavailable(name, why)
+
+    def _unavailable(self, name: str, why: str) -> KafkaUnavailableError:
+        return KafkaUnavailableError(
             f"Kafka at {self.bootstrap_servers} did not tell of group {name!r} within {self.timeout_s:g} s: {why}. "
             "Check that the brokers are up and can be reached from here"
         )

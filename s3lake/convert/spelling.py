@@ -16,7 +16,7 @@ from s3lake.convert.columns import Columns, Conflict
 from s3lake.convert.types import Type
 
 _INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-_LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")
+_BEYOND_FLOAT = 2.0**128 - 2.0**103  # from here on a float rounds to infinity
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _DATE = r"(\d{4}-\d\d-\d\d)"
 _TIME = r"(\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?"
@@ -111,7 +111,7 @@ def _spelt(value: Any, kind: str) -> Any:
             return value if is_integer and value in _INTEGERS[kind] else None
         case "float" | "double":
             number = is_integer or isinstance(value, float)
-            return value if number and (kind == "double" or abs(value) <= _LARGEST_FLOAT) else None
+            return value if number and (kind == "double" or abs(value) < _BEYOND_FLOAT) else None
         case "binary":
             base64.b64decode(value if is_text else "?", validate=True)
             return value
@@ -159,6 +159,8 @@ def _moment(text: str) -> int | None:
 
 
 def _day(text: str) -> int:
+    if text.startswith("0000"):  # Arrow has a year 0, Python has not; it leaps as year 4 does
+        return datetime.date.fromisoformat(f"0004{text[4:]}").toordinal() - 1461 - _EPOCH
     return datetime.date.fromisoformat(text).toordinal() - _EPOCH
 
 

@@ -47,6 +47,8 @@ class AvroEncoder:
 
     def write(self, payload: pa.RecordBatch) -> None:
         """See `Encoder.write`."""
+        if not len(payload):
+            return
         payload = prepared(payload)
         if not self._sync:
             self._begin(payload.schema.metadata[ENCODED])

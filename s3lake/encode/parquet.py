@@ -71,6 +71,8 @@ class ParquetEncoder:
 
     def write(self, payload: pa.RecordBatch) -> None:
         """See `Encoder.write`."""
+        if not len(payload):
+            return
         size = payload.nbytes
         if payload.get_total_buffer_size() > 2 * size:  # a slice would keep all that it was cut from
             payload = payload.take(pa.array(range(payload.num_rows), pa.int64()))

@@ -7,7 +7,7 @@ import dagster as dg
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
-    from s3lake.convert.columns import Type
+    from s3lake.convert.types import Type
     from s3lake.landing import LandedHour
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from s3lake.projection.table import RAW, VALUE, Tabulate
 from s3lake.transform.sql import META
 
-_LOST = re.compile(
-    r"Spark(?:Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation)"
-    r"Exception: (\[[A-Z_.]+\][^\n]*)"
-)
+_KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
+# As the JVM prints it from inside a task, and as PySpark gives it from the driver.
+_LOST = re.compile(rf"(?:Spark(?:{_KINDS})Exception: |^)(\[[A-Z_.]+\] [^\n]*)")
+_CAPTURED = re.compile(rf"(?:{_KINDS}|SparkRuntime)Exception")
 
 
 def statement(tabulate: Tabulate, view: str) -> str:
@@ -107,7 +107,8 @@ def _json(tabulate: Tabulate) -> str:
 def failure(error: Exception) -> str | None:
     """Why SQL failed on a record, None where the error is another one."""
     found = _LOST.search(str(error))
-    return found[1] if found else None
+    inside = found is not None and found.start() > 0
+    return found[1] if found and (inside or _CAPTURED.fullmatch(type(error).__name__)) else None
 
 
 def _quoted(name: str) -> str:

@@ -249,6 +249,8 @@ def _records(text: bytes, between: bytes) -> Iterator[bytes]:
 
 def _of_text(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     of = pa.types
+    if not of.is_string(kind) and not of.is_binary(kind):  # null in a row of one column, which is no empty line
+        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
     if of.is_timestamp(kind):
         moments = pa.timestamp("ms", "UTC")
         if pc.any(_is_number(texts)).as_py():  # years that have no text

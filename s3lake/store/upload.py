@@ -83,7 +83,7 @@ class Upload:
             self._store.abort_upload(self.key, self._id)
 
     def _send(self, key: str, *, last: bool) -> None:
-        waiting = [*self._spilled, *self._memory]
+        waiting: list[bytes | tuple[int, int]] = [*self._spilled, *self._memory]
         self._spilled.clear()
         self._memory.clear()
         gathered, size = [b""], 0

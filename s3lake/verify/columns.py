@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.verify import connect, digest, projection, tables
+from s3lake.verify import connect, digest, parts, projection, tables
 from s3lake.verify.kafka_side import Records
 from s3lake.verify.projection import Kind, misfit
 from s3lake.verify.shape import Shape
@@ -36,6 +36,7 @@ class Columns:
         self._alone = envelope.fields[0] if envelope is not None and spread else "value"
         self._fields = None if envelope is None or spread else envelope.fields
         self._converter = converters[self._alone]
+        self._spelled = shape.spelled and shape.key in ("json", "connect_json")
         self._by_schema = "connect_json" in (
             {converters[field] for field in self._fields if field in converters} if self._fields else {self._converter}
         )
@@ -85,6 +86,8 @@ class Columns:
             return _headers
         if self._fields and name == "metadata":
             return _metadata
+        if name == "key" and kind == "string" and self._spelled:
+            return _guarded(parts.of_text(self._shape.key))
         return projection.of_file(kind)
 
     def _of_records(self) -> _Expected:
@@ -128,13 +131,17 @@ class Columns:
         shape = self._shape
         if name in ("key", "value"):
             converter = shape.key if name == "key" else shape.value
-            part = _part(converter, [kinds.get(name) for kinds in self._kinds])
+            part = (
+                parts.of_kafka(converter)
+                if self._spelled
+                else _part(converter, [kinds.get(name) for kinds in self._kinds])
+            )
 
-            def parts(records: Records) -> Iterable[Any]:
+            def found_parts(records: Records) -> Iterable[Any]:
                 found = records.keys if name == "key" else records.values
                 return [None if one is None else part(one) for one in found]
 
-            return parts
+            return found_parts
         others: dict[str, Callable[[Records], Iterable[Any]]] = {
             "headers": lambda records: [[list(header) for header in one] or None for one in records.headers],
             "offset": lambda records: records.offsets,

@@ -48,7 +48,7 @@ _KINDS = {
 }
 
 
-def exactly(text: bytes | msgspec.Raw) -> Any:
+def exactly(text: bytes | str | msgspec.Raw) -> Any:
     """JSON decoded with every fraction as a Decimal.
 
     Raises:
@@ -57,7 +57,7 @@ def exactly(text: bytes | msgspec.Raw) -> Any:
     try:
         return _numbers.decode(text)
     except msgspec.DecodeError:
-        return json.loads(bytes(text), parse_float=Decimal)
+        return json.loads(text if isinstance(text, str) else bytes(text), parse_float=Decimal)
 
 
 def lenient(text: bytes) -> Any:

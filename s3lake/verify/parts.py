@@ -45,9 +45,9 @@ def of_text(converter: str) -> Part:
     return readers[converter]
 
 
-def compact(text: bytes | msgspec.Raw) -> bytes:
+def compact(text: bytes | str | msgspec.Raw) -> bytes:
     """JSON without the space between its tokens, and every token as it is spelled."""
-    return msgspec.json.format(bytes(text), indent=-1)
+    return msgspec.json.format(text.encode() if isinstance(text, str) else bytes(text), indent=-1)
 
 
 def in_one_line(value: bytes) -> bytes:

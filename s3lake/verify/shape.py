@@ -49,6 +49,7 @@ class Shape:
         sidecars: stream -> format.
         columns: that the manifest says the files have; None where it does not.
         topic: whose records they are.
+        spelled: whether JSON stands in columns as its text, as keys do in files of their own.
         changed: whether values are no longer what Kafka has, after transforms or SQL.
     """
 
@@ -63,6 +64,7 @@ class Shape:
     sidecars: tuple[tuple[str, str], ...] = ()
     columns: Mapping[str, Any] | None = None
     topic: str = ""
+    spelled: bool = False
     changed: bool = False
 
     @classmethod
@@ -112,6 +114,7 @@ class Shape:
             envelope=Envelope("flat", (field,), bare=bare),
             sidecars=(),
             columns=None,
+            spelled=True,
         )
 
 

@@ -273,7 +273,9 @@ def _csv_batches(
             if len(row) != len(reads):
                 raise Unreadable(f"{key}: a row has {len(row)} fields, not {len(reads)}: {row!r:.80}")
             for column, read, field in zip(columns, reads, row, strict=True):
-                column.append(None if field is None else _read(read, field))
+                # A row of one null may not be an empty line, which readers skip; only a text can be empty itself.
+                null = field is None or (field == b"" and len(reads) == 1 and read not in _TEXTS)
+                column.append(None if field is None or null else _read(read, field))
         return columns
 
     yield turned(first)
@@ -290,6 +292,10 @@ def _read(read: Callable[[str], Any], field: bytes) -> Any:
 
 def _text(field: str) -> Any:
     return field
+
+
+def _csv_bytes(field: str) -> bytes:
+    return base64.b64decode(field, validate=True)
 
 
 def _csv_integer(field: str) -> int:
@@ -312,10 +318,11 @@ _CSV: dict[str, Callable[[str], Any]] = {
     "float": float,
     "double": float,
     "decimal": Decimal,
-    "binary": lambda field: base64.b64decode(field, validate=True),
+    "binary": _csv_bytes,
     "date": _csv_whole("date"),
     "time": _csv_whole("time"),
     "timestamp": _csv_whole("timestamp"),
     "string": _text,
-    "uuid": _text,
+    "uuid": str,
 }
+_TEXTS = (_text, _csv_bytes)

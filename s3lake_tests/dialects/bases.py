@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from s3lake.dialects import Loaded, loads
+from s3lake.layout.key import KeyRule
+from s3lake_tests.layout.files import Record, files
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}
 _CONNECT = {
@@ -86,3 +88,12 @@ def iggy(old: str = "", new: str = "") -> Loaded:
     """What the Iggy base loads to with one text in place of another."""
     assert old in IGGY
     return loads(IGGY.replace(old, new, 1), "sink.toml", None, {})
+
+
+def keys_of(
+    loaded: Loaded, *records: Record, topic: str | None = None, wallclock_ms: int = 0, at: int = 0
+) -> list[str]:
+    """The keys of the files that a sink makes of records of one topic, closed as its count says."""
+    sink = loaded.config.sinks[at]
+    rule = KeyRule.of(sink, topic or sink.topics[0], wallclock_ms=wallclock_ms)
+    return files(rule, *records, count=sink.flush.count)

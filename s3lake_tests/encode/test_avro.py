@@ -253,6 +253,17 @@ def test_two_files_have_two_sync_markers() -> None:
     assert one[:-16].count(one[-16:]) == 1
 
 
+def test_a_batch_without_rows_adds_nothing() -> None:
+    form = FileFormat("avro", "none")
+    assert written(form, [everything().slice(0, 0)]) == b""
+    assert len(read(written(form, [everything(), everything().slice(0, 0)]))) == 3
+
+
+def test_columns_of_nothing_but_nulls() -> None:
+    nulls = everything().take(pa.array([1, None]))
+    assert read(written(FileFormat("avro", "none"), [nulls])) == [dict.fromkeys(EVERYTHING.names)] * 2
+
+
 # Properties
 
 

@@ -48,6 +48,10 @@ class File:
         return pq.ParquetFile(io.BytesIO(b"".join(self.out)))
 
 
+def rows_of(data: bytes) -> list[dict[str, Any]]:
+    return plain_rows(pq.read_table(io.BytesIO(data)).to_batches())
+
+
 FIXED = "FIXED_LEN_BYTE_ARRAY"
 CODECS = {
     "none": "UNCOMPRESSED",
@@ -208,9 +212,20 @@ def test_the_memory_of_small_batches_counts_their_overhead() -> None:
     assert file.encoder.memory > file.encoder.pending + 1000
 
 
+def test_a_batch_without_rows_adds_nothing() -> None:
+    form = FileFormat("parquet", "none")
+    assert written(form, [everything().slice(0, 0)]) == b""
+    assert len(rows_of(written(form, [everything(), everything().slice(0, 0)]))) == 3
+
+
+def test_columns_of_nothing_but_nulls() -> None:
+    nulls = everything().take(pa.array([1, None]))
+    assert rows_of(written(FileFormat("parquet", "none"), [nulls])) == [dict.fromkeys(EVERYTHING.names)] * 2
+
+
 @pytest.mark.parametrize("codec", CODECS)
 @settings(max_examples=20, deadline=None)
 @given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3), st.integers(1, 400))
 def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str], chunk: int) -> None:
     data = written(FileFormat("parquet", codec), payloads, verbs, chunk=chunk)
-    assert plain_rows(pq.read_table(io.BytesIO(data)).to_batches()) == plain_rows(payloads)
+    assert rows_of(data) == plain_rows(payloads)

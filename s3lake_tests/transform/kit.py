@@ -91,8 +91,13 @@ def value_after(value: Any, *transforms: Transform) -> Any:
     return after(Message(value), *transforms).value
 
 
-def headers_after(message: Message, *transforms: Transform, **converters: str) -> list[tuple[str, bytes | None]]:
-    return after(message, *transforms, **converters).headers
+def headers_after(
+    message: Message, *transforms: Transform, key: str = "string", value: str = "json"
+) -> list[tuple[str, bytes | None]]:
+    done = run(chain(*transforms, key=key, value=value), message)
+    assert done.refused == {}
+    (headers,) = done.batch.column("headers").to_pylist()
+    return [(one["key"], one["value"]) for one in headers or ()]
 
 
 def refusal(message: Message, *transforms: Transform, key: str = "string", value: str = "json") -> str:

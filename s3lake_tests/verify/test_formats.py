@@ -203,6 +203,11 @@ def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
     assert is_judged(world, 1, b"y")
 
 
+def test_csv_of_one_column_may_quote_a_null_that_cannot_be_taken_for_a_text() -> None:
+    world = landed([b'{"n":1}', b"{}"], b'n\n1\n""\n', columns={"n": "int64"}, format={"type": "csv"})
+    assert is_judged(world, 1, b'{"n":2}')
+
+
 def optional(name: str, type: Any) -> dict[str, Any]:
     return {"name": name, "type": ["null", type], "default": None}
 

@@ -175,9 +175,8 @@ def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | Non
     agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 5}), [(None, one, []) for one in given], touched)
 
 
-@pytest.mark.parametrize("sink", MORE, ids=name_of)
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
-@given(given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(sink=st.sampled_from(MORE), given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
 def test_writer_and_verifier_agree_on_every_shape(sink: dict[str, Any], given: list[Record], touched: int) -> None:
     one_each = sink["format"]["type"] == "bytes" and "framing" not in sink["format"]
     agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 1 if one_each else 5}), given, touched)

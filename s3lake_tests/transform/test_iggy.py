@@ -1,0 +1,265 @@
+"""Iggy's transforms: the vectors of reference 4.8 by their numbers, and what s3lake adds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from s3lake_tests.transform.kit import CLOCK, Message, batch_of, chain, refusal, run, smt, value_after
+
+
+def static(**fields: Any) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"static": value}} for key, value in fields.items()]
+
+
+def added(value: Any, fields: list[dict[str, Any]]) -> Any:
+    return value_after(value, smt("iggy.add_fields", {"fields": fields}))
+
+
+def updated(value: Any, *fields: dict[str, Any]) -> Any:
+    return value_after(value, smt("iggy.update_fields", {"fields": list(fields)}))
+
+
+def filtered(value: Any, **options: Any) -> Any:
+    return value_after(value, smt("iggy.filter_fields", options))
+
+
+# add_fields
+
+
+def test_i1_add_overwrites_a_field_that_is_there() -> None:
+    assert added({"id": 1, "status": "old"}, static(status="new")) == {"id": 1, "status": "new"}
+
+
+def test_i2_add_keeps_the_types_of_constants() -> None:
+    fields = static(text="a", number=42, fraction=1.5, flag=True, nothing=None, nested={"a": [1]})
+    expected = {
+        "id": 1,
+        "text": "a",
+        "number": 42,
+        "fraction": 1.5,
+        "flag": True,
+        "nothing": None,
+        "nested": {"a": [1]},
+    }
+    assert added({"id": 1}, fields) == expected
+
+
+def test_add_works_in_the_order_given() -> None:
+    assert added({}, [*static(a=1), *static(a=2)]) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"a": {"x": 1}}, {"a": {"x": 1, "b": 0}}),
+        ({"a.b": 1, "a": {}}, {"a.b": 0, "a": {}}),
+        ({"c": 1}, {"c": 1, "a.b": 0}),
+        ({"a": 5}, {"a": 5, "a.b": 0}),
+    ],
+)
+def test_a_dotted_key_is_a_path_where_its_parent_is_there(value: Any, expected: Any) -> None:
+    assert added(value, static(**{"a.b": 0})) == expected
+
+
+@pytest.mark.parametrize("value", [[1], "text", 42, None])
+def test_what_is_no_object_passes(value: Any) -> None:
+    assert added(value, static(a=1)) == value
+    assert filtered(value, keep_fields=["a"]) == value
+
+
+def test_values_that_are_no_json_pass_with_a_notice() -> None:
+    links = chain(smt("iggy.add_fields", {"fields": static(a=1)}), value="string")
+    assert run(links, Message(b"{}")).batch.column("value").to_pylist() == [b"{}"]
+    assert links.value_converter == "string"
+    assert links.notices == ("transform iggy.add_fields: it changes JSON only, and converter.value is string",)
+
+
+def test_json_that_is_none_refuses_its_record() -> None:
+    assert refusal(Message(b"{"), smt("iggy.add_fields", {"fields": static(a=1)})).startswith("the transforms: no JSON")
+
+
+# delete_fields
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (["a"], {"b": {"c": 1, "d": 2}}),
+        (["x", "b"], {"a": 1}),
+        ([], {"a": 1, "b": {"c": 1, "d": 2}}),
+        (["b.c", "a.x"], {"a": 1, "b": {"d": 2}}),
+    ],
+)
+def test_delete(fields: list[str], expected: Any) -> None:
+    value = {"a": 1, "b": {"c": 1, "d": 2}}
+    assert value_after(value, smt("iggy.delete_fields", {"fields": fields})) == expected
+
+
+def test_delete_keeps_the_bytes_of_a_value_that_has_none_of_the_fields() -> None:
+    done = run(chain(smt("iggy.delete_fields", {"fields": ["x", "y.z"]})), Message(b'{ "a":1.0}'))
+    assert done.batch.column("value").to_pylist() == [b'{ "a":1.0}']
+
+
+# filter_fields
+
+
+def test_i4_keep_only_the_named_fields() -> None:
+    value = {"id": 1, "name": "test", "description": "x", "created_at": "y"}
+    assert filtered(value, keep_fields=["id", "name"]) == {"id": 1, "name": "test"}
+
+
+def test_i5_by_the_beginning_of_the_name() -> None:
+    value = {"id": 1, "meta_created": 1, "meta_updated": 2, "content": "x"}
+    kept = filtered(value, patterns=[{"key_pattern": {"starts_with": "meta_"}}])
+    assert kept == {"meta_created": 1, "meta_updated": 2}
+
+
+def test_i7_by_the_kind_of_value() -> None:
+    value = {"id": 1, "count": 42, "name": "test", "active": True}
+    assert filtered(value, patterns=[{"value_pattern": "is_number"}]) == {"id": 1, "count": 42}
+
+
+def test_i8_by_name_and_value_together() -> None:
+    value = {"id": 1, "created_date": "2023", "updated_date": "2024", "expired_date": None, "version": "1.0"}
+    kept = filtered(value, patterns=[{"key_pattern": {"contains": "date"}, "value_pattern": "is_string"}])
+    assert kept == {"created_date": "2023", "updated_date": "2024"}
+
+
+def test_i10_without_filters_nothing_changes() -> None:
+    assert filtered({"a": 1}) == {"a": 1}
+
+
+def test_named_fields_alone_and_include_matching_false_keep_everything() -> None:
+    assert filtered({"a": 1, "b": 2}, keep_fields=["a"], include_matching=False) == {"a": 1, "b": 2}
+
+
+def test_include_matching_false_drops_what_matches_but_for_the_named() -> None:
+    patterns = [{"value_pattern": "is_number"}]
+    kept = filtered({"a": 1, "b": 2, "c": "x"}, keep_fields=["a"], patterns=patterns, include_matching=False)
+    assert kept == {"a": 1, "c": "x"}
+
+
+def test_a_nested_field_can_be_kept() -> None:
+    assert filtered({"a": {"b": 1, "c": 2}, "d": 3}, keep_fields=["a.b"]) == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ({"key_pattern": {"exact": "n"}}, "n"),
+        ({"key_pattern": {"ends_with": "l"}}, "nul"),
+        ({"key_pattern": {"regex": "^(n|o)$"}}, "n o"),
+        ({"value_pattern": {"equals": "text"}}, "s"),
+        ({"value_pattern": {"equals": 42}}, "n"),
+        ({"value_pattern": {"equals": {"x": 1}}}, "o"),
+        ({"value_pattern": {"equals": True}}, "t"),
+        ({"value_pattern": {"equals": 1}}, ""),
+        ({"value_pattern": {"contains": "ex"}}, "s"),
+        ({"value_pattern": {"regex": "x.$"}}, "s"),
+        ({"value_pattern": {"less_than": 2}}, "f"),
+        ({"value_pattern": {"between": [1.5, 42]}}, "n f"),
+        ({"value_pattern": "is_null"}, "nul"),
+        ({"value_pattern": "is_not_null"}, "n f s t o a"),
+        ({"value_pattern": "is_boolean"}, "t"),
+        ({"value_pattern": "is_object"}, "o"),
+        ({"value_pattern": "is_array"}, "a"),
+        ({}, "n f s t o a nul"),
+    ],
+)
+def test_every_pattern(pattern: dict[str, Any], names: str) -> None:
+    value = {"n": 42, "f": 1.5, "s": "text", "t": True, "o": {"x": 1}, "a": [1], "nul": None}
+    assert " ".join(filtered(value, patterns=[pattern])) == names
+
+
+@pytest.mark.parametrize("number", [42, 42.0, 10**30])
+def test_i23_integers_are_compared_as_numbers(number: Any) -> None:
+    assert filtered({"n": number}, patterns=[{"value_pattern": {"greater_than": 10}}]) == {"n": number}
+    assert filtered({"n": number}, patterns=[{"value_pattern": {"less_than": 10}}]) == {}
+
+
+# update_fields
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("key_exists", {"status": "new"}),
+        ("key_not_exists", {"status": "old", "other": "new"}),
+        ("always", {"status": "new", "other": "new"}),
+        (None, {"status": "new", "other": "new"}),
+    ],
+)
+def test_i11_to_i13_conditions(condition: str | None, expected: Any) -> None:
+    fields = [{"key": key, "value": {"static": "new"}, "condition": condition} for key in ("status", "other")]
+    assert updated({"status": "old"}, *fields) == expected
+
+
+def test_a_null_field_exists() -> None:
+    assert updated({"a": None}, {"key": "a", "value": {"static": 1}, "condition": "key_exists"}) == {"a": 1}
+
+
+# unwrap_envelope
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"data": {"id": 1}, "meta": 2}, {"id": 1}),
+        ({"data": 42}, 42),
+        ({"data": [1, 2]}, [1, 2]),
+        ({"other": 1}, {"other": 1}),
+        ([1], [1]),
+    ],
+)
+def test_i14_unwrap(value: Any, expected: Any) -> None:
+    assert value_after(value, smt("iggy.unwrap_envelope", {"field": "data"})) == expected
+
+
+def test_i14_a_null_inside_is_jsons_null_and_no_tombstone() -> None:
+    done = run(chain(smt("iggy.unwrap_envelope", {"field": "data"})), Message({"data": None}))
+    assert done.batch.column("value").to_pylist() == [b"null"]
+
+
+# Computed values
+
+
+def computed(*kinds: str, clock: int = CLOCK, offset: int = 100, topic: str = "orders") -> dict[str, Any]:
+    fields = [{"key": f"{n}", "value": {"computed": kind}} for n, kind in enumerate(kinds)]
+    done = chain(smt("iggy.add_fields", {"fields": fields}))(batch_of([Message({}, offset=offset)]), topic, clock)
+    import json
+
+    return json.loads(done.batch.column("value")[0].as_py())
+
+
+def test_times_are_the_micro_batchs() -> None:
+    kinds = ("timestamp_nanos", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "date_time")
+    expected = [CLOCK * 1_000_000, CLOCK * 1000, CLOCK, CLOCK // 1000, "2020-01-05T11:21:04.123+00:00"]
+    assert list(computed(*kinds).values()) == expected
+
+
+def test_uuids_are_the_same_when_a_micro_batch_is_tried_again() -> None:
+    assert computed("uuid_v4", "uuid_v7") == computed("uuid_v4", "uuid_v7")
+
+
+def test_uuids_differ_by_field_offset_topic_and_place_in_the_chain() -> None:
+    seen = [*computed("uuid_v4", "uuid_v4").values(), *computed("uuid_v4", offset=101).values()]
+    seen += computed("uuid_v4", topic="clicks").values()
+    add = smt("iggy.add_fields", {"fields": [{"key": "id", "value": {"computed": "uuid_v4"}}]})
+    seen.append(value_after({}, smt("iggy.delete_fields", {"fields": ["x"]}), add)["id"])
+    assert len(set(seen)) == 5
+
+
+def test_a_uuid_v4_does_not_depend_on_the_clock_and_a_uuid_v7_begins_with_it() -> None:
+    assert computed("uuid_v4", clock=0) == computed("uuid_v4", clock=CLOCK)
+    four, seven = computed("uuid_v4")["0"], computed("uuid_v7")["0"]
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", four)
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", seven)
+    assert int(seven.replace("-", "")[:12], 16) == CLOCK
+
+
+def test_a_transform_that_is_switched_off_does_nothing() -> None:
+    off = {"fields": static(a=1), "enabled": False}
+    assert value_after({}, smt("iggy.add_fields", off)) == {}
