@@ -1,12 +1,17 @@
 """Landing on real parts: a broker, an S3 API, a Spark session; compared with Kafka in the end."""
 
 import functools
+import io
 import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from decimal import Decimal
 from typing import NoReturn
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from s3lake import hours
@@ -494,3 +499,139 @@ class TestVersitygw:
         assert [rows(one) for one in landed] == [600, 600]
         landing.rewrite(TEN)
         assert_all_landed(posix, landing, 1200)
+
+
+FORMATS = [
+    "format: {type: json, codec: gzip}",
+    "format: {type: json_array}",
+    "format: {type: csv}, columns: {id: int64, type: string}",
+    "format: {type: text, codec: zstd}",
+    "format: {type: bytes, framing: {}}",
+    "format: {type: avro}",
+    "format: {type: avro, codec: zstd}, envelope: {}",
+    "format: {type: parquet}, envelope: {}",
+    "format: {type: json}, envelope: {}",
+    "format: {type: json}, envelope: {style: flat, fields: [key, value, offset, timestamp, headers]}",
+    "format: {type: csv, framing: {closing: ''}}, envelope: {style: flat, fields: [value, key, timestamp]}",
+    "format: {type: json}, envelope: {style: iggy, stream: s, topic: t}",
+]
+
+
+class TestFormats:
+    @pytest.mark.parametrize("settings", FORMATS)
+    def test_hold_every_record(self, lake: Lake, settings: str) -> None:
+        topic = lake.topic(partitions=2)
+        for partition in (0, 1):
+            lake.produce(topic, values(150), at(START, 5), partition)
+        landing = lake.landing(topic, f"{settings}, flush: {{count: 60}}", AFTER)
+        (landed,) = landing.land([START])
+        assert rows(landed) == 300
+        assert_all_landed(lake, landing, 300)
+
+    def test_bytes_are_an_object_each(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [b"\x00\xff", b""], at(START, 5))
+        landing = lake.landing(topic, "format: {type: bytes}, converter: {value: bytes}", AFTER)
+        landing.land([START])
+        objects = {key: lake.store.get(key) for key in lake.objects()}
+        assert {key.rpartition("/")[2]: one.body for key, one in objects.items() if one} == {
+            "000000000000.bytes": b"\x00\xff",
+            "000000000001.bytes": b"",
+        }
+        assert_all_landed(lake, landing, 2)
+
+    def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [b"1", None, b"3"], at(START, 5))
+        layout = (
+            "layout: {template: '{topic}/{topic}+{partition}+{offset:010}', "
+            "tombstones: '{topic}/tombstone/{topic}+{partition}+{offset:010}'}"
+        )
+        landing = lake.landing(topic, f"{layout}, nulls: write, sidecars: {{keys: json}}", AFTER)
+        (landed,) = landing.land([START])
+        assert rows(landed) == 3
+        assert lake.objects() == [
+            f"{topic}/{topic}+0+0000000000.json",
+            f"{topic}/{topic}+0+0000000000.keys.json",
+            f"{topic}/tombstone/{topic}+0+0000000001.keys.json",
+        ]
+        assert_all_landed(lake, landing, 3)
+
+    def test_names_may_tell_what_only_a_closed_file_knows(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(5), at(START, 5))
+        stamp = at(START, 5)
+        landing = lake.landing(topic, "layout: {observed_names: true}, flush: {count: 3}", AFTER)
+        landing.land([START])
+        assert lake.objects() == [
+            f"{topic}/0/000000000002_{stamp}_{stamp}.json",
+            f"{topic}/0/000000000004_{stamp}_{stamp}.json",
+        ]
+        assert_all_landed(lake, landing, 5)
+
+    def test_without_an_offset_the_last_record_of_a_key_stays(self, lake: Lake) -> None:
+        topic = lake.topic()
+        settings = "layout: {template: 'latest/{key}'}, exactly_once: false"
+        lake.produce(topic, values(3), at(START, 5))
+        landing = lake.landing(topic, settings, AFTER)
+        landing.land([START])
+        lake.produce(topic, values(2, first=7), at(NINE, 5))
+        landing.land([NINE])
+        bodies = {key: lake.store.get(key) for key in lake.objects()}
+        assert {key: json.loads(one.body)["id"] for key, one in bodies.items() if one} == {
+            "latest/k0.json": 7,
+            "latest/k1.json": 8,
+            "latest/k2.json": 2,
+        }
+
+
+class TestSql:
+    def landed(self, lake: Lake) -> list[object]:
+        bodies = [lake.store.get(key) for key in lake.objects() if "_dead_letters" not in key]
+        return [json.loads(line) for one in bodies if one for line in one.body.splitlines()]
+
+    def test_projects_and_filters(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for partition in (0, 1):
+            lake.produce(topic, values(10), at(START, 5), partition)
+        sql = "sql: {select: 'id * 2 AS twice, _key AS k, _partition AS p, missing', where: 'id % 5 = 1'}"
+        landing = lake.landing(topic, sql, AFTER)
+        (landed,) = landing.land([START])
+        assert sorted(map(str, self.landed(lake))) == sorted(
+            str({"twice": n * 2, "k": f"k{n}", "p": p, "missing": None}) for p in (0, 1) for n in (1, 6)
+        )
+        counts = [(read.read, read.landed, read.skipped) for m in landed.manifests for read in m.partitions.values()]
+        assert counts == [(10, 2, 8), (10, 2, 8)]
+
+    def test_gives_tables_the_types_that_it_casts_to(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [b'{"amount": "12.34", "at": "2026-01-05T08:00:00Z"}'], at(START, 5))
+        select = "cast(amount AS decimal(10,2)) AS amount, to_timestamp(at) AS at"
+        landing = lake.landing(topic, f"sql: {{select: '{select}'}}, format: {{type: parquet}}", AFTER)
+        landing.land([START])
+        body = lake.store.get(lake.objects()[0])
+        assert body is not None
+        table = pq.read_table(io.BytesIO(body.body))
+        assert table.schema.types == [pa.decimal128(10, 2), pa.timestamp("ms", "UTC")]
+        assert table.to_pylist() == [{"amount": Decimal("12.34"), "at": datetime(2026, 1, 5, 8, tzinfo=timezone.utc)}]
+
+    def test_fails_on_a_record_and_not_on_the_others(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(40), at(START, 5))
+        landing = lake.landing(topic, "sql: {select: 'id, 10 / (id - 7) AS x'}, errors: {tolerance: all}", AFTER)
+        (landed,) = landing.land([START])
+        assert rows(landed) == 39
+        (letters,) = [key for key in lake.objects() if "_dead_letters" in key]
+        body = lake.store.get(letters)
+        assert body is not None
+        letter = json.loads(body.body)
+        assert (letter["offset"], letter["stage"], letter["value"]) == (7, "sql", '{"id": 7, "type": "t1"}')
+        assert "DIVIDE_BY_ZERO" in letter["message"]
+
+    def test_names_the_record_that_it_fails_on(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(40), at(START, 5))
+        landing = lake.landing(topic, "sql: {select: '10 / (id - 7) AS x'}", AFTER)
+        with pytest.raises(RecordError, match=r"partition 0, offset 7, stage sql: \[DIVIDE_BY_ZERO\]"):
+            landing.land([START])
+        assert lake.uploads() == []

@@ -254,8 +254,8 @@ def test_a_record_is_taken_apart_again() -> None:
         b'{"key":null,"value":null,"headers":{},'
         b'"metadata":{"topic":"t","partition":3,"offset":8,"timestamp":1501}}\n'
     )
-    manifest = {"framing": LINES, "envelope": envelope("record", *ALL)}
-    first, second = read_with_key(line, "json", "bytes", **manifest)
+    said: dict[str, Any] = {"framing": LINES, "envelope": envelope("record", *ALL)}
+    first, second = read_with_key(line, "json", "bytes", **said)
     assert first == {
         "key": b"\xff",
         "value": '{"n": 1.0}',

@@ -190,14 +190,68 @@ def test_an_expression_matches_whole_names() -> None:
     assert (made.reads("events"), made.reads("old-events")) == (True, False)
 
 
+# compatibility.md, Formats: the codecs that a format does not take.
+_UNFIT = {
+    "avro": ["gzip", "lz4", "lzo", "brotli"],
+    "parquet": ["lzo", "bzip2", "xz", "deflate"],
+    "json": ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"],
+    "csv": ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"],
+    "text": ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"],
+}
+
+
+@pytest.mark.parametrize(("type", "codec"), [(type, codec) for type, codecs in _UNFIT.items() for codec in codecs])
+def test_a_codec_that_a_format_cannot_take_is_refused(type: str, codec: str) -> None:
+    assert f"codec {codec} cannot be used with format {type}" in refusal(format={"type": type, "codec": codec})
+
+
+def test_bytes_count_to_one() -> None:
+    assert sink(format={"type": "bytes"}).flush.count == 1
+    assert sink(format={"type": "bytes", "framing": {}}).flush.count == 50_000
+    assert "writes one record an object: set flush.count to 1" in refusal(format={"type": "bytes"}, flush={"count": 2})
+
+
 @pytest.mark.parametrize(
-    ("type", "codec"), [("json", "snappy"), ("text", "snappy"), ("json", "lz4"), ("parquet", "lz4"), ("csv", "none")]
+    ("envelope", "format"),
+    [({}, "csv"), ({}, "text"), ({}, "bytes"), ({"style": "iggy"}, "avro"), ({"style": "flat"}, "text")],
 )
-def test_codecs_fit_their_format(type: str, codec: str) -> None:
-    assert "format" in refusal(format={"type": type, "codec": codec})
+def test_envelopes_fit_their_format(envelope: dict[str, Any], format: str) -> None:
+    style = envelope.get("style", "record")
+    message = f"envelope {style} is not supported for format {format}"
+    assert message in refusal(envelope=envelope, format={"type": format})
 
 
-@pytest.mark.parametrize(("codec", "level"), [("gzip", 10), ("gzip", 0), ("zstd", 23), ("snappy", 1), ("none", 1)])
+@pytest.mark.parametrize(
+    ("envelope", "message"),
+    [
+        ({"fields": ["offset"]}, "'offset' is no part of style record: use key, value, headers, metadata"),
+        ({"fields": ["key", "key"]}, "'key' is named twice"),
+        ({"style": "flat", "fields": ["key", "value"], "bare": True}, "bare needs style flat and exactly one field"),
+        ({"bare": True}, "bare needs style flat and exactly one field"),
+    ],
+)
+def test_parts_of_an_envelope_fit_its_style(envelope: dict[str, Any], message: str) -> None:
+    assert message in refusal(envelope=envelope)
+
+
+def test_columns_are_for_tables_of_json() -> None:
+    assert "columns need format avro, parquet or csv" in refusal(columns={"a": "int32"})
+    needs = {"columns": {"a": "int32"}, "format": {"type": "avro"}, "converter": {"value": "string"}}
+    assert "converter.value json or connect_json" in refusal(**needs)
+
+
+def test_tombstones_keep_only_their_key() -> None:
+    layout = {"template": "{topic}/{partition}/{offset}", "tombstones": "{topic}/tombstone/{partition}+{offset}"}
+    assert "set nulls: write and sidecars.keys" in refusal(layout=layout)
+    assert sink(layout=layout, nulls="write", sidecars={"keys": "avro"}).layout.tombstones is not None
+
+
+def test_sql_has_to_parse() -> None:
+    assert "select 'a b c' is no Spark SQL" in refusal(sql={"select": "a b c"})
+    assert "where 'a =' is no Spark SQL" in refusal(sql={"where": "a ="})
+
+
+@pytest.mark.parametrize(("codec", "level"), [("gzip", 10), ("gzip", 0), ("zstd", 20), ("snappy", 1), ("none", 1)])
 def test_levels_fit_their_codec(codec: str, level: int) -> None:
     assert str(level) in refusal(format={"type": "parquet", "codec": codec, "level": level})
 

@@ -7,15 +7,13 @@ connector left pending and writes the tile that begins there.
 from s3lake.adopt.adoption import Adopted, Adoption, adopt, evidence
 from s3lake.adopt.claims import SOURCES, Claim, Evidence, Source, Start, decide, table
 from s3lake.adopt.group import Group, Groups, KafkaGroups
-from s3lake.adopt.names import AivenNames, ConfluentNames, LensesNames, Naming
+from s3lake.adopt.names import LensesNames, Naming, TemplateNames, naming_of
 
 __all__ = [
     "SOURCES",
     "Adopted",
     "Adoption",
-    "AivenNames",
     "Claim",
-    "ConfluentNames",
     "Evidence",
     "Group",
     "Groups",
@@ -24,8 +22,10 @@ __all__ = [
     "Naming",
     "Source",
     "Start",
+    "TemplateNames",
     "adopt",
     "decide",
     "evidence",
+    "naming_of",
     "table",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,13 +12,16 @@ from s3lake.adopt import lenses, objects
 from s3lake.adopt.claims import Claim, Evidence, Source, Start, decide, exact
 from s3lake.adopt.group import Group, Groups
 from s3lake.adopt.locks import recover
-from s3lake.adopt.names import LensesNames, Naming
+from s3lake.adopt.names import LensesNames, Naming, naming_of
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.protocol import finish_creation
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import Store
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
 
 
 @dataclass(frozen=True)
@@ -27,14 +31,31 @@ class Adoption:
     Attributes:
         connector: its name, as in Kafka Connect.
         naming: how it names its objects.
-        indexes: `connect.s3.indexes.name` of the Lenses connector; None for connectors that keep no index.
+        lenses: it is the Lenses connector.
+        indexes: `connect.s3.indexes.name` of the Lenses connector; None where it kept no index, as others do not.
         group: its consumer group, where `consumer.override.group.id` gives it another one than `connect-<connector>`.
     """
 
     connector: str
     naming: Naming
+    lenses: bool = False
     indexes: str | None = None
     group: str = ""
+
+    @classmethod
+    def of(
+        cls, sink: Sink, connector: str, *, lenses: bool = False, indexes: str | None = None, group: str = ""
+    ) -> Adoption:
+        """The connector whose configuration `sink` was read from.
+
+        Args:
+            sink: as the dialect reads it.
+            connector: its name.
+            lenses: it is the Lenses connector.
+            indexes: as above.
+            group: as above.
+        """
+        return cls(connector, naming_of(sink, lenses=lenses), lenses, indexes, group)
 
     @property
     def consumer_group(self) -> str:
@@ -176,7 +197,7 @@ def _index(adoption: Adoption, topic: str, store: Store) -> lenses.Found:
 def _group(adoption: Adoption, committed: int | None, index: Claim | None) -> Claim | None:
     if committed is None:
         return None
-    if not isinstance(adoption.naming, LensesNames):
+    if not adoption.lenses:
         return exact("group", committed)
     if index is not None and index.certain:
         note = "the connector goes by its index and commits to Kafka afterwards, so its group may lag behind"

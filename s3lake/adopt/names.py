@@ -1,18 +1,21 @@
 """What connectors call their objects: the topic-partition and the offset in a key.
 
-Plain arguments, which the front end of a dialect knows; see reference/lenses.md 1.1 to 1.3, and
+Made from the sink that the connector's dialect becomes (`naming_of`); see reference/lenses.md 1.1 to 1.3, and
 confluent_aiven_iggy.md 1.1 and 3.1.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from s3lake.layout.pieces import Extension, Number, Piece, Text, Topic
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
 
 _MARK = r"(?:~[0-9a-f]{8,})?"  # of a replacing commit of ours
-_VARIABLE = re.compile(r"\{\{\s*(\w+)((?::\w+=\w+)*)\s*\}\}")
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,8 @@ class Names:
 
     Attributes:
         prefix: what all of them begin with.
-        pattern: of a whole key, with the groups `partition` and `offset`; `stamps` where the name has timestamps,
-            `sidecar` where it holds only keys or headers, `directory` where it tells what the file was made for.
+        pattern: of a whole key, with the groups `partition` and `offset`; `stamps` where the name has timestamps, and
+            `sidecar` where it holds only keys or headers.
         char: what numbers are padded with.
         last: the offset is the file's last record's, else its first one's.
         alone: every record of a topic-partition goes into the same run of files, one file after the other.
@@ -97,84 +100,105 @@ class LensesNames:
 
 
 @dataclass(frozen=True)
-class ConfluentNames:
-    """The Confluent connector's: topic+PARTITION+FIRST offset below the directory of its partitioner.
+class TemplateNames:
+    """Those of a template, which is what the layouts of the other connectors become here: FIRST offset.
+
+    An offset that several files share, as Aiven's `start_offset` does, is that of all of them together.
 
     Attributes:
-        partitioned: the directory depends on the record, as it does with every partitioner but the default one.
+        root: as for Lenses.
+        pieces: of `layout.template`.
+        last: the Lenses connector named the objects, so their offset is the last record's.
+        alone: no records have names of their own elsewhere, as tombstones can.
+        lines: text without a known extension is one record a line.
     """
 
-    topics_dir: str = "topics"
-    directory_delim: str = "/"
-    file_delim: str = "+"
-    partitioned: bool = False
-
-    def names(self, topic: str) -> Names:
-        """See `Naming.names`."""
-        root = f"{self.topics_dir}{self.directory_delim}" if self.topics_dir.strip() else ""
-        prefix = f"{root}{topic}{self.directory_delim}"
-        file, between = re.escape(topic), re.escape(self.file_delim)
-        pattern = (
-            rf"{re.escape(prefix)}(?P<directory>.+){re.escape(self.directory_delim)}{file}{between}(?P<partition>\d+)"
-            rf"{between}(?P<offset>\d+)(?P<sidecar>\.(?:keys|headers))?(?:\.[^/]*)?"
-        )
-        return Names(prefix, re.compile(pattern, re.DOTALL), alone=not self.partitioned)
-
-
-@dataclass(frozen=True)
-class AivenNames:
-    """The Aiven connector's: the template, or in prefix mode the prefix and `{{topic}}-{{partition}}-{{start_offset}}`.
-
-    The offset is the topic-partition's first one of a flush: all files of one flush share it.
-    """
-
-    template: str = "{{topic}}-{{partition}}-{{start_offset}}"
+    root: str
+    pieces: tuple[Piece, ...]
+    last: bool = False
+    alone: bool = True
+    lines: bool = False
 
     def names(self, topic: str) -> Names | None:
         """See `Naming.names`."""
-        pieces = list(_pieces(self.template, topic))
-        pattern = "".join(pieces) + r"(?:\.[A-Za-z0-9.]+)?"
-        if "(?P<partition>" not in pattern or "(?P<offset>" not in pattern:
+        pattern, known = "", set[str]()
+        chars = {piece.char for piece in self.pieces if isinstance(piece, Number) and piece.length}
+        if len(chars) > 1 or any(
+            isinstance(one, Number) and one.how == "right" and one.char.isdigit() for one in self.pieces
+        ):
             return None
-        literal = []
-        for text, variable, _ in _split(self.template):
-            if variable not in ("", "topic"):
+        for piece in self.pieces:
+            pattern += _spelled(piece, topic, known)
+        if not {"partition", "offset"} <= known:
+            return None
+        alone = self.alone and not any(getattr(piece, "source", None) for piece in self.pieces)
+        last = self.last or any(isinstance(piece, Number) and piece.name == "last_offset" for piece in self.pieces)
+        # The Lenses connector puts a slash after a prefix even where no directory follows.
+        root = re.escape(self.root) + ("/?" if self.last else "")
+        return Names(
+            self.root + _beginning(self.pieces, topic) if not self.last else self.root,
+            re.compile(root + pattern, re.DOTALL),
+            chars.pop() if chars else "0",
+            last=last,
+            alone=alone,
+            lines=self.lines,
+        )
+
+
+def _spelled(piece: Piece, topic: str, known: set[str]) -> str:
+    """A piece as a regular expression; what comes twice is a group once."""
+    match piece:
+        case Text():
+            return re.escape(piece.text)
+        case Topic():
+            return re.escape(topic)
+        case Extension():
+            return rf"{_MARK}(?P<sidecar>\.(?:keys|headers))?(?:\.[^/]*)?"
+        case Number():
+            pad = f"{re.escape(piece.char)}*" if piece.length else ""
+            digits = {"left": rf"{pad}\d+", "right": rf"\d+{pad}", "none": r"\d+"}[piece.how]
+            name = "offset" if piece.name == "last_offset" else piece.name
+            if name not in ("partition", "offset") or name in known:
+                return f"-?{digits}"
+            known.add(name)
+            return f"(?P<{name}>{digits})"
+        case _:
+            return ".+"
+
+
+def _beginning(pieces: tuple[Piece, ...], topic: str) -> str:
+    text = ""
+    for piece in pieces:
+        match piece:
+            case Text():
+                text += piece.text
+            case Topic():
+                text += topic
+            case _:
                 break
-            literal.append(topic if variable else text)
-        return Names("".join(literal), re.compile(pattern, re.DOTALL), lines=True)
+    return text
 
 
-_PATTERNS = {
-    "partition": r"(?P<partition>\d+)",
-    "start_offset": r"(?P<offset>\d+)",
-    "timestamp": r"\d{2,4}",
-    "utc_date": r"\d{4}-\d\d-\d\d",
-    "local_date": r"\d{4}-\d\d-\d\d",
-    "key": r".+",
-}
+def naming_of(sink: Sink, *, lenses: bool) -> Naming:
+    """How a connector that was set up like `sink` names its objects.
 
+    Args:
+        sink: as the connector's dialect reads it.
+        lenses: it is the Lenses connector.
+    """
+    layout = sink.layout
+    if layout.template is None:
+        return LensesNames(
+            sink.root,
+            "partition_by" if layout.partition_by else "default",
+            bool(layout.include_keys),
+            layout.suffix,
+            layout.padding.type,
+            layout.padding.char,
+            layout.observed_names,
+        )
+    from s3lake.layout import template
 
-def _pieces(template: str, topic: str) -> Iterator[str]:
-    known: set[str] = set()
-    for text, variable, _ in _split(template):
-        if variable == "topic":
-            yield re.escape(topic)
-        elif variable:
-            # A name that comes twice is a group once.
-            pattern = _PATTERNS[variable]
-            yield re.sub(r"\?P<\w+>", "?:", pattern) if variable in known else pattern
-            known.add(variable)
-        else:
-            yield re.escape(text)
-
-
-def _split(template: str) -> Iterator[tuple[str, str, str]]:
-    """Texts and variables in turn, as (text, variable, options); what is no known variable stays text."""
-    position = 0
-    for found in _VARIABLE.finditer(template):
-        if found[1] not in _PATTERNS and found[1] != "topic":
-            continue
-        yield template[position : found.start()], "", ""
-        yield "", found[1], found[2]
-        position = found.end()
-    yield template[position:], "", ""
+    lines = sink.format.type in ("json", "text") or (sink.format.type == "csv" and not sink.format.header)
+    pieces = template.parse(layout.template, layout.time, layout.padding)
+    return TemplateNames(sink.root, pieces, lenses, layout.tombstones is None, lines)

@@ -17,19 +17,13 @@ _LARGEST = 2**30
 
 @dataclass
 class _Seen:
-    """The highest offsets in the names of one topic-partition, each with its objects by stem.
-
-    Attributes:
-        alone: every record so far went into the topic-partition's own directory.
-    """
+    """The highest offsets in the names of one topic-partition, each with its objects by stem."""
 
     keys: dict[int, dict[str, str]] = field(default_factory=dict)
-    alone: bool = True
 
     def add(self, offset: int, key: str, parts: re.Match[str]) -> None:
         """Take in one object; of data and what stands beside it under one stem the data."""
         groups = parts.groupdict()
-        self.alone = self.alone and groups.get("directory") in (None, f"partition={parts['partition']}")
         if len(self.keys) == _KEPT and offset < min(self.keys):
             return
         stem = key[: parts.end("offset")] if "sidecar" in groups else key
@@ -65,17 +59,14 @@ def claims(store: Store, naming: Naming, topic: str, more: Iterable[str] = ()) -
             partition, offset, parts = found
             seen.setdefault(partition, _Seen()).add(offset, key, parts)
     observed = isinstance(naming, LensesNames) and naming.observed
-    return {
-        partition: _claim(store, names, one, names.alone and one.alone, observed)
-        for partition, one in sorted(seen.items())
-    }
+    return {partition: _claim(store, names, one, observed) for partition, one in sorted(seen.items())}
 
 
-def _claim(store: Store, names: Names, seen: _Seen, alone: bool, observed: bool) -> Claim:
+def _claim(store: Store, names: Names, seen: _Seen, observed: bool) -> Claim:
     offset = max(seen.keys)
     keys = seen.at(offset)
     if names.last and not _first(store, names, keys[0], observed):
-        if alone:
+        if names.alone:
             return exact("objects", offset + 1)
         note = "the names tell how far the connector came, not whether every partition value came as far"
         return Claim("objects", offset + 1, 0, offset + 1, note)
@@ -84,7 +75,7 @@ def _claim(store: Store, names: Names, seen: _Seen, alone: bool, observed: bool)
         note = f"names hold the first offset, and {keys[0]} does not tell how many records follow it"
         return Claim("objects", None, offset + 1, None, note)
     end = offset + held
-    if not alone:
+    if not names.alone:
         note = "each directory has files of its own, so the last file's end is only the least that has landed"
         return Claim("objects", end, end, None, note)
     before = sorted(seen.keys)[:-1]

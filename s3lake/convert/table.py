@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
 from s3lake.convert import columns as kinds
-from s3lake.convert import typed
+from s3lake.convert import decimals, typed
 from s3lake.convert.columns import Columns, Conflict
 from s3lake.convert.gate import Refusals, joined
 from s3lake.convert.spelling import Number, respelt
@@ -80,6 +80,8 @@ def _parse(
         return None, columns
     if not respelt and any(map(typed.has_map, columns.values())):
         raise pa.ArrowInvalid("maps are read one by one")
+    if not respelt and not decimals.are_safe(values, columns):
+        raise pa.ArrowInvalid("some decimal would overflow, or is no plain number")
     block = joined(values)
     pinned = {name for name, kind in columns.items() if typed.holds_pinned(kind, given.get(name))}
     spellings: tuple[typed.Spelling, ...] = ("number",) if respelt else ("text", "number") if pinned else ("text",)

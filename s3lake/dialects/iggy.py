@@ -97,8 +97,12 @@ def loads(content: str, report: Report, references: References) -> Loaded:
     return compose(common, sinks, report)
 
 
-def transforms(file: _File, report: Report) -> tuple[Transform, ...]:
-    """The transforms that are enabled, in the order in which the file has them."""
+def read_transforms(content: str, report: Report) -> tuple[Transform, ...]:
+    """The transforms of a connector's file that are enabled, in its order."""
+    return _transforms(_File(report.file, *toml.read(content, report.file)), report)
+
+
+def _transforms(file: _File, report: Report) -> tuple[Transform, ...]:
     found = []
     for name, options in file.data.get("transforms", {}).items():
         place = file.places.get(("transforms", name), Place(file.name))
@@ -124,7 +128,7 @@ def _connector(
     if not _is_ours(keys, report, alone=alone):
         return common, []
     key = keys.needed("key", '"lake"')
-    if chain := transforms(file, report):
+    if chain := _transforms(file, report):
         each.put("transforms", [step.native() for step in chain])
         name = f"transforms.{chain[0].name}"
         refusals.transforms(Setting(name, chain[0].name, file.places["transforms", chain[0].name]), report)

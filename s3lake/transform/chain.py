@@ -171,11 +171,13 @@ class _Run:
         steps = [(link.step, link.label) for link in self.links]
         record = Record(self.topic, self.wallclock_ms)
         for row, raw_key, raw_value in self._records(batch, record):
-            label = "the transforms"
+            label = ""
             try:
                 if key_read:
+                    label = "the key"
                     record.key = decoded(raw_key, self.chain.key)
                 if value_read:
+                    label = "the value"
                     record.value = decoded(raw_value, self.chain.value)
                 key, value = record.key, record.value
                 for step, label in steps:  # noqa: B007 - an error is the last one's

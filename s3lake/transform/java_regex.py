@@ -104,6 +104,9 @@ def _translated(pattern: str) -> str:
                 raise ValueError(f"{pattern!r}: {posix[0]} between brackets is not supported; write it out")
             pieces.append(_POSIX[name] if in_class else f"[{'^' if posix[1] == 'P' else ''}{_POSIX[name]}]")
             position += posix.end()
+        elif reference := re.match(r"\\k<(\w+)>", rest):
+            pieces.append(f"(?P={reference[1]})")
+            position += reference.end()
         elif rest[0] == "\\" and len(rest) > 1:
             pieces.append(_END[rest[1]] if rest[1] in _END and not in_class else rest[:2])
             position += 2

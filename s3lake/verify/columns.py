@@ -93,7 +93,8 @@ class Columns:
     def _of_records(self) -> _Expected:
         if self._fields:
             return self._enveloped(self._fields)
-        part = _part(self._converter, [{"struct": kinds} for kinds in self._kinds], self._alone)
+        said: list[Kind | None] = [{"struct": dict(self._shape.columns)}] if self._shape.columns else []
+        part = _part(self._converter, [*self._said(said), *({"struct": one} for one in self._kinds)], self._alone)
         if self._by_schema:
             return lambda records: [
                 _named_row({}) if value is None else self._row_by_name(part(value)) for value in self._parts(records)
@@ -109,6 +110,10 @@ class Columns:
             return _digest(row) if type(row) is list else digest.unfit(value, _KAFKA)
 
         return lambda records: list(map(of_object, self._parts(records)))
+
+    def _said(self, kinds: list[Kind | None]) -> list[Kind | None]:
+        """Where files have different columns, those of records without a schema of their own: the manifest's."""
+        return kinds if self._by_schema else []
 
     def _parts(self, records: Records) -> Sequence[bytes | None]:
         return records.keys if self._alone == "key" else records.values
@@ -134,7 +139,10 @@ class Columns:
             part = (
                 parts.of_kafka(converter)
                 if self._spelled
-                else _part(converter, [kinds.get(name) for kinds in self._kinds])
+                else _part(
+                    converter,
+                    [*self._said([(shape.columns or {}).get(name)]), *(kinds.get(name) for kinds in self._kinds)],
+                )
             )
 
             def found_parts(records: Records) -> Iterable[Any]:

@@ -3,7 +3,7 @@
 import base64
 import datetime
 import json
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
 
@@ -179,6 +179,56 @@ def test_what_is_recorded_stays_where_the_user_gives_another_type() -> None:
     batch, columns, _ = read_objects(texts({"t": 0}), {"t": "int64"}, {"t": "timestamp"})
     assert columns == {"t": "int64"}
     assert batch.schema.field("t").type == pa.timestamp("ms", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("decimal(38,30)", "44696973661389609"),
+        ("decimal(38,38)", "7.5352150339034"),
+        ("decimal(38,10)", "3395041146311097234e15"),
+        ("decimal(38,6)", "518751254434690445719159937309626853"),
+        ("decimal(9,2)", "1e-41"),
+        ("decimal(9,2)", '"1e-41"'),
+        ("decimal(9,2)", "1" * 60),
+    ],
+)
+def test_a_decimal_that_overflows_is_refused_and_never_another_number(kind: str, text: str) -> None:
+    # pyarrow's reader of JSON gives another number for each of these.
+    for given_type, value in (
+        (kind, text),
+        (f"list<{kind}>", f"[{text}]"),
+        (f"struct<d: {kind}>", '{"d":' + text + "}"),
+    ):
+        found, refused = read(given_type, None, value.encode())
+        assert (found, list(refused)) == ([None], [1])
+
+
+_scales = st.integers(1, 38).flatmap(lambda precision: st.tuples(st.just(precision), st.integers(0, precision)))
+_written = st.builds(
+    lambda digits, point, exponent, quoted: (
+        (digits[:point] or "0") + (f".{digits[point:]}" if digits[point:] else "") + exponent
+        if not quoted
+        else f'"{digits[:point] or "0"}{"." + digits[point:] if digits[point:] else ""}{exponent}"'
+    ),
+    st.integers(0, 10**45).map(str),
+    st.integers(1, 46),
+    st.sampled_from(["", "", "e-3", "E+4", "e-45", "e30"]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(_scales, _written)
+def test_a_decimal_is_exactly_what_is_written_or_refused(digits: tuple[int, int], text: str) -> None:
+    precision, scale = digits
+    column = {"d": types.parse(f"decimal({precision},{scale})")}
+    batch, _, refused = read_objects(texts(b'{"d":%s}' % text.encode()), {}, column)
+    exact = Decimal(text.strip('"'))
+    shifted = exact.scaleb(scale, Context(prec=200))
+    fits = shifted == shifted.to_integral_value(context=Context(prec=200)) and abs(shifted) < 10**precision
+    assert (batch is not None) == fits == (not refused)
+    assert batch is None or batch.column("d")[0].as_py() == exact
 
 
 _moments = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)).map(

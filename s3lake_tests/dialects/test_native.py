@@ -72,7 +72,7 @@ def test_everything_of_the_reference_can_be_written() -> None:
             from: start
             converter: {key: string, value: json}
             format: {type: parquet, codec: zstd, level: null}
-            layout: {type: lenses, partition_by: [], include_keys: null,
+            layout: {partition_by: [], include_keys: null,
                      padding: {type: left, char: "0", partition: 0, offset: 12}, suffix: ""}
             flush: {count: 50000, size: 500MB, interval: 1h}
             nulls: skip

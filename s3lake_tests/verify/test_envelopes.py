@@ -385,7 +385,7 @@ def test_sidecars_in_columns() -> None:
 def test_keys_of_json_in_columns_are_their_texts() -> None:
     records: list[Record] = [(b'{"k": 1.0}', b"1", []), (None, b"2", []), (b"null", b"3", [])]
     world = world_of(records, sidecars={"keys": "avro"}, converter={"key": "json"})
-    keys = [{"key": '{"k":1.0}'}, {"key": None}, {"key": "null"}]
+    keys: list[dict[str, Any]] = [{"key": '{"k":1.0}'}, {"key": None}, {"key": "null"}]
     world.landed_as(b"1\n2\n3\n", keys=avro(keys, [optional("key", "string")]))
     assert world.verify().clean, world.verify().differences
     world.log.more[0, 0] = (b'{"k":1}', ())

@@ -1,0 +1,224 @@
+"""What a configuration may say: every mistake is told with what is allowed and how to mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from s3lake.sink.part import Misfit
+from s3lake.sink.transforms import Predicate, Transform
+from s3lake.transform import registry
+
+DOCS = Path(__file__).parents[2] / "docs" / "transforms.md"
+LENSES = "io.lenses.connect.smt.header."
+
+
+def misfit(**given: Any) -> Misfit:
+    with pytest.raises(ValidationError) as raised:
+        Transform(**given)
+    (error,) = raised.value.errors()
+    found = error["ctx"]["error"]
+    assert isinstance(found, Misfit)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("InsertFeild$Value", "'InsertFeild$Value' is no transform that s3lake has; did you mean InsertField$Value?"),
+        ("iggy.add_field", "did you mean iggy.add_fields?"),
+        ("InsertField", "'InsertField' does not say of what: write InsertField$Value or InsertField$Key"),
+        (
+            "TimestampConverter",
+            "write TimestampConverter$Value or TimestampConverter$Key, or io.lenses.connect.smt.header.Timest",
+        ),
+        ("org.apache.kafka.connect.transforms.Cast", "does not say of what: write Cast$Value or Cast$Key"),
+        (f"{LENSES}InsertSourcePartitionOrOffsetValue", "has no meaning here: it reads a source connector's partition"),
+        ("iggy.proto_convert", "has no meaning here: s3lake reads JSON, text and bytes"),
+        ("com.acme.Mine", "'com.acme.Mine' is no transform that s3lake has; there are: "),
+        ("io.confluent.connect.transforms.Filter", "is no transform that s3lake has"),
+    ],
+)
+def test_types(kind: str, why: str) -> None:
+    error = misfit(type=kind)
+    assert why in str(error)
+    assert error.path == ("type",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "why"),
+    [
+        ("MaskField$Value", {}, "fields is missing; add it, for example fields=phone,address"),
+        ("MaskField$Value", {"feilds": "a"}, "fields is missing (is 'feilds' meant?); add it"),
+        ("MaskField$Value", {"fields": "a", "replace": "x"}, "replace is no option; did you mean replacement? allowed"),
+        ("MaskField$Value", {"fields": "a,,b"}, "fields: 'a,,b' has an empty element; take a comma out"),
+        ("MaskField$Value", {"fields": "a", "replacement": ""}, "replacement is empty"),
+        ("InsertField$Value", {}, "no field is inserted; set topic.field, partition.field, offset.field, timesta"),
+        ("InsertField$Value", {"static.field": "a"}, "static.value is missing"),
+        ("ReplaceField$Value", {}, "nothing is replaced; set exclude, include or renames"),
+        ("ReplaceField$Value", {"renames": "a-b"}, "renames: 'a-b' is no renaming; write old:new,old2:new2"),
+        ("ReplaceField$Value", {"renames": "a:c,b:c"}, "renames: 'b:c' names a field for the second time"),
+        ("ReplaceField$Value", {"exclude": "a", "blacklist": "b"}, "blacklist is the old name of exclude: take one"),
+        ("ExtractField$Value", {"field": "a", "field.syntax.version": "V3"}, "'V3' is not allowed; use one of: V1, V2"),
+        ("ExtractField$Value", {"field": "`a", "field.syntax.version": "V2"}, "field: '`a': a backtick is not closed"),
+        ("Cast$Value", {"spec": "a:int31"}, "spec: 'int31' in 'a:int31' is no type; use one of: int8, int16, int32"),
+        ("Cast$Value", {"spec": "int8,a:int8"}, "spec: a type for the whole stands alone"),
+        ("Cast$Value", {"spec": "a:b:int8"}, "spec: 'a:b:int8' is no field:type"),
+        ("HeaderFrom$Value", {"fields": "a,b", "headers": "h", "operation": "move"}, "headers: 1 names for 2 fields"),
+        (
+            "HeaderFrom$Value",
+            {"fields": "a", "headers": "h", "operation": "mv"},
+            "did you mean move? use one of: move, c",
+        ),
+        ("RegexRouter", {"regex": "(", "replacement": "x"}, "regex: '(' is no regular expression"),
+        (
+            "RegexRouter",
+            {"regex": "a", "replacement": "$1"},
+            "replacement: replacement '$1': the expression has no gro",
+        ),
+        (
+            "TimestampRouter",
+            {"timestamp.format": "YYYY"},
+            "timestamp.format: date pattern 'YYYY': Y is the year of the",
+        ),
+        ("TimestampConverter$Value", {"target.type": "string"}, "format is missing; target.type string needs it"),
+        ("TimestampConverter$Value", {"target.type": "millis"}, "target.type: 'millis' is not allowed"),
+        ("InsertHeader", {"header": "a"}, "literal.value is missing"),
+        ("DropHeaders", {"headers": []}, "headers is empty"),
+        ("InsertWallclock", {}, "header.name is missing; add it, for example header.name=wallclock"),
+        ("InsertWallclock", {"header.name": "a", "format": "bad"}, "format: date pattern 'bad': 'b' is not supported"),
+        ("InsertWallclock", {"header.name": "a", "timezone": "Mars"}, "timezone: 'Mars' is no time zone"),
+        (
+            "InsertWallclock",
+            {"header.name": "a", "value.type": "epoch", "timezone": "CET"},
+            "timezone: 'CET' has no meaning with value.type epoch",
+        ),
+        (
+            "InsertRollingWallclock",
+            {"header.name": "a", "rolling.window.size": 61},
+            "rolling.window.size: 61 is not allowed; a whole number from 1 to 60",
+        ),
+        (
+            "InsertRollingWallclock",
+            {"header.name": "a", "rolling.window.type": "hours", "rolling.window.size": "25"},
+            "rolling.window.size: '25' is not allowed; a whole number from 1 to 24",
+        ),
+        (
+            f"{LENSES}TimestampConverter",
+            {"header.name": "a", "target.type": "string"},
+            "format.to.pattern is missing; target.type string needs it",
+        ),
+        (
+            f"{LENSES}TimestampConverter",
+            {"header.name": "a", "target.type": "unix", "rolling.window.type": "hours"},
+            "rolling.window.size is missing; how many hours a window has",
+        ),
+        (
+            f"{LENSES}TimestampConverter",
+            {"header.name": "a", "target.type": "unix", "field": "_timestamp.x"},
+            "field: '_timestamp.x': _timestamp has no fields",
+        ),
+        (
+            f"{LENSES}TimestampConverter",
+            {"header.name": "a", "target.type": "unix", "format.from.pattern": "HH:mm"},
+            "format.from.pattern: date pattern 'HH:mm' does not say which day",
+        ),
+        ("InsertRecordTimestampHeaders", {"locale": "xx_nope"}, "locale: 'xx_nope' is no locale"),
+        ("iggy.add_fields", {"fields": "a"}, "fields: 'a' is no list; write [{key: service, value: {static: api}}]"),
+        ("iggy.add_fields", {"fields": [{"value": {"static": 1}}]}, "fields[0]: key is missing"),
+        (
+            "iggy.add_fields",
+            {"fields": [{"key": "a", "value": 1}]},
+            "fields[0]: value 1 is not allowed; give static or",
+        ),
+        (
+            "iggy.add_fields",
+            {"fields": [{"key": "a", "value": {"computed": "uuid"}}]},
+            "fields[0]: computed 'uuid' is not allowed; use one of: date_time, timestamp_nanos",
+        ),
+        (
+            "iggy.update_fields",
+            {"fields": [{"key": "a", "value": {"static": 1}, "condition": "never"}]},
+            "fields[0]: condition 'never' is not allowed; use one of: always, key_exists, key_not_exists",
+        ),
+        ("iggy.unwrap_envelope", {"field": ""}, "field is missing"),
+        (
+            "iggy.filter_fields",
+            {"patterns": [{"key": "a"}]},
+            "patterns[0]: 'key' is no name; allowed here: key_pattern",
+        ),
+        (
+            "iggy.filter_fields",
+            {"patterns": [{"key_pattern": {"begins": "a"}}]},
+            "patterns[0].key_pattern: 'begins' is not allowed; use one of: exact: …, starts_with: …",
+        ),
+        (
+            "iggy.filter_fields",
+            {"patterns": [{"value_pattern": {"between": [1]}}]},
+            "patterns[0].value_pattern: between needs two numbers, [low, high]; not [1]",
+        ),
+        (
+            "iggy.filter_fields",
+            {"patterns": [{"key_pattern": {"regex": "("}}]},
+            "patterns[0].key_pattern: '(' is no regular expression",
+        ),
+        (
+            "iggy.filter_fields",
+            {"include_matching": "maybe"},
+            "include_matching: 'maybe' is not allowed; use true or fa",
+        ),
+        (
+            "iggy.delete_fields",
+            {"feilds": ["a"]},
+            "feilds is no option; did you mean fields? allowed here: enabled, fi",
+        ),
+    ],
+)
+def test_options(kind: str, options: dict[str, Any], why: str) -> None:
+    error = misfit(type=kind, options=options)
+    assert why in str(error)
+    assert error.path[0] == "options"
+
+
+def test_an_error_points_at_its_option() -> None:
+    assert misfit(type="Cast$Value", options={"spec": "a:b"}).path == ("options", "spec")
+    assert misfit(type="Cast$Value").path == ("options",)
+
+
+def test_a_filter_without_a_predicate_would_drop_everything() -> None:
+    assert "drops every record" in str(misfit(type="Filter"))
+
+
+def test_negate_needs_a_predicate() -> None:
+    error = misfit(type="Flatten$Value", negate=True)
+    assert (str(error), error.path) == ("negate has no meaning without a predicate: take it out", ("negate",))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"type": "HasHeader"}, "is no predicate that s3lake has; did you mean HasHeaderKey? there are: HasHeaderKey"),
+        ({"type": "HasHeaderKey"}, "name is missing; add it, for example name=trace_id"),
+        ({"type": "TopicNameMatches", "options": {"pattern": "("}}, "pattern: '(' is no regular expression"),
+        ({"type": "RecordIsTombstone", "options": {"a": 1}}, "a is no option; allowed here: none"),
+    ],
+)
+def test_predicates(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Predicate(**given)
+    assert why in str(raised.value.errors()[0]["ctx"]["error"])
+
+
+@pytest.mark.parametrize("kind", [*registry.TYPES, *registry.PREDICATE_TYPES])
+def test_every_type_is_documented(kind: str) -> None:
+    name = registry.short(kind).removesuffix("$Key").removesuffix("$Value")
+    assert f"`{name}`" in DOCS.read_text(encoding="utf-8")
+
+
+def test_transforms_of_a_configuration_are_frozen_and_can_be_written_back() -> None:
+    given = {"type": "Filter", "predicate": {"type": "HasHeaderKey", "options": {"name": "a"}}, "negate": True}
+    transform = Transform.model_validate(given)
+    assert Transform.model_validate(transform.model_dump(mode="json")) == transform
