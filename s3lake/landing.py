@@ -23,7 +23,10 @@ from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
-from s3lake.errors import DataLossError, FencedError
+from s3lake.convert import columns as kinds
+from s3lake.convert import types
+from s3lake.convert.columns import Columns
+from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.offsets import Offsets
 from s3lake.outcomes import Outcome, merged, recorded
@@ -202,6 +205,7 @@ class Landing:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
         landed = self.sink.landed
         known = self.index.columns()
+        self._same_types(known[0].columns if known else {})
         work = Work.of(
             self.sink,
             self.topic,
@@ -229,6 +233,16 @@ class Landing:
             shape=landed.shape,
             columns=work.file_columns,
         )
+
+    def _same_types(self, recorded: Columns) -> None:
+        """Columns that the user gives have the types that the sink's files have."""
+        value = recorded.get("value", {}).get("struct", {}) if self.sink.envelope else recorded
+        for name, text in self.sink.columns.items():
+            if name in value and types.parse(text) != value[name]:
+                raise ConfigurationError(
+                    f"sink {self.sink.name}: column {name!r} is {text} now, and {kinds.name_of(value[name])} in the files "
+                    f"of topic {self.topic!r}: keep that type, or give the sink another name"
+                )
 
     def _record(self, outcomes: Sequence[Outcome]) -> RecordedColumns:
         """Record the columns that tasks saw, by compare-and-swap: what is recorded then."""

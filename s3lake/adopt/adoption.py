@@ -190,7 +190,7 @@ def _places(adoption: Adoption, topic: str, store: Store) -> dict[Source, str]:
 def _index(adoption: Adoption, topic: str, store: Store) -> lenses.Found:
     if adoption.indexes is None:
         return lenses.Found({})
-    by_value = isinstance(adoption.naming, LensesNames) and adoption.naming.layout == "partition_by"
+    by_value = isinstance(adoption.naming, LensesNames) and adoption.naming.partition_by
     return lenses.look(store, adoption.indexes, adoption.connector, topic, by_value=by_value)
 
 

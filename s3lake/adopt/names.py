@@ -64,7 +64,7 @@ class LensesNames:
 
     Attributes:
         root: KCQL's prefix as keys begin with it: empty, or ending in a slash.
-        layout: `default` is topic/partition/OFFSET; the others end in topic(PARTITION_OFFSET).
+        partition_by: names are …/topic(PARTITION_OFFSET) instead of topic/PARTITION/OFFSET.
         include_keys: `partition.include.keys`, which matters to the default layout.
         suffix: `key.suffix`.
         padding: of numbers.
@@ -73,7 +73,7 @@ class LensesNames:
     """
 
     root: str = ""
-    layout: Literal["default", "partition_by", "no_partition"] = "default"
+    partition_by: bool = False
     include_keys: bool = False
     suffix: str = ""
     padding: Literal["left", "right", "none"] = "left"
@@ -88,15 +88,15 @@ class LensesNames:
         number = {"left": rf"{pad}\d+", "right": rf"\d+{pad}", "none": r"\d+"}[self.padding]
         partition, offset = rf"(?P<partition>{number})", rf"(?P<offset>{number})"
         topic_is, partition_is = ("topic=", "partition=") if self.include_keys else ("", "")
-        default = self.layout == "default"
-        prefix = f"{self.root}{topic_is}{topic}/" if default else self.root
-        if default:
-            stem = rf"{partition_is}{partition}/{offset}(?P<stamps>_-?\d+_-?\d+)?"
-        else:  # not what is being uploaded: its temporary name ends like the final one
+        if self.partition_by:  # not what is being uploaded: its temporary name ends like the final one
+            prefix = self.root
             stem = rf"(?!\.temp-upload/)(?:.*/)?{re.escape(topic)}\({partition}_{offset}\)"
+        else:
+            prefix = f"{self.root}{topic_is}{topic}/"
+            stem = rf"{partition_is}{partition}/{offset}(?P<stamps>_-?\d+_-?\d+)?"
         ending = rf"{re.escape(self.suffix)}{_MARK}\.[^/]+"
         pattern = re.compile(re.escape(prefix) + stem + ending, re.DOTALL)
-        return Names(prefix, pattern, self.char, last=True, alone=self.layout != "partition_by")
+        return Names(prefix, pattern, self.char, last=True, alone=not self.partition_by)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def naming_of(sink: Sink, *, lenses: bool) -> Naming:
     if layout.template is None:
         return LensesNames(
             sink.root,
-            "partition_by" if layout.partition_by else "default",
+            bool(layout.partition_by),
             bool(layout.include_keys),
             layout.suffix,
             layout.padding.type,

@@ -106,7 +106,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         seen: Columns = {}
     else:
         seen = fields_of(schema.kind)
-        batch, refused = _with_schema(texts, seen, shape.rule)
+        batch, refused = _with_schema(texts, schema.name, seen, shape.rule)
     if present is not None:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
     if batch is not None and schema is not None and schema.name:
@@ -118,8 +118,13 @@ def _alone(shape: Shape) -> Shape:
     return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.apart)
 
 
-def _with_schema(texts: pa.BinaryArray, columns: Columns, rule: Rule) -> tuple[pa.RecordBatch | None, Refusals]:
-    reason = table.misfit(columns, rule) or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
+def _with_schema(
+    texts: pa.BinaryArray, name: str | None, columns: Columns, rule: Rule
+) -> tuple[pa.RecordBatch | None, Refusals]:
+    reason = table.misfit(columns, rule)
+    if rule == "avro" and name and not all(map(kinds.AVRO_NAME.fullmatch, name.split("."))):
+        reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
+    reason = reason or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
     if reason:
         return None, dict.fromkeys(range(len(texts)), reason)
     batch, _, refused = table.read_objects(texts, {}, columns, rule)

@@ -103,8 +103,12 @@ def read_transforms(content: str, report: Report) -> tuple[Transform, ...]:
 
 
 def _transforms(file: _File, report: Report) -> tuple[Transform, ...]:
-    found = []
-    for name, options in file.data.get("transforms", {}).items():
+    found: list[Transform] = []
+    tables = file.data.get("transforms", {})
+    if not isinstance(tables, dict):
+        report.error(file.places.get(("transforms",)), "is no table; write [transforms.NAME] for each, in their order")
+        return ()
+    for name, options in tables.items():
         place = file.places.get(("transforms", name), Place(file.name))
         if name not in _TRANSFORMS:
             near = meant(name, _TRANSFORMS)

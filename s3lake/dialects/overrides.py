@@ -90,4 +90,4 @@ def _typed(value: str, annotation: object) -> object:
 
 
 def _variable(name: str, environment: Mapping[str, str]) -> Setting:
-    return Setting(name, environment[name], Place(f"environment variable {name}", key=name))
+    return Setting(name, environment[name], Place(f"environment variable {name}", 0, 0))

@@ -14,7 +14,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A position in a file, from 1, and the key that stands there; empty for the file itself."""
+    """A position in a file, from 1, and the key that stands there, or neither; line 0 where there are no lines."""
 
     file: str
     line: int = 1
@@ -22,7 +22,7 @@ class Place:
     key: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 @dataclass(frozen=True, order=True)

@@ -164,6 +164,20 @@ class Sink(Part):
                 raise Misfit(str(error), name) from None
         return value
 
+    def _columns_fit(self) -> None:
+        from s3lake.convert import types
+
+        kind = self.format.type
+        if self.columns and (kind not in TABULAR or self.converter.value not in _OBJECTS):
+            raise Misfit(
+                "columns need format avro, parquet or csv, and converter.value json or connect_json", "columns"
+            )
+        for name, text in self.columns.items():
+            if kind == "csv" and not isinstance(types.parse(text), str):
+                raise Misfit(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
+            if kind == "avro" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise Misfit(f"{name!r} is no name in Avro: letters, digits and '_', no digit first", "columns", name)
+
     @model_validator(mode="before")
     @classmethod
     def _one_record_an_object(cls, data: Any) -> Any:
@@ -193,10 +207,7 @@ class Sink(Part):
         fitting = {"record": ("json", "json_array", "avro", "parquet"), "iggy": ("json", "json_array")}
         if envelope and kind not in fitting.get(envelope.style, ("json", "json_array", "csv", "avro", "parquet")):
             raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
-        if self.columns and (kind not in TABULAR or self.converter.value not in _OBJECTS):
-            raise Misfit(
-                "columns need format avro, parquet or csv, and converter.value json or connect_json", "columns"
-            )
+        self._columns_fit()
         if self.layout.tombstones is not None and (self.nulls != "write" or self.sidecars.keys is None):
             raise Misfit(
                 "records without a value keep only their key: set nulls: write and sidecars.keys",

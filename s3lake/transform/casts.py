@@ -121,7 +121,7 @@ def _float32(value: Any) -> Decimal:
 
 
 def _boolean(value: Any) -> bool:
-    return value.lower() == "true" if isinstance(value, str) else abs(value) >= 1
+    return value.lower() == "true" if isinstance(value, str) else bool(value >= 1 or value <= -1)
 
 
 def _string(value: Any) -> str:

@@ -72,6 +72,12 @@ class DatePattern:
         """
         return _formatter(self, zone_name)
 
+    @property
+    def resolution(self) -> int:
+        """Milliseconds within which the text is the same: a second, unless a letter says less."""
+        fine = any(isinstance(one, Piece) and one.letter in _FINE for one in pieces(self.pattern, self.dialect))
+        return 1 if fine else 1000
+
     def parser(self, zone_name: str = "UTC") -> Callable[[str], int]:
         """A function from text to epoch ms; a text that names no offset is in the zone. It raises ValueError.
 
@@ -131,7 +137,7 @@ def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
     place = zone(zone_name)
     parts = [one for one in pieces(pattern.pattern, pattern.dialect) if isinstance(one, Piece)]
     printers = [_printer(one, pattern, zone_name) for one in parts]
-    unit = 1 if any(one.letter in _FINE for one in parts) else 1000
+    unit = pattern.resolution
 
     @lru_cache(maxsize=16_384)
     def of(units: int) -> str:

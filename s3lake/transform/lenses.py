@@ -5,7 +5,7 @@ The wallclock is the micro-batch's: every record of it gets the same, also when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from s3lake.transform.java_dates import DatePattern
@@ -25,6 +25,7 @@ _DEFAULTS = {
     "date": "yyyy-MM-dd",
 }
 _SINGLE = {"year": "u", "month": "M", "day": "d", "hour": "H", "minute": "m", "second": "s"}
+_KNOWN = 4096
 _ISO_MILLISECONDS = DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSS")
 _TYPED = {
     "Date": DatePattern("uuuu-MM-dd"),
@@ -218,12 +219,19 @@ class InsertWallclockDateTimePart(HeaderStep):
 
 @dataclass(frozen=True)
 class InsertTimestampHeaders(HeaderStep):
-    """The parts of a time as seven headers: of a field, of the record, or of the wallclock (no source)."""
+    """The parts of a time as seven headers: of a field, of the record, or of the wallclock (no source).
+
+    Attributes:
+        resolution: milliseconds within which they are the same.
+        known: those of times that were there before, since many records share a second.
+    """
 
     headers: tuple[tuple[str, DatePattern], ...]
     source: Source | None
     window: Window
     zone: str
+    resolution: int
+    known: dict[int, list[Header]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -246,7 +254,7 @@ class InsertTimestampHeaders(HeaderStep):
         if origin == "record":
             source = Source("timestamp", (), (), PRECISIONS[0], zone)
         window = Window.of(options, optional=False) if rolling else Window()
-        return cls(headers, source, window, zone)
+        return cls(headers, source, window, zone, min(pattern.resolution for _, pattern in headers))
 
     @property
     def reads(self) -> frozenset[str]:
@@ -261,12 +269,17 @@ class InsertTimestampHeaders(HeaderStep):
             if self.source is None or self.source.part != "timestamp":
                 raise Refusal("the timestamp is null or missing")
             epoch_ms = record.wallclock_ms
-        for header in self._headers(epoch_ms):
-            record.add(*header)
+        record.headers.extend(self._headers(epoch_ms))
 
     def _headers(self, epoch_ms: int) -> list[Header]:
         moment = self.window.start(epoch_ms)
-        return [(name, printed(pattern, moment, self.zone).encode()) for name, pattern in self.headers]
+        found = self.known.get(moment // self.resolution)
+        if found is None:
+            if len(self.known) >= _KNOWN:
+                self.known.clear()
+            found = [(name, printed(pattern, moment, self.zone).encode()) for name, pattern in self.headers]
+            self.known[moment // self.resolution] = found
+        return found
 
 
 @dataclass(frozen=True)

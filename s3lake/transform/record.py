@@ -156,6 +156,8 @@ def decoded(data: bytes | None, converter: str) -> Any:
         raise Refusal("nested too deeply") from None
     except UnicodeDecodeError as error:
         raise Refusal(f"no UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
+    except ArithmeticError:
+        raise Refusal("a number in it has an exponent beyond all bounds") from None
     except msgspec.DecodeError as error:
         raise Refusal(f"no JSON: {error}" if data.strip() else "empty, where JSON is needed") from None
 

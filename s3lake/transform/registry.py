@@ -152,7 +152,13 @@ def _whole(kind: str, table: Mapping[str, Any], what: str) -> str:
         return matching[0]
     near = get_close_matches(kind if kind.startswith("iggy.") else name, names, 1)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise UnknownType(f"{kind!r} is no {what} that s3lake has; {hint}there are: {', '.join(names)}")
+    raise UnknownType(f"{kind!r} is no {what} that s3lake has; {hint}there are: {_listed(names)}")
+
+
+def _listed(names: list[str]) -> str:
+    """Names, those of both sides once."""
+    found = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
+    return ", ".join(found)
 
 
 __all__ = ["PREDICATE_TYPES", "TYPES", "Built", "OptionError", "UnknownType", "build", "predicate", "short"]

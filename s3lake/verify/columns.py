@@ -194,6 +194,8 @@ def _by_own_schema(kinds: Sequence[Kind], spread: str | None) -> _Of:
         if schema is not None:
             kind, payload = connect.kind_of(schema), connect.meaning_of(schema, tabular=True)(payload)
             return _by_name(kind, _through(projection.of_json(kind), payload), spread)
+        if payload is None or not plain:
+            return misfit(value) if projection.holds(payload) else None
         found = [_by_name(kind, _through(project, payload), spread) for kind, project in plain]
         return next((one for one in found if not _is_misfit(one)), misfit(value))
 

@@ -6,12 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from s3lake.adopt.group import Group
+from s3lake.adopt.names import TemplateNames
 from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.layout import template
+from s3lake.sink import Padding, Time
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 
 CONNECTOR = "lake"
 LOCKS = f".indexes/{CONNECTOR}/.locks"
+CONFLUENT = "{topic}/partition={partition}/{topic}+{partition}+{offset:010}"
+BY_FIELD = "{topic}/type={field:type}/{topic}+{partition}+{offset:010}"
+BY_HOUR = "{topic}/{time:yyyy/HH}/{topic}+{partition}+{offset:010}"
+AIVEN = "{topic}-{partition}-{offset}"
+
+
+def named(root, text, **more):
+    """What the dialects make of Confluent's, Aiven's and Iggy's layouts."""
+    return TemplateNames(root, template.parse(text, Time(), Padding()), **more)
 
 
 def lines(count):

@@ -7,8 +7,6 @@ import pytest
 from s3lake import hours
 from s3lake.adopt import (
     Adoption,
-    AivenNames,
-    ConfluentNames,
     Group,
     KafkaGroups,
     LensesNames,
@@ -22,6 +20,7 @@ from s3lake.commit.index import Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
+from s3lake_tests.adopt import buckets
 from s3lake_tests.adopt.buckets import (
     CONNECTOR,
     LOCKS,
@@ -33,6 +32,7 @@ from s3lake_tests.adopt.buckets import (
     delete,
     lines,
     lock,
+    named,
     put,
     upload,
 )
@@ -40,10 +40,10 @@ from s3lake_tests.adopt.buckets import (
 HOUR = "2026-11-21T09"
 NOW = hours.start_ms(HOUR) + 1_234_567
 GROUP = f"connect-{CONNECTOR}"
-LENSES = Adoption(CONNECTOR, LensesNames("p/"), indexes=".indexes")
-VALUES = Adoption(CONNECTOR, LensesNames("p/", "partition_by"), indexes=".indexes")
-CONFLUENT = Adoption(CONNECTOR, ConfluentNames())
-AIVEN = Adoption(CONNECTOR, AivenNames())
+LENSES = Adoption(CONNECTOR, LensesNames("p/"), lenses=True, indexes=".indexes")
+VALUES = Adoption(CONNECTOR, LensesNames("p/", True), lenses=True, indexes=".indexes")
+CONFLUENT = Adoption(CONNECTOR, named("topics/", buckets.CONFLUENT))
+AIVEN = Adoption(CONNECTOR, named("", buckets.AIVEN, lines=True))
 MASTER = f"{LOCKS}/Topic(orders)/0.lock"
 TEMPORARY, FINAL = ".temp-upload/Topic(orders)/0/u1p/orders/0/119_1_2.json", "p/orders/0/119_1_2.json"
 
@@ -405,7 +405,7 @@ def test_a_partition_that_kafka_does_not_have_is_refused():
 def test_a_group_of_another_name_can_be_given():
     place = Place()
     place.groups.groups["mine"] = Group({0: 120})
-    assert place.starts(Adoption(CONNECTOR, ConfluentNames(), group="mine"))[0] == (120, "group")
+    assert place.starts(Adoption(CONNECTOR, CONFLUENT.naming, group="mine"))[0] == (120, "group")
 
 
 def test_evidence_says_what_each_source_says():
@@ -444,7 +444,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
         consumer.poll(0.1)
     consumer.commit(offsets=[TopicPartition(topic, 0, 4), TopicPartition(topic, 1, 10)], asynchronous=False)
     index = TopicIndex(bucket(), ".indexes/sink", topic)
-    adoption = Adoption(connector, ConfluentNames())
+    adoption = Adoption(connector, CONFLUENT.naming)
     options = {"first_hour": "2026-01-01T00", "now_ms": NOW}
 
     with pytest.raises(ConfigurationError, match="is stable, 1 members: the connector runs still"):

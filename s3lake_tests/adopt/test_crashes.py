@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.adopt import Adoption, Group, LensesNames, adopt
 from s3lake.commit.index import TopicIndex
-from s3lake_tests.adopt.buckets import Groups, Log, bucket, copy, delete, lock, put
+from s3lake_tests.adopt.buckets import Groups, Log, bucket, copy, delete, lock, named, put
 
 NOW = hours.start_ms("2026-11-21T09")
 END = 30
@@ -88,7 +88,8 @@ def test_every_record_is_landed_exactly_once(layout, sizes, reports, life):
         pass
     groups = Groups({"connect-lake": Group({0: connector.group} if connector.group else {})})
     index = TopicIndex(connector.store, ".indexes/sink", "orders")
-    adoption = Adoption("lake", LensesNames("p/", layout), indexes=".indexes")
+    naming = LensesNames("p/") if layout == "default" else named("p/", "{topic}({partition}_{offset:012})", last=True)
+    adoption = Adoption("lake", naming, lenses=True, indexes=".indexes")
     # Before its first lock the connector has left nothing that counts, and adoption says so.
     if not any(True for _ in connector.store.list(ROOT)):
         return

@@ -11,8 +11,12 @@ import zstandard
 
 from s3lake.adopt import objects
 from s3lake.adopt.counts import records
-from s3lake.adopt.names import AivenNames, ConfluentNames, LensesNames
-from s3lake_tests.adopt.buckets import bucket, lines, ours
+from s3lake.adopt.names import LensesNames, TemplateNames
+from s3lake.layout import template
+from s3lake.sink import Padding, Time
+from s3lake_tests.adopt.buckets import BY_FIELD, CONFLUENT, bucket, lines, named, ours
+
+PLAIN, FIELDS = named("topics/", CONFLUENT), named("topics/", BY_FIELD)
 
 
 def said(store, naming, topic="t", more=()):
@@ -44,12 +48,14 @@ def test_numbers_are_compared_not_texts():
 
 def test_names_with_partition_values_only_tell_how_far_it_came():
     store = bucket(["p/name=a/t(0_000000000099).json", "p/name=b/t(0_000000000120).json"])
-    assert said(store, LensesNames("p/", "partition_by")) == {0: (121, 0, 121)}
-    assert "not whether every partition value came as far" in note(store, LensesNames("p/", "partition_by"))
+    assert said(store, LensesNames("p/", True)) == {0: (121, 0, 121)}
+    assert "not whether every partition value came as far" in note(store, LensesNames("p/", True))
 
 
 def test_without_partition_values_there_is_one_run_of_files():
-    assert said(bucket(["p//t(0_000000000099).json"]), LensesNames("p/", "no_partition")) == {0: (100, 100, 100)}
+    assert said(bucket(["p//t(0_000000000099).json"]), named("p/", "{topic}({partition}_{offset:012})", last=True)) == {
+        0: (100, 100, 100)
+    }
 
 
 def test_objects_that_are_still_to_be_copied_count():
@@ -75,7 +81,7 @@ def test_with_observed_names_s3lake_names_the_last_record_too():
     ours(store, "t/0/000000000100_1_2.json", 20)
     ours(store, "q/name=a/t(0_000000000100).json", 20)
     assert said(store, LensesNames(observed=True)) == {0: (101, 101, 101)}
-    assert said(store, LensesNames("q/", "partition_by", observed=True)) == {0: (101, 0, 101)}
+    assert said(store, LensesNames("q/", True, observed=True)) == {0: (101, 0, 101)}
 
 
 # Confluent: the first record's offset
@@ -83,35 +89,35 @@ def test_with_observed_names_s3lake_names_the_last_record_too():
 
 def test_the_records_of_the_last_file_are_counted():
     store = bucket({"topics/t/partition=0/t+0+0000000000.json": 100, "topics/t/partition=0/t+0+0000000100.json.gz": 30})
-    assert said(store, ConfluentNames()) == {0: (130, 130, 130)}
+    assert said(store, PLAIN) == {0: (130, 130, 130)}
 
 
 def test_a_hole_between_the_last_files_makes_the_count_the_least():
     store = bucket({"topics/t/partition=0/t+0+0000000000.json": 99, "topics/t/partition=0/t+0+0000000100.json": 30})
-    assert said(store, ConfluentNames()) == {0: (130, 130, None)}
-    assert "has fewer or more records than lead to 100" in note(store, ConfluentNames())
+    assert said(store, PLAIN) == {0: (130, 130, None)}
+    assert "has fewer or more records than lead to 100" in note(store, PLAIN)
 
 
 def test_directories_by_field_make_the_count_the_least():
-    store = bucket({"topics/t/f=a/t+0+0000000100.json": 30, "topics/t/f=b/t+0+0000000090.json": 70})
-    assert said(store, ConfluentNames(partitioned=True)) == {0: (130, 130, None)}
+    store = bucket({"topics/t/type=a/t+0+0000000100.json": 30, "topics/t/type=b/t+0+0000000090.json": 70})
+    assert said(store, FIELDS) == {0: (130, 130, None)}
 
 
-def test_a_directory_that_is_not_the_partitions_is_noticed():
+def test_tombstones_of_their_own_make_the_count_the_least():
     store = bucket({"topics/t/partition=0/t+0+0000000000.json": 9, "topics/t/tombstone/t+0+0000000009.keys.json": 1})
-    assert said(store, ConfluentNames()) == {0: (10, 10, None)}
+    assert said(store, named("topics/", CONFLUENT, alone=False)) == {0: (9, 9, None)}
 
 
 def test_sidecars_are_not_counted_beside_their_data():
     directory = "topics/t/partition=0/t+0+0000000000"
     store = bucket({f"{directory}.headers.json": 9, f"{directory}.json": 10, f"{directory}.keys.json": 8})
-    assert said(store, ConfluentNames()) == {0: (10, 10, 10)}
+    assert said(store, PLAIN) == {0: (10, 10, 10)}
 
 
 def test_a_format_that_does_not_tell_only_bounds_the_offset():
     store = bucket({"topics/t/partition=0/t+0+0000000100.bin": b"\x00\x01"})
-    assert said(store, ConfluentNames()) == {0: (None, 101, None)}
-    assert note(store, ConfluentNames()) == (
+    assert said(store, PLAIN) == {0: (None, 101, None)}
+    assert note(store, PLAIN) == (
         "names hold the first offset, and topics/t/partition=0/t+0+0000000100.bin does not tell how many records "
         "follow it"
     )
@@ -120,20 +126,21 @@ def test_a_format_that_does_not_tell_only_bounds_the_offset():
 def test_an_object_too_large_to_read_only_bounds_the_offset(monkeypatch):
     monkeypatch.setattr(objects, "_LARGEST", 5)
     store = bucket({"topics/t/partition=0/t+0+0000000100.json": 30})
-    assert said(store, ConfluentNames()) == {0: (None, 101, None)}
+    assert said(store, PLAIN) == {0: (None, 101, None)}
 
 
 # Aiven: the first offset of a flush
 
 
 def test_files_of_one_flush_count_together():
-    naming = AivenNames("{{topic}}/{{timestamp:unit=HH}}/{{partition}}-{{start_offset}}.gz")
+    pieces = template.parse("{topic}/{time:HH}/{partition}-{offset}.gz", Time(source="wallclock"), Padding())
+    naming = TemplateNames("", pieces, lines=True)
     store = bucket({"t/01/0-100.gz": 20, "t/02/0-100.gz": 5, "t/01/0-90.gz": 10})
     assert said(store, naming) == {0: (125, 125, 125)}
 
 
 def test_names_without_offset_say_nothing():
-    assert said(bucket({"a-key": 1}), AivenNames("{{key}}")) == {}
+    assert said(bucket({"a-key": 1}), named("", "{key}")) == {}
 
 
 # Records in an object

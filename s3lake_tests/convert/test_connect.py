@@ -267,6 +267,7 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
             struct(field("a", "array", items={"type": "int32"})),
             "field 'a' is a list of int32, which a row of CSV",
         ),
+        ("avro", struct(field("a", "int32"), name="my-topic.Value"), "the schema's name 'my-topic.Value' is none that"),
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
         ("parquet", struct(), "the schema has a struct without fields"),
     ],

@@ -7,6 +7,8 @@ setting, `-key` for one that is taken out, or `<` and `>` for a text and what is
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from s3lake.dialects import loads
 from s3lake.dialects.detect import CLASSES
@@ -39,8 +41,8 @@ def _blocks(name: str) -> Iterator[tuple[list[str], list[str]]]:
 def _cases() -> Iterator[object]:
     for name, base in (("lenses", bases.LENSES), ("confluent", bases.CONFLUENT), ("aiven", bases.AIVEN)):
         for changes, told in _blocks(name):
-            settings = [change.partition("=") for change in changes]
-            new = {key.removeprefix("-"): None if key.startswith("-") else value for key, _, value in settings}
+            split = [change.partition("=") for change in changes]
+            new = {key.removeprefix("-"): None if key.startswith("-") else value for key, _, value in split}
             yield pytest.param(bases.properties(base, new), told, id=f"{name}: {' '.join(changes)}"[:100])
     for name, text in (("iggy", bases.IGGY), ("json", bases.JSON)):
         for (old, new), told in _blocks(name):
@@ -77,3 +79,66 @@ def test_no_secret_is_ever_told() -> None:
     with pytest.raises(ConfigurationError) as refused:
         bases.load(bases.LENSES, changes)
     assert "hush" not in str(refused.value)
+
+
+WORDS_OF_VALUES = [
+    "",
+    "0",
+    "-1",
+    "true",
+    "a,b",
+    "{{topic}}",
+    "{",
+    "'",
+    "a..b",
+    "//",
+    "${",
+    "10MB",
+    "null",
+    "é",
+    "²",
+    "~",
+]
+KNOWN = sorted(
+    {
+        change.partition("=")[0]
+        for name in ("lenses", "confluent", "aiven")
+        for block in _blocks(name)
+        for change in block[0]
+    }
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([bases.LENSES, bases.CONFLUENT, bases.AIVEN]),
+    st.dictionaries(st.sampled_from(KNOWN), st.sampled_from(WORDS_OF_VALUES), min_size=1, max_size=3),
+)
+def test_whatever_a_value_is_it_loads_or_is_told_with_its_place(base: dict[str, str], changes: dict[str, str]) -> None:
+    try:
+        loads(bases.properties(base, {**changes}), "f", None, {})
+    except ConfigurationError as error:
+        told = str(error).split("\n")
+    else:
+        return
+    assert all(line.startswith("f:") for line in told)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(range(bases.IGGY.count("\n"))),
+    st.sampled_from(
+        ["1", "true", '""', '"x"', "[]", '["a"]', "[1]", "{}", "{a = 1}", "[{a = 1}]", "2026-11-20", '"${x}"', "'{'"]
+    ),
+)
+def test_whatever_a_value_of_iggys_is_it_loads_or_is_told_with_its_place(at: int, value: str) -> None:
+    lines = bases.IGGY.split("\n")
+    name, equals, _ = lines[at].partition("=")
+    lines[at] = f"{name}={value}" if equals else f"{lines[at]}\nmore = {value}"
+    try:
+        loads("\n".join(lines), "f", None, {})
+    except ConfigurationError as error:
+        told = str(error).split("\n")
+    else:
+        return
+    assert all(line.startswith("f:") for line in told)

@@ -88,7 +88,10 @@ def test_the_environment_says_what_the_file_does_not() -> None:
     loaded = given({"bootstrap.servers": None, "s3lake.start": None}, **bases.ENVIRONMENT)
     assert loaded.config.kafka.bootstrap_servers == "kafka:9092"
     assert loaded.config.sinks[0].start == "2026-11-20T00"
-    assert loaded.origins[("sinks", 0, "start")].file == "environment variable S3LAKE_START"
+    assert str(loaded.origins[("sinks", 0, "start")]) == "environment variable S3LAKE_START"
+    with pytest.raises(ConfigurationError) as refused:
+        given({"s3lake.start": None}, S3LAKE_START="today")
+    assert str(refused.value).startswith("environment variable S3LAKE_START: 'today' is no hour")
 
 
 def test_the_file_wins_over_the_environment() -> None:
