@@ -240,8 +240,8 @@ class Landing:
         for name, text in self.sink.columns.items():
             if name in value and types.parse(text) != value[name]:
                 raise ConfigurationError(
-                    f"sink {self.sink.name}: column {name!r} is {text} now, and {kinds.name_of(value[name])} in the files "
-                    f"of topic {self.topic!r}: keep that type, or give the sink another name"
+                    f"sink {self.sink.name}: column {name!r} is {text} now, and {kinds.name_of(value[name])} in the "
+                    f"files of topic {self.topic!r}: keep that type, or give the sink another name"
                 )
 
     def _record(self, outcomes: Sequence[Outcome]) -> RecordedColumns:

@@ -224,13 +224,13 @@ def _refuse_running(found: Evidence) -> None:
 
 
 def _refuse_against_pending(topic: str, index: lenses.Found, starts: dict[int, Start]) -> None:
-    """Finishing what is pending lands records: where something else is trusted, they would land twice."""
-    for one in index.recoveries:
+    """A copy lands records: where something else is trusted than the index, they would land twice."""
+    for one in (one for one in index.recoveries if one.copies):
         claim, start = index.claims.get(one.partition), starts[one.partition]
         if (claim.next if claim else None) != start.offset:
             raise ConfigurationError(
                 f"topic {topic}: partition {one.partition} would go on at {start.offset} ({start.source}), but "
-                f"{one.key} has operations pending that only fit the index: use --trust index, or write null for "
+                f"{one.key} has a copy pending, which only fits the index: use --trust index, or write null for "
                 "pendingState into that lock"
             )
 

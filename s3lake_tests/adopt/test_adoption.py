@@ -218,6 +218,12 @@ def test_an_upload_whose_file_is_gone_is_read_again():
     assert place.store.head(FINAL) is None
 
 
+def test_an_upload_that_was_the_first_of_all_leaves_everything_to_be_read():
+    place = Place({MASTER: lock(None, 19, [upload("/tmp/x", TEMPORARY)])}, {0: 0})
+    assert place.starts(LENSES, trust="group")[0] == (0, "group")
+    assert committed(place.store, MASTER) == (None, None)
+
+
 def test_a_dry_run_says_everything_and_changes_nothing():
     place = pending(*COPY)
     before = dict(place.store.objects)
