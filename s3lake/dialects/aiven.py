@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.dialects import connect, overrides
+from s3lake.dialects import connect, overrides, transforms
 from s3lake.dialects.confluent import provider
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
@@ -85,7 +85,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     connect.clients(keys, common, sink)
     connect.errors(keys, sink)
     connect.parallelism(keys, common)
-    connect.chain(keys, sink)
+    transforms.chain(keys, sink)
     _store(keys, common, sink)
     codec = _format(keys, sink, kind)
     _flush(keys, sink)

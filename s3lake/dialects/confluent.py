@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from s3lake.dialects import connect, overrides
+from s3lake.dialects import connect, overrides, transforms
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -94,7 +94,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     connect.clients(keys, common, sink)
     connect.errors(keys, sink)
     connect.parallelism(keys, common)
-    connect.chain(keys, sink)
+    transforms.chain(keys, sink)
     _store(keys, common, sink)
     _format(keys, sink)
     _flush(keys, sink)

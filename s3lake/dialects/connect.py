@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from s3lake.dialects import refusals, transforms
+from s3lake.dialects import refusals
 from s3lake.dialects.draft import Draft
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.schema import meant
@@ -151,14 +151,6 @@ def parallelism(keys: Keys, common: Draft) -> None:
     if tasks.setting is not None:
         common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
         keys.report.notice(tasks.setting, f"is how many cores Spark takes: spark.master local[{tasks.value}]")
-
-
-def chain(keys: Keys, sink: Draft) -> None:
-    """The transforms, which are all read and cannot be done yet."""
-    steps, found = transforms.chain(keys), keys.get("transforms")
-    if steps and found is not None:
-        sink.put("transforms", [step.native() for step in steps], found)
-        refusals.transforms(found, keys.report)
 
 
 def credentials(keys: Keys, common: Draft, access: str, secret: str) -> None:

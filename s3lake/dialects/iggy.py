@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from s3lake.dialects import connect, overrides, refusals, toml
+from s3lake.dialects import connect, overrides, refusals, toml, transforms
 from s3lake.dialects.document import Place as Steps
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
@@ -16,7 +16,6 @@ from s3lake.dialects.places import Place, Report, Setting
 from s3lake.dialects.references import References
 from s3lake.dialects.schema import meant
 from s3lake.dialects.templates import literal
-from s3lake.dialects.transforms import Transform
 from s3lake.errors import ConfigurationError
 from s3lake.quantities import seconds_of, size_of
 
@@ -29,16 +28,8 @@ _RUNTIME_REASONS = {
     "logging": "has no meaning: Dagster says how runs are logged",
     "telemetry": "has no meaning: every run's figures are in Dagster",
 }
-_TRANSFORMS = (
-    "add_fields",
-    "delete_fields",
-    "filter_fields",
-    "update_fields",
-    "unwrap_envelope",
-    "proto_convert",
-    "flat_buffer_convert",
-    "avro_convert",
-)
+_TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
+_CONVERSIONS = ("proto_convert", "flat_buffer_convert", "avro_convert")
 _SCHEMAS = {"json": "json", "raw": "bytes", "text": "string", "proto": None, "flat_buffer": None, "avro": None}
 _OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
     "json_lines": ("json", None, ".jsonl"),
@@ -97,29 +88,28 @@ def loads(content: str, report: Report, references: References) -> Loaded:
     return compose(common, sinks, report)
 
 
-def read_transforms(content: str, report: Report) -> tuple[Transform, ...]:
-    """The transforms of a connector's file that are enabled, in its order."""
-    return _transforms(_File(report.file, *toml.read(content, report.file)), report)
-
-
-def _transforms(file: _File, report: Report) -> tuple[Transform, ...]:
-    found: list[Transform] = []
+def _chain(file: _File, sink: Draft, report: Report) -> None:
+    """The transforms that are enabled, in the order in which the file has them."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
         report.error(file.places.get(("transforms",)), "is no table; write [transforms.NAME] for each, in their order")
-        return ()
-    for name, options in tables.items():
+        return
+    for name, held in tables.items():
         place = file.places.get(("transforms", name), Place(file.name))
-        if name not in _TRANSFORMS:
+        if name not in _TRANSFORMS + _CONVERSIONS:
             near = meant(name, _TRANSFORMS)
             report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
-        elif not isinstance(options, dict) or not isinstance(options.get("enabled"), bool):
+        elif not isinstance(held, dict) or not isinstance(held.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
-        elif options["enabled"]:
-            found.append(
-                Transform(name, f"iggy.{name}", {key: one for key, one in options.items() if key != "enabled"})
-            )
-    return tuple(found)
+        elif held["enabled"] and name in _CONVERSIONS:
+            refusals.conversion(Setting(place.key, name, place), report)
+        elif held["enabled"]:
+            options = {key: value for key, value in held.items() if key != "enabled"}
+            origins: dict[Steps, Setting] = {("type",): Setting(place.key, name, place)}
+            for key, value in options.items():
+                at = file.places.get(("transforms", name, key), place)
+                origins["options", key] = Setting(at.key, str(value), at)
+            transforms.add(sink, {"name": name, "type": f"iggy.{name}", "options": options}, origins)
 
 
 def _connector(
@@ -132,13 +122,10 @@ def _connector(
     if not _is_ours(keys, report, alone=alone):
         return common, []
     key = keys.needed("key", '"lake"')
-    if chain := _transforms(file, report):
-        each.put("transforms", [step.native() for step in chain])
-        name = f"transforms.{chain[0].name}"
-        refusals.transforms(Setting(name, chain[0].name, file.places["transforms", chain[0].name]), report)
     keys.meaningless(_MEANINGLESS)
     each.put("from", "earliest")
     each.put("nulls", "write")
+    _chain(file, each, report)
     _plugin(keys, common, each)
     sinks = list(_sinks(file, keys, each, key, template))
     overrides.apply(keys, common, sinks, references.environment)

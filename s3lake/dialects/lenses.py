@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.dialects import connect, kcql, kcql_sink, overrides
+from s3lake.dialects import connect, kcql, kcql_sink, overrides, transforms
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.kcql import KcqlError, Statement
 from s3lake.dialects.keys import Given, Keys
@@ -78,7 +78,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     connect.clients(keys, common, each)
     connect.errors(keys, each)
     connect.parallelism(keys, common)
-    connect.chain(keys, each)
+    transforms.chain(keys, each)
     keys.meaningless(
         {"offset.flush.interval.ms": "has no meaning: flush.interval in PROPERTIES says when files are closed"}
     )

@@ -15,11 +15,11 @@ def registry(setting: Setting, report: Report) -> None:
     )
 
 
-def transforms(setting: Setting, report: Report) -> None:
-    """A chain of transforms."""
-    report.error(setting, f"{setting.shown}: transforms are not supported yet; take them out")
-
-
 def schema(setting: Setting, report: Report) -> None:
     """A schema of Iggy's that is neither JSON nor text nor raw bytes."""
     report.error(setting, f"{setting.shown}: this schema is not supported yet; use json, raw or text")
+
+
+def conversion(setting: Setting, report: Report) -> None:
+    """A transform of Iggy's to or from Protobuf, FlatBuffers or Avro."""
+    report.error(setting, f"{setting.value} is not supported yet; take it out, or write enabled = false")

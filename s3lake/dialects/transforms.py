@@ -3,75 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from s3lake.dialects.draft import Draft
 from s3lake.dialects.keys import Keys
+from s3lake.dialects.places import Setting
 from s3lake.dialects.schema import meant
 
 
 @dataclass(frozen=True)
-class Predicate:
-    """What a record must be for a transform to be applied to it."""
+class _Listed:
+    """An entry of `transforms` or `predicates`: its class, and its options with the settings that they stand in."""
 
     name: str
-    type: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    negate: bool = False
+    type: Setting | None
+    options: Mapping[str, Setting]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {name: one.value for name, one in self.options.items()}
 
 
-@dataclass(frozen=True)
-class Transform:
-    """One transform of a chain.
-
-    Attributes:
-        type: its class, or Iggy's name of it.
-        options: as text, or as its file types them.
-    """
-
-    name: str
-    type: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    predicate: Predicate | None = None
-
-    def native(self) -> dict[str, Any]:
-        """As the sink model spells it."""
-        found: dict[str, Any] = {"name": self.name, "type": self.type, "options": dict(self.options)}
-        if self.predicate is not None:
-            found |= {"predicate": self.predicate.name, "negate": self.predicate.negate}
-        return found
-
-
-def chain(keys: Keys) -> tuple[Transform, ...]:
-    """The transforms in the order in which they are applied."""
-    predicates = {name: Predicate(name, kind, options) for name, kind, options in _listed(keys, "predicates")}
-    found: list[Transform] = []
-    for name, kind, options in _listed(keys, "transforms"):
-        wanted = keys.get(f"transforms.{name}.predicate")
-        negate = keys.boolean(f"transforms.{name}.negate", False).value
-        rest = {key: value for key, value in options.items() if key not in ("predicate", "negate")}
-        predicate = None
-        if wanted is not None:
-            if wanted.value in predicates:
-                plain = predicates[wanted.value]
-                predicate = Predicate(plain.name, plain.type, plain.options, negate)
-            else:
-                near = meant(wanted.value, list(predicates))
-                keys.wrong(wanted, f"{wanted.shown} is not among predicates; {near}list it there, and give its type")
-        found.append(Transform(name, kind, rest, predicate))
-    return tuple(found)
+def chain(keys: Keys, sink: Draft) -> None:
+    """Put the transforms into the sink, in the order in which they are applied."""
+    predicates = {one.name: one for one in _listed(keys, "predicates")}
+    for one in _listed(keys, "transforms"):
+        options = dict(one.options)
+        wanted = options.pop("predicate", None)
+        options.pop("negate", None)
+        negate = keys.boolean(f"transforms.{one.name}.negate", False).value
+        values = {name: setting.value for name, setting in options.items()}
+        native: dict[str, Any] = {"name": one.name, "options": values, "negate": negate}
+        origins: dict[tuple[str | int, ...], Setting] = {("options", name): held for name, held in options.items()}
+        if one.type is not None:
+            native["type"] = one.type.value
+            origins[("type",)] = one.type
+        if wanted is not None and wanted.value in predicates:
+            found = predicates[wanted.value]
+            native["predicate"] = {"type": found.type.value if found.type else "", "options": found.values}
+            origins[("predicate",)] = found.type or wanted
+            origins |= {("predicate", "options", name): held for name, held in found.options.items()}
+        elif wanted is not None:
+            near = meant(wanted.value, list(predicates))
+            keys.wrong(wanted, f"{wanted.shown} is not among predicates; {near}list it there, and give its type")
+        add(sink, native, origins)
 
 
-def _listed(keys: Keys, what: str) -> list[tuple[str, str, dict[str, str]]]:
+def add(sink: Draft, native: dict[str, Any], origins: Mapping[tuple[str | int, ...], Setting]) -> None:
+    """Add one transform to a sink's chain; its origins are as its own paths."""
+    held = sink.values.setdefault("transforms", [])
+    sink.origins |= {("transforms", len(held), *path): setting for path, setting in origins.items()}
+    held.append(native)
+
+
+def _listed(keys: Keys, what: str) -> list[_Listed]:
     names = keys.several(what)
     given = {one.key.removeprefix(f"{what}."): one for one in keys.below(f"{what}.")}
-    found: list[tuple[str, str, dict[str, str]]] = []
-    for name in dict.fromkeys(names.value):
-        own = {key.removeprefix(f"{name}."): one.value for key, one in given.items() if key.startswith(f"{name}.")}
-        kind = own.pop("type", "")
-        if not kind and names.setting is not None:
+    found: list[_Listed] = []
+    for name in names.value:
+        own = {key.removeprefix(f"{name}."): one for key, one in given.items() if key.startswith(f"{name}.")}
+        kind = own.pop("type", None)
+        if kind is None and names.setting is not None:
             keys.wrong(names.setting, f"{name!r} has no type; add {what}.{name}.type=CLASS")
-        found.append((name, kind, own))
+        found.append(_Listed(name, kind, own))
     for key, one in given.items():
         if not any(key.startswith(f"{name}.") for name in names.value):
             near = meant(key.partition(".")[0], names.value)

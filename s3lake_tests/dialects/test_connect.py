@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from s3lake.dialects import Loaded, load, loads
-from s3lake.dialects.keys import Keys
-from s3lake.dialects.places import Place, Report, Setting
+from s3lake.dialects.places import Place
 from s3lake.dialects.references import SecretsManager, Unresolved
-from s3lake.dialects.transforms import Predicate, Transform, chain
 from s3lake.errors import ConfigurationError
 from s3lake_tests.dialects import bases
 
@@ -155,33 +153,42 @@ def test_converters_of_a_registry_are_refused_in_one_message(name: str) -> None:
     assert "converters with a schema registry are not supported yet" in str(refused.value)
 
 
-# Transforms: read whole, refused as one
+# Transforms
 
 
 def test_a_chain_of_transforms_is_read_in_order() -> None:
-    written = {
-        "transforms": "route, ts",
-        "transforms.ts.type": "io.lenses.connect.smt.header.TimestampConverter",
-        "transforms.ts.header.name": "ts",
-        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
-        "transforms.route.regex": "(.*)",
-        "transforms.route.predicate": "named",
-        "transforms.route.negate": "true",
-        "predicates": "named",
-        "predicates.named.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
-        "predicates.named.pattern": "a.*",
-    }
-    report = Report("f")
-    keys = Keys([Setting(key, value, Place("f", 1, 1, key)) for key, value in written.items()], report)
-    named = Predicate(
-        "named", "org.apache.kafka.connect.transforms.predicates.TopicNameMatches", {"pattern": "a.*"}, negate=True
+    loaded = given(
+        {
+            "transforms": "route, ts",
+            "transforms.ts.type": "io.lenses.connect.smt.header.TimestampConverter",
+            "transforms.ts.header.name": "ts",
+            "transforms.ts.field": "_value.at",
+            "transforms.ts.target.type": "string",
+            "transforms.ts.format.to.pattern": "yyyy-MM-dd-HH",
+            "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+            "transforms.route.regex": "(.*)",
+            "transforms.route.replacement": "x-$1",
+            "transforms.route.predicate": "named",
+            "transforms.route.negate": "true",
+            "predicates": "named",
+            "predicates.named.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+            "predicates.named.pattern": "a.*",
+        }
     )
-    assert chain(keys) == (
-        Transform("route", "org.apache.kafka.connect.transforms.RegexRouter", {"regex": "(.*)"}, named),
-        Transform("ts", "io.lenses.connect.smt.header.TimestampConverter", {"header.name": "ts"}),
-    )
-    keys.finish()
-    report.check()
+    route, stamp = loaded.config.sinks[0].transforms
+    assert (route.name, route.type) == ("route", "org.apache.kafka.connect.transforms.RegexRouter")
+    assert route.options == {"regex": "(.*)", "replacement": "x-$1"}
+    assert route.predicate is not None
+    assert (route.predicate.options, route.negate) == ({"pattern": "a.*"}, True)
+    assert (stamp.name, stamp.options["format.to.pattern"], stamp.predicate) == ("ts", "yyyy-MM-dd-HH", None)
+    assert loaded.origins[("sinks", 0, "transforms", 1, "options", "field")].key == "transforms.ts.field"
+
+
+def test_an_option_that_is_wrong_is_told_where_it_stands() -> None:
+    route = {"type": "org.apache.kafka.connect.transforms.RegexRouter", "regex": "(", "replacement": "x"}
+    with pytest.raises(ConfigurationError) as refused:
+        given({"transforms": "route", **{f"transforms.route.{key}": value for key, value in route.items()}})
+    assert str(refused.value).startswith("connector.properties:14:1: transforms.route.regex: ")
 
 
 # s3lake.*

@@ -141,16 +141,14 @@ transforms.insertWallclock.format=yyyy-MM-dd-HH
 """
 
 
-def test_lenses_rolling_window_is_refused_for_its_transforms_only() -> None:
-    text = LENSES + ROLLING_WINDOW + JSON_VALUE + STRING_KEY
-    told = refusal(text + SMT)
-    assert told == (
-        "document:7:1: transforms: 'insertFormattedTs,insertWallclock': transforms are not supported yet; take them out"
-    )
-    record = Record(
-        value=b'{"metadata_id":1,"customer_id":2}', headers=(("ts", b"2024-01-15-10"), ("wallclock", b"2024-01-15-11"))
-    )
-    assert keys_of(load(text), record) == [
+def test_lenses_rolling_window() -> None:
+    loaded = load(LENSES + ROLLING_WINDOW + JSON_VALUE + STRING_KEY + SMT)
+    assert [(one.name, one.type.rpartition(".")[2]) for one in loaded.config.sinks[0].transforms] == [
+        ("insertFormattedTs", "TimestampConverter"),
+        ("insertWallclock", "InsertWallclock"),
+    ]
+    headers = (("ts", b"2024-01-15-10"), ("wallclock", b"2024-01-15-11"))  # as the transforms make them
+    assert keys_of(loaded, Record(value=b'{"metadata_id":1,"customer_id":2}', headers=headers)) == [
         "demo/demo/metadata_id=1/customer_id=2/ts=2024-01-15-10/wallclock=2024-01-15-11/demo(0_000000000000).json"
     ]
 

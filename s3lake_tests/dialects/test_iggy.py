@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 
 from s3lake.dialects import Loaded, load, loads
-from s3lake.dialects.iggy import read_transforms
-from s3lake.dialects.places import Report
-from s3lake.dialects.transforms import Transform
 from s3lake.errors import ConfigurationError
 from s3lake_tests.dialects import bases
 from s3lake_tests.layout.files import Record
@@ -159,27 +156,26 @@ def test_a_native_setting_can_be_said() -> None:
 
 
 def test_transforms_are_read_in_the_order_of_the_file() -> None:
-    text = """
+    text = """\
 [transforms.delete_fields]
 enabled = true
 fields = ["email"]
 [transforms.unwrap_envelope]
 enabled = false
 field = "data"
+[transforms.proto_convert]
+enabled = false
 [transforms.add_fields]
 enabled = true
 [[transforms.add_fields.fields]]
 key = "at"
 value.computed = "timestamp_millis"
+[s3lake]
 """
-    report = Report("f")
-    assert read_transforms(text, report) == (
-        Transform("delete_fields", "iggy.delete_fields", {"fields": ["email"]}),
-        Transform(
-            "add_fields", "iggy.add_fields", {"fields": [{"key": "at", "value": {"computed": "timestamp_millis"}}]}
-        ),
-    )
-    report.check()
+    one, other = bases.iggy("[s3lake]\n", text).config.sinks[0].transforms
+    assert (one.type, one.options) == ("iggy.delete_fields", {"fields": ["email"]})
+    assert other.type == "iggy.add_fields"
+    assert other.options == {"fields": [{"key": "at", "value": {"computed": "timestamp_millis"}}]}
 
 
 # The runtime's file
