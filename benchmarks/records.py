@@ -1,7 +1,8 @@
-"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS`.
+"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED`.
 
 Events of about 200 bytes, as JSON, with timestamps that run through one hour. Number, time, session and amount are
-each record's own; the rest comes from a pool, whose columns have few values in real data as well.
+each record's own; the rest comes from a pool, whose columns have few values in real data as well. With VALUES above 0
+there is a field `shard` of so many values, drawn at random; KEYED is 1 for records with a key and a header.
 """
 
 import json
@@ -18,9 +19,10 @@ from s3lake import hours
 _POOL = 20_000
 _TYPES = ("view", "click", "add_to_cart", "purchase", "refund")
 _CITIES = ("Zürich", "Łódź", "Lyon", "Osaka", "Austin", "Malmö", "Bogotá", "Nairobi")
+_HEADERS: list[tuple[str, str | bytes | None]] = [("source", b"shop-eu"), ("version", b"12")]
 
 
-def main(servers: str, topic: str, hour: str, records: int, partitions: int) -> None:
+def main(servers: str, topic: str, hour: str, records: int, partitions: int, values: int, keyed: int) -> None:
     """Makes the topic and fills it."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result()
@@ -45,9 +47,12 @@ def main(servers: str, topic: str, hour: str, records: int, partitions: int) -> 
             text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
         drawn = rng.getrandbits(80)
         value = head % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
+        if values:
+            value = b'{"shard":"s%05d",%b' % (rng.randrange(values), value[1:])
+        key, headers = (b"k-%010d" % (drawn % 10**10), _HEADERS) if keyed else (None, None)
         while True:
             try:
-                producer.produce(topic, value, partition=number % partitions, timestamp=ms)
+                producer.produce(topic, value, key, partition=number % partitions, timestamp=ms, headers=headers)
                 break
             except BufferError:
                 producer.poll(0.02)
@@ -74,4 +79,4 @@ def _pool(rng: random.Random) -> list[bytes]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *map(int, sys.argv[4:6]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:8]))

@@ -22,6 +22,7 @@ from process_tree import Meter, cpu_seconds
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.sink.format import CODECS
 
 HERE = Path(__file__).parent
 TOPIC = "measured"
@@ -41,32 +42,42 @@ def main() -> None:
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
     with EmbeddedKafka.start() as kafka, bucket(options) as into:
         # In a process of its own: neither its time nor its memory may be found in what is measured.
-        produce = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
-        subprocess.run([*produce, str(options.records), str(options.partitions)], check=True)
-        kind, _, codec = options.format.partition("+")
+        produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
+        keyed = int(options.envelope is not None)
+        numbers = map(str, (options.records, options.partitions, options.values, keyed))
+        subprocess.run([*produce, *numbers], check=True)
         plan = {
             "config": {
                 "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
                 "s3": {"endpoint_url": into.endpoint_url},
                 "spark": {"driver_memory": options.driver_memory, "conf": dict(options.conf)},
                 "sinks": [
-                    {
-                        "name": name,
-                        "topics": [TOPIC],
-                        "bucket": into.name,
-                        "prefix": name,
-                        "start": hour,
-                        "format": {"type": kind, "codec": codec or (options.codec if kind == "parquet" else "none")},
-                        "converter": {"value": "string" if kind == "text" else "json"},
-                        "flush": {"count": options.flush_count},
-                    }
+                    {"name": name, "bucket": into.name, "prefix": name, "start": hour, **sink(options)}
                     for name in ("cold", *(f"warm{number}" for number in range(options.warm)))
                 ],
             },
             "topic": TOPIC,
             "hour": hour,
         }
-        print(json.dumps(measured(plan, into.environment, options.records)))
+        load, _, _ = os.getloadavg()
+        print(json.dumps(measured(plan, into.environment, options.records) | {"load": [load, os.getloadavg()[0]]}))
+
+
+def sink(options: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says of a sink, but for its name and its place."""
+    form = {"type": options.format, "codec": options.codec, "level": options.level}
+    made: dict[str, Any] = {
+        "topics": [TOPIC],
+        "format": {name: value for name, value in form.items() if value is not None},
+        "converter": {"value": {"text": "string", "bytes": "bytes"}.get(options.format, "json")},
+    }
+    if options.format != "bytes":  # which counts to one
+        made["flush"] = {"count": options.flush_count}
+    if options.envelope:
+        made["envelope"] = {"style": options.envelope, "fields": options.fields}
+    if options.partition_by:
+        made["layout"] = {"partition_by": [options.partition_by]}
+    return made
 
 
 def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: int) -> dict[str, Any]:
@@ -80,7 +91,9 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
     )
     assert land.stdin is not None
     assert land.stdout is not None
-    found: dict[str, Any] = {"format": plan["config"]["sinks"][0]["format"], "records": records}
+    measured_sink = plan["config"]["sinks"][0]
+    told = {name: measured_sink[name] for name in ("format", "envelope", "layout") if name in measured_sink}
+    found: dict[str, Any] = {**told, "records": records}
     before = 0.0
     with Meter(land.pid) as meter:
         for line in land.stdout:
@@ -96,6 +109,7 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
                 found[said["did"].rstrip("0123456789")] = {  # of several warm ones the last
                     "records_per_s": round(records / said["seconds"]),
                     "cpu_s_per_million_records": round((now - before) / records * 1e6, 2),
+                    "cpu_ms_per_file": round((now - before) / said["files"] * 1e3, 2),
                 }
                 found |= {name: said[name] for name in ("s3_requests", "requests_per_file", "files", "bytes")}
                 print(said["did"], found[said["did"].rstrip("0123456789")], file=sys.stderr)
@@ -131,8 +145,15 @@ def parsed() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=5_000_000, help="of about 200 bytes (default: %(default)s)")
-    parser.add_argument("--format", choices=("json", "json+gzip", "parquet", "text"), default="json")
-    parser.add_argument("--codec", choices=("none", "gzip", "snappy", "zstd"), default="snappy", help="of Parquet")
+    parser.add_argument("--format", choices=CODECS, default="json", help="bytes: one object a record")
+    parser.add_argument("--codec", choices=sorted({one for some in CODECS.values() for one in some}), help="or its own")
+    parser.add_argument("--level", type=int, help="of the codec")
+    parser.add_argument(
+        "--envelope", choices=("record", "flat", "iggy"), help="records have a key and two headers then"
+    )
+    parser.add_argument("--fields", type=_names, default=[], metavar="NAME,…", help="of the envelope")
+    parser.add_argument("--partition-by", metavar="FIELD", help="an output partition for each value of that field")
+    parser.add_argument("--values", type=int, default=0, metavar="N", help="give records a field `shard` of N values")
     parser.add_argument("--partitions", type=int, default=4, help="of the topic (default: %(default)s)")
     parser.add_argument("--flush-count", type=int, default=50_000, help="records per file (default: %(default)s)")
     where = parser.add_mutually_exclusive_group()
@@ -142,6 +163,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--driver-memory", default="1g")
     parser.add_argument("--conf", action="append", default=[], type=_pair, metavar="NAME=VALUE", help="for Spark")
     return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -251,6 +251,7 @@ class _Laid:
             headers=records.column("headers").to_pylist() if keys.needs("header") else (),
             timestamps=_milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
             schemas=[self.schema] * records.num_rows if keys.needs("schema") else (),
+            topics=records.column("topic").to_pylist() if keys.needs("topic") else (),
         )
 
 

@@ -25,7 +25,8 @@ class TopicHead(msgspec.Struct, frozen=True):
         topic_id: Kafka's id of the topic that these tiles are cut from; empty until it was first seen.
         hours: existing tiles as inclusive ranges.
         new: the tile created last, whole, so that anyone can finish its creation.
-        since: first hour of the present topic, where an earlier one of this name was deleted and given up.
+        since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
+            connector landed what came before.
     """
 
     version: int = VERSION

@@ -234,8 +234,8 @@ def _make(
 ) -> tuple[Tile, str] | None:
     if head.since is not None and hour < head.since:
         raise DataLossError(
-            f"{index.topic} {hour} belongs to an earlier topic of this name, which was deleted: Kafka no longer has "
-            f"it; the present topic's hours begin at {head.since}"
+            f"{index.topic} {hour} was landed by a connector before its bucket was adopted, or belongs to an earlier "
+            f"topic of this name, which was deleted: the hours to land begin at {head.since}"
         )
     existing = [one for one in hours.expand(head.hours) if head.since is None or one >= head.since]
     earlier = [one for one in existing if one < hour]
@@ -254,7 +254,7 @@ def _make(
         before,
         after[0] if after else None,
         earliest=head.since is not None or hour == earliest_hour,
-        fresh=head.since is not None,
+        fresh=head.since is not None and before is None,
     )
     return tile, kafka.topic_id
 

@@ -17,13 +17,14 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
         DataLossError: the hour is not landed as a whole, or Kafka no longer has all of its records.
     """
     if head.since is not None and hour < head.since:
-        raise DataLossError(f"{index.topic} {hour}: its topic was deleted since; the landed files are all there is")
+        gone = "its topic was deleted since, or a connector landed it; the files are all there is"
+        raise DataLossError(f"{index.topic} {hour}: {gone}")
     tile, etag = ready(index, hour, pace)
     if not tile.landed:
         raise DataLossError(f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it")
     kafka = offsets.snapshot(index.topic, hour)
     if head.topic_id and kafka.topic_id != head.topic_id:
-        raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the landed files are all there is")
+        raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
     batch = whole(tile, kafka)
     if tile.expired or batch.expired:
         raise DataLossError(

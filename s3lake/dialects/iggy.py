@@ -63,7 +63,7 @@ class _File:
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Every value that is no table, in the file's order."""
-        return [one for one in _leaves(self.data, (), self.places) if one.key.partition(".")[0] not in skipped]
+        return list(_leaves({name: one for name, one in self.data.items() if name not in skipped}, (), self.places))
 
 
 def loads(content: str, report: Report, references: References) -> Loaded:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.layout import partitioners, template
 from s3lake.layout.composition import sidecar_endings
-from s3lake.layout.pieces import Extension, Number, Piece, Text, Topic
+from s3lake.layout.pieces import Extension, Number, Piece, Routed, Text, Topic
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -45,6 +45,8 @@ def _layouts(sink: Sink) -> list[_Layout]:
     layout, sidecars = sink.layout, sidecar_endings(sink)
     texts = [text for text in (layout.template, layout.tombstones) if text is not None]
     every = [template.parse(text, layout.time, layout.padding) for text in texts] or [partitioners.lenses(layout)]
+    if sink.routes:  # the topic's name can become any text
+        every = [tuple(Routed() if isinstance(one, Topic) else one for one in pieces) for pieces in every]
     return [((Text(sink.root), *pieces), ending) for pieces in every for ending in (sink.extension, *sidecars)]
 
 

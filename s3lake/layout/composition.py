@@ -21,6 +21,7 @@ from s3lake.layout.pieces import (
     Number,
     NumberName,
     Piece,
+    Routed,
     Schema,
     Text,
     Time,
@@ -36,7 +37,7 @@ _TOPIC_BYTES = 249
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
 _GAP = "\x1f"  # no text of a key can hold it
 _OTHER_PLACES = frozenset((".", "..", "_dead_letters"))
-_ELEMENTS = (Field, Key, Header, Schema, Date, Time)
+_ELEMENTS = (Field, Key, Header, Schema, Date, Time, Routed)
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,10 @@ class Composition:
 
     @classmethod
     def of(cls, pieces: Sequence[Piece], sink: Sink, topic: str, mark: str = "", wallclock_ms: int = 0) -> Composition:
-        """The composition of `pieces` below the prefix of `sink`, the topic and the commit's mark filled in."""
+        """The composition of `pieces` below the prefix of `sink`, the topic and the commit's mark filled in.
+
+        Where the sink's transforms rename topics, the name is read off each record.
+        """
         pieces, extension = (Text(sink.root), *pieces), sink.extension
         last = pieces[-2]
         if not extension and isinstance(last, Text) and isinstance(pieces[-1], Extension):
@@ -85,7 +89,7 @@ class Composition:
         for piece in pieces:
             match piece:
                 case Topic():
-                    parts[-1].append(Text(topic))
+                    parts[-1].append(Routed() if sink.routes else Text(topic))
                 case Extension():
                     parts[-1].append(Text(mark))
                     gaps.append(piece)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from s3lake.layout import dates, joda, zones
-from s3lake.layout.pieces import Date, Element, Field, Header, Key, Schema, Time, Unplaceable
+from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
 from s3lake.layout.timestamps import milliseconds
 
 _CONNECT = {"schema", "payload"}
@@ -31,6 +31,7 @@ class Fields:
         headers: lists of `{"key": name, "value": bytes}`.
         timestamps: epoch milliseconds; -1 for none.
         schemas: names of the values' schemas.
+        topics: names that routers gave the records' topic.
     """
 
     values: Sequence[bytes | None] = ()
@@ -38,6 +39,7 @@ class Fields:
     headers: Sequence[Sequence[Mapping[str, Any]] | None] = ()
     timestamps: Sequence[int] = ()
     schemas: Sequence[str | None] = ()
+    topics: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ def _column(element: Element, fields: Fields, rows: list[Any], reading: Reading)
             return [_attempt(_header, headers, element, reading) for headers in fields.headers]
         case Schema():
             return [_attempt(safe, name or "null", "the schema's name") for name in fields.schemas]
+        case Routed():
+            return [_attempt(safe, name, "the routed topic") for name in fields.topics]
         case Date(pattern):
             return _dates(_date_formatter(pattern), fields.timestamps)
         case Time(clock="field"):

@@ -13,7 +13,7 @@ from s3lake.layout.padding import PaddingType, pad
 NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records"]
 NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
 LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}
-Source = Literal["value", "key", "header", "timestamp", "schema"]
+Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
 
 
 class Unplaceable(ValueError):
@@ -30,6 +30,13 @@ class Text:
 @dataclass(frozen=True)
 class Topic:
     """The topic's name."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """The topic's name as a router made it for the record."""
+
+    source: Source = "topic"
 
 
 @dataclass(frozen=True)
@@ -117,5 +124,5 @@ class Time:
         return {"record": "timestamp", "field": "value", "wallclock": None}[self.clock]
 
 
-Element = Field | Key | Header | Schema | Date | Time
+Element = Field | Key | Header | Schema | Date | Time | Routed
 Piece = Text | Topic | Extension | Number | Element

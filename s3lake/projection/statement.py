@@ -21,6 +21,7 @@ def statement(tabulate: Tabulate, view: str) -> str:
     carried = [f"__{name} AS {name}" for name in RAW if name in tabulate.carried]
     rows = ", ".join(
         [
+            "_topic AS topic",
             "_partition AS partition",
             "_offset AS offset",
             "_timestamp AS timestamp",

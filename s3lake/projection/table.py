@@ -176,7 +176,7 @@ class Tabulate:
             VALUE: self._value(parsed, places, values, schema.field(VALUE).type),
             "_key": self._key(parsed, places, key, schema.field("_key").type),
             "_headers": _headers(batch, schema.field("_headers").type),
-            "_topic": pa.array([self.topic] * total, pa.string()),
+            "_topic": batch.column("topic") if "topic" in batch.schema.names else pa.array([self.topic] * total),
             "_partition": original.column("partition"),
             "_offset": original.column("offset"),
             "_timestamp": original.column("timestamp"),

@@ -168,7 +168,7 @@ class Sink(Part):
         from s3lake.convert import types
 
         kind = self.format.type
-        if self.columns and (kind not in TABULAR or self.converter.value not in _OBJECTS):
+        if self.columns and (kind not in TABULAR or self.landed.converter.value not in _OBJECTS):
             raise Misfit(
                 "columns need format avro, parquet or csv, and converter.value json or connect_json", "columns"
             )
@@ -218,7 +218,7 @@ class Sink(Part):
             from s3lake.layout import template
 
             try:
-                template.check(self)
+                template.check(self.landed)
             except ValueError as error:
                 raise Misfit(str(error), "layout", "template") from None
         return self
@@ -226,8 +226,9 @@ class Sink(Part):
     def _fields_exist(self) -> None:
         from s3lake.layout import partitioners
 
+        after = self.landed.converter
         for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
-            for source, converter in (("value", self.converter.value), ("key", self.converter.key)):
+            for source, converter in (("value", after.value), ("key", after.key)):
                 if element.source == source and element.path and converter not in _OBJECTS:
                     raise Misfit(
                         f"{element.text!r} needs a field of the {source}, which converter.{source} {converter} does "
@@ -250,6 +251,15 @@ class Sink(Part):
         chain = Chain.of(self)
         converter = Converter(key=chain.key_converter, value="json" if self.sql else chain.value_converter)
         return self.model_copy(update={"converter": converter})
+
+    @property
+    def routes(self) -> bool:
+        """Whether transforms rename the topic, which changes keys and nothing else."""
+        if not self.transforms:
+            return False
+        from s3lake.transform.chain import Chain
+
+        return Chain.of(self).renames
 
     @property
     def shape(self) -> dict[str, Any]:
