@@ -1,13 +1,16 @@
 """What the command line prints: a row for `--json`, and the line that says the same to people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from s3lake.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
     from s3lake.landing import LandedHour
     from s3lake.plan.tile import Tile
     from s3lake.preview import Object
+    from s3lake.sink import Config, Sink
     from s3lake.verify import Checked, Report
 
 
@@ -127,3 +130,85 @@ def preview_line(row: Mapping[str, Any]) -> str:
     return (
         "{key}  {topic}[{partition}] offsets {first_offset} to {last_offset}, {records} records, {bytes} bytes"
     ).format(**row)
+
+
+def sink_row(sink: "Sink") -> dict[str, Any]:
+    """What a sink comes to, in short: `s3lake check`."""
+    from s3lake.layout.key import KeyRule
+
+    topics = sink.topics or (sink.topics_regex,)
+    landed = sink.landed
+    rule = KeyRule.of(landed, sink.topics[0] if sink.topics else "TOPIC")
+    flush = sink.flush
+    limits = [f"{flush.count} records", size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
+    if flush.span is not None:
+        limits.append(f"records less than {duration_text(flush.span)} apart")
+    return {
+        "sink": sink.name,
+        "topics": [str(topic) for topic in topics],
+        "bucket": sink.bucket,
+        "key": rule.example(),
+        "format": " ".join([sink.format.type, sink.format.codec, *(["envelope"] if sink.envelope else [])]),
+        "flush": limits,
+        "stages": _stages(sink),
+        "exactly_once": sink.exactly_once,
+    }
+
+
+def _stages(sink: "Sink") -> list[str]:
+    """What happens to a record, in order; two Spark stages where there is SQL."""
+    stages = ["read (Spark)"]
+    if sink.transforms:
+        from s3lake.transform.chain import Chain
+
+        chain = Chain.of(sink)
+        looks = "looks at keys and values" if {"key", "value"} & (chain.reads | chain.writes) else "headers only"
+        stages.append(f"{len(sink.transforms)} transforms ({looks}, Arrow stage)")
+    if sink.sql is not None:
+        stages.append("SQL (a Spark stage of its own)")
+    return [*stages, f"convert {sink.landed.converter.value}", "lay out", f"encode {sink.format.type}", "stage, commit"]
+
+
+def doubts(config: "Config") -> list[str]:
+    """What is allowed and still unlikely to be meant."""
+    found = []
+    for sink in config.sinks:
+        if sink.transforms:
+            from s3lake.transform.chain import Chain
+
+            found += [f"sink {sink.name}: {notice}" for notice in Chain.of(sink).notices]
+        if sink.layout.template and sink.layout.time.source == "wallclock" and "{time:" in sink.layout.template:
+            found.append(
+                f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "
+                "other keys; layout.time.source record gives the same ones"
+            )
+        if not sink.exactly_once:
+            found.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")
+        if sink.flush.size < 5_000_000 and sink.flush.count > 1:
+            size = size_text(sink.flush.size)
+            found.append(f"sink {sink.name}: flush.size {size} makes small files, which cost requests")
+    return found
+
+
+def settings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Every single setting of a configuration with its path."""
+    if isinstance(value, dict) and value:
+        for name, one in value.items():
+            yield from settings(one, (*path, name))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for position, one in enumerate(value):
+            yield from settings(one, (*path, position))
+    else:
+        yield path, value
+
+
+def shown(value: Any) -> str:
+    """A value in one cell of a table."""
+    match value:
+        case list():
+            return ", ".join(map(str, value)) or "none"
+        case bool():
+            return "true" if value else "false"
+        case dict() | None | "":
+            return "none"
+    return str(value)

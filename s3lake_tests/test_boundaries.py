@@ -24,6 +24,7 @@ ROOMS = [
     "sink",
     "provide",
     "dialects",
+    "configuration",
     "kafka",
     "plan",
     "convert",

@@ -76,17 +76,25 @@ def nobody(tmp_path: Path) -> Path:
 
 
 class TestCheck:
-    def test_prints_the_effective_configuration_with_every_default(self, run: Run, nobody: Path) -> None:
+    def test_shows_what_each_sink_comes_to(self, run: Run, nobody: Path) -> None:
         outcome = run("check", nobody)
         assert outcome.code == 0
-        (sink,) = yaml.safe_load(outcome.out)["sinks"]
-        assert sink["flush"] == {"count": 50000, "size": "500MB", "interval": "1h"}
-        assert sink["format"] == {"type": "json", "codec": "none", "level": None}
+        for line in ("sink events", "topics +orders", "format +json none", "flush +50000 records, 500MB, at latest"):
+            assert re.search(line, outcome.out), outcome.out
+        assert re.search(r"key +orders/0/000000000000\.json", outcome.out)
+
+    def test_shows_every_setting_and_where_it_was_read_from(self, run: Run, nobody: Path) -> None:
+        outcome = run("check", nobody)
+        assert re.search(r"sinks\.0\.name +events +\S+:\d+:\d+", outcome.out)
+        assert re.search(r"sinks\.0\.flush\.size +500MB +default", outcome.out)
+
+    def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:
+        effective, summary = run("check", nobody, "--json").rows
+        (sink,) = effective["sinks"]
+        assert sink["flush"] == {"count": 50000, "size": "500MB", "interval": "1h", "span": None}
         assert (sink["close_grace"], sink["hours_per_run"], sink["memory_budget"]) == ("5m", 24, "512MB")
         assert (sink["from"], sink["exactly_once"], sink["index"]) == ("start", True, {"prefix": ".indexes"})
-
-    def test_prints_the_same_as_json(self, run: Run, nobody: Path) -> None:
-        assert run("check", nobody, "--json").rows == [yaml.safe_load(run("check", nobody).out)]
+        assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")
 
     @pytest.mark.parametrize("option", [(), ("--json",)])
     def test_masks_secrets(self, option: tuple[str, ...], run: Run, nobody: Path) -> None:
@@ -109,7 +117,7 @@ class TestCheck:
     def test_connect_says_what_cannot_be_reached(self, run: Run, nobody: Path) -> None:
         outcome = run("check", nobody, "--connect", "--json")
         assert outcome.code == 3
-        said = {row["check"]: row["outcome"] for row in outcome.rows[1:]}
+        said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}
         assert list(said) == [
             "kafka 127.0.0.1:1",
             "bucket lake of sink events",
@@ -205,7 +213,7 @@ class TestExitCodeThree:
     def test_what_nobody_thought_of_is_no_difference_found(
         self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("s3lake.dialects.native.dump", lambda _: 1 / 0)
+        monkeypatch.setattr("s3lake.rows.sink_row", lambda _: 1 / 0)
         outcome = run("check", nobody)
         assert outcome.code == 3
         assert "ZeroDivisionError" in outcome.err

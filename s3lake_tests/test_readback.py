@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.commit.index import Manifest
-from s3lake.errors import DataLossError
+from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.readback import objects
 from s3lake.readback.shape import Shape
 
@@ -189,6 +189,13 @@ def test_avro_gives_the_recorded_columns(codec: str) -> None:
     row = {**FULL, "id": 7, "counts": {"a": 1, "b": None}, "clock": STAMP % 86_400_000, "day": day}
     body = avro([row, {}], *AVRO, codec=codec)
     assert rows(body, "avro", recorded=COLUMNS) == [{**FULL, "id": 7}, EMPTY]
+
+
+@pytest.mark.parametrize(("held", "recorded"), [("string", "int64"), ("long", "string"), ("double", "int64")])
+def test_columns_that_do_not_go_together_are_an_error_and_never_cut_short(held: str, recorded: str) -> None:
+    value = {"string": "x", "long": 1, "double": 1.5}[held]
+    with pytest.raises(ConfigurationError, match=r"k: column 'n' is .*, the sink's columns have"):
+        rows(avro([{"n": value}], optional("n", held)), "avro", recorded={"n": recorded})
 
 
 def test_avro_of_many_rows_is_read_in_several_batches() -> None:

@@ -13,6 +13,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pret
 for command in (
     landed.demo,
     configuration.check,
+    configuration.convert,
     configuration.preview,
     landed.verify,
     landed.rewrite,

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
-from s3lake import rows
-from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, load, sinks_named
+from s3lake import configuration, rows
+from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, load, sinks_named
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, out, print_json, tell
-from s3lake.dialects import native
+from s3lake.dialects import Loaded, native
 from s3lake.errors import S3LakeError
 from s3lake.sink import Config
 
@@ -23,23 +25,38 @@ if TYPE_CHECKING:
 
 def check(
     config: ConfigArgument = None,
+    dialect: DialectOption = None,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Also try Kafka, the bucket and conditional writes.")
+        bool,
+        typer.Option("--connect", help="Also try Kafka, schema registries, the buckets and what may be done there."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """The effective configuration, every default included."""
+    """What a configuration comes to: its sinks, every setting and where it was read from, and what is doubtful."""
     from s3lake.orchestration.resources import KafkaResource
 
-    loaded = load(config)
+    loaded = configuration.load(config, dialect)
+    effective = loaded.config.model_dump(mode="json", by_alias=True)
     if as_json:
-        print_json(loaded.model_dump(mode="json", by_alias=True))
-    else:
-        out.print(native.dump(loaded), end="", markup=False)
-    _ = KafkaResource(loaded.kafka).spark_options  # raises where the properties do not fit both clients
+        print_json(effective)
+    for sink in loaded.config.sinks:
+        summary = rows.sink_row(sink)
+        if as_json:
+            print_json(summary)
+            continue
+        table = Table(title=f"sink {sink.name}", title_justify="left", show_header=False, box=None, pad_edge=False)
+        for name, value in summary.items():
+            if name != "sink":
+                table.add_row(name, escape(rows.shown(value)))
+        out.print(table, crop=False)
+    if not as_json:
+        _print_settings(effective, loaded)
+    for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
+        tell(as_json, {"notice": notice}, lambda row: f"notice: {row['notice']}")
+    _ = KafkaResource(loaded.config.kafka).spark_options  # raises where the properties do not fit both clients
     if connect:
         failed = False
-        for what, attempt in _connections(loaded):
+        for what, attempt in _connections(loaded.config):
             outcome = _outcome(attempt)
             failed = failed or outcome != "ok"
             tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
@@ -47,11 +64,31 @@ def check(
             raise typer.Exit(FAILED)
 
 
+def _print_settings(effective: dict[str, Any], loaded: Loaded) -> None:
+    table = Table(box=None, pad_edge=False, title="settings", title_justify="left")
+    for column in ("setting", "value", "read from"):
+        table.add_column(column, overflow="fold")
+    for path, value in rows.settings(effective):
+        place = loaded.origins.get(path)
+        source = "default" if place is None else f"{place} {place.key}".rstrip()
+        table.add_row(escape(".".join(map(str, path))), escape(rows.shown(value)), escape(source))
+    out.print(table, width=max(out.width, 160), crop=False)
+
+
+def convert(config: ConfigArgument = None, dialect: DialectOption = None) -> None:
+    """The same configuration as native YAML; what is secret becomes a variable."""
+    text, variables = native.rewritten(load(config, dialect))
+    for variable, place in variables.items():
+        err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
+    sys.stdout.write(text)
+
+
 def preview(
     records: Annotated[
         Path, typer.Option("--records", metavar="FILE", help="JSON lines: topic, partition, offset, key, value …")
     ],
     config: ConfigArgument = None,
+    dialect: DialectOption = None,
     sink: SinkOption = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write the objects below DIR.")] = None,
     as_json: JsonOption = False,
@@ -60,7 +97,7 @@ def preview(
     from s3lake.preview import preview as previewed
     from s3lake.preview.records import read
 
-    loaded = load(config)
+    loaded = load(config, dialect)
     of_topic: dict[str, list[Any]] = {}
     for record in read(records):
         of_topic.setdefault(record.topic, []).append(record)

@@ -1,13 +1,12 @@
 """Arguments and options that commands share, and what they stand for."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from s3lake import hours
-from s3lake.dialects import native
+from s3lake import configuration, hours
+from s3lake.cli.terminal import err
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Sink
 
@@ -15,7 +14,22 @@ if TYPE_CHECKING:
     from s3lake.landing import Landing
 
 ConfigArgument = Annotated[
-    Path | None, typer.Argument(metavar="CONFIG", help="Native YAML.", envvar="S3LAKE_CONFIG", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A file, a directory or an http(s) address, in any dialect.",
+        envvar="S3LAKE_CONFIG",
+        show_default=False,
+    ),
+]
+DialectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        help="native, lenses, confluent, aiven or iggy, where the content does not tell.",
+        envvar="S3LAKE_DIALECT",
+        show_default=False,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
 SinkOption = Annotated[str | None, typer.Option("--sink", help="Only this sink.")]
@@ -24,8 +38,12 @@ FromOption = Annotated[str | None, typer.Option("--from", metavar="H", help="Fir
 ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last hour, included.")]
 
 
-def load(path: Path | None) -> Config:
-    return native.load(path or native.default_path())
+def load(location: str | None, dialect: str | None = None) -> Config:
+    """The configuration; what has to be said of it is told."""
+    loaded = configuration.load(location, dialect)
+    for notice in loaded.notices:
+        err.print(f"notice: {notice}", markup=False)
+    return loaded.config
 
 
 def sinks_named(config: Config, name: str | None) -> list[Sink]:

@@ -32,7 +32,7 @@ _TOML = re.compile(
     r"|type\s*=\s*[\"'](sink|source)[\"'])",
     re.MULTILINE,
 )
-_NATIVE = re.compile(r"^(sinks|kafka|s3|spark)\s*:(\s|$)", re.MULTILINE)
+_NATIVE = re.compile(r"^[ \t]*(sinks|kafka|s3|spark)\s*:(\s|$)", re.MULTILINE)
 _LENSES = re.compile(r"connect\.s3\..+", re.IGNORECASE)
 _AIVEN = re.compile(
     r"aws[._]s3[._].+|aws_(access_key_id|secret_access_key)|format\.output\..+|file\.(name|compression|max)\..+"

@@ -63,7 +63,7 @@ class _File:
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Every value that is no table, in the file's order."""
-        return list(_leaves({name: one for name, one in self.data.items() if name not in skipped}, (), self.places))
+        return list(_leaves({name: one for name, one in self.data.items() if name not in skipped}, (), self))
 
 
 def loads(content: str, report: Report, references: References) -> Loaded:
@@ -349,14 +349,14 @@ def _join(common: Draft, own: Draft, file: _File, report: Report) -> None:
     common.origins.update(own.origins)
 
 
-def _leaves(value: Any, path: Steps, places: Mapping[Steps, Place]) -> Iterator[Setting]:
+def _leaves(value: Any, path: Steps, file: _File) -> Iterator[Setting]:
     tables = isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _leaves(inner, (*path, name), places)
+            yield from _leaves(inner, (*path, name), file)
     elif tables:
         for position, inner in enumerate(value):
-            yield from _leaves(inner, (*path, position), places)
+            yield from _leaves(inner, (*path, position), file)
     else:
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        yield Setting(toml.dotted(path), shown.strip(), places[path], (), value)
+        key, shown = toml.dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
+        yield Setting(key, shown.strip(), file.places.get(path, Place(file.name, key=key)), (), value)

@@ -57,6 +57,12 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
     _properties(sink, statement, query, keys)
 
 
+def shared(keys: Keys) -> None:
+    """The connector's keys that say the same for all statements are known."""
+    for name in (f"{_P}disable.flush.count", f"{_P}padding.strategy", f"{_P}padding.length", "lenses.observed.names"):
+        keys.get(name)
+
+
 def _element(path: Sequence[str]) -> str:
     if path[0] == "_date":
         return ".".join(path)

@@ -85,8 +85,9 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _store(keys, common)
     _behaviour(keys, each)
     sinks = _sinks(keys, each, name, topics)
-    for sink in sinks:
+    for sink in sinks or [Draft()]:  # keys are known even where no statement can be read
         _codec(keys, sink)
+    kcql_sink.shared(keys)
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, sinks, environment)
     keys.finish()

@@ -16,7 +16,7 @@ from s3lake.dialects.document import Document, Place, position_of
 from s3lake.dialects.draft import Loaded
 from s3lake.dialects.schema import MAPPING, WANTED, dotted, field, meant, model_at, names
 from s3lake.errors import ConfigurationError
-from s3lake.masking import is_secret
+from s3lake.masking import MASK, is_secret
 from s3lake.sink import Config, Misfit
 
 VARIABLE = "S3LAKE_CONFIG"
@@ -102,6 +102,31 @@ def dump(config: Config) -> str:
     values = _escaped(config.model_dump(mode="json", by_alias=True))
     text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
     return text
+
+
+def rewritten(config: Config) -> tuple[str, dict[str, str]]:
+    """A configuration as YAML that can be loaded again, defaults left out, and the variables that hold its secrets.
+
+    Returns:
+        The text, and variable -> dotted path of the secret that it stands for.
+    """
+    variables: dict[str, str] = {}
+
+    def named(value: Any, path: tuple[str, ...]) -> Any:
+        match value:
+            case dict():
+                return {name: named(one, (*path, str(name))) for name, one in value.items()}
+            case list():
+                return [named(one, (*path, str(position))) for position, one in enumerate(value)]
+            case str() if value == MASK:
+                variable = "S3LAKE_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(path).upper())
+                variables[variable] = ".".join(path)
+                return f"${{{variable}}}"
+        return value
+
+    values = _escaped(config.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+    text: str = yaml.safe_dump(named(values, ()), sort_keys=False, allow_unicode=True, width=120)
+    return text, variables
 
 
 def _escaped(value: Any) -> Any:

@@ -41,6 +41,7 @@ class References:
 
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
         """The settings with their references replaced; those that lead nowhere are noted, and their settings left."""
+        report.secrets |= {one.value for one in settings if is_secret(one.key)}
         return [self._resolved(one, report) if "${" in one.value else one for one in settings]
 
     def _resolved(self, setting: Setting, report: Report) -> Setting:

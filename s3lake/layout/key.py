@@ -120,6 +120,11 @@ class KeyRule:
         made, plain = self._made_by(group)
         return made.key(plain, span, ending=f".{stream}{extension}")
 
+    def example(self) -> str:
+        """A key as this rule makes them, with names in the places of what a record says."""
+        names = [f"<{type(one).__name__.lower()}>" for one in self.data.elements]
+        return self.key(self.data.group(0, names), 0, Span(0, 0, 0, 0, 0))
+
     def dead_letters_key(self, partition: int, offset: int) -> str:
         """The key of a dead-letter object that begins with `offset`."""
         name = self.offset.text(offset)

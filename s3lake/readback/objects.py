@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 
-from s3lake.errors import DataLossError
+from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.readback import envelopes, tables
 from s3lake.readback.shape import LINES, Frame, Shape
 
@@ -23,11 +23,16 @@ def batches(body: bytes, key: str, shape: Shape, schema: pa.Schema) -> Iterator[
 
     Raises:
         DataLossError: it is no file of its shape.
+        ConfigurationError: its columns do not go together with the sink's.
     """
-    if shape.format == "parquet":
-        yield from tables.parquet(body, schema)
-    elif shape.format == "avro":
-        yield from tables.avro(body, schema)
+    if shape.format in ("avro", "parquet"):
+        try:
+            yield from (tables.parquet if shape.format == "parquet" else tables.avro)(body, schema)
+        except tables.Unlike as problem:
+            raise ConfigurationError(
+                f"{key}: {problem}: files whose schemas have nothing in common cannot be one table; read this file by "
+                "itself, or rewrite its hour with columns that the configuration gives"
+            ) from None
     elif shape.frame is None:
         yield _values([decompressed(body, shape.codec or codec_of(key))], schema)
     else:

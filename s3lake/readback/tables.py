@@ -42,6 +42,10 @@ _AVRO_HEADER = {
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 
 
+class Unlike(ValueError):
+    """A file's column has a type that does not become the sink's without loss."""
+
+
 def parquet(body: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file."""
     with pq.ParquetFile(pa.BufferReader(body)) as file:
@@ -109,10 +113,16 @@ def csv(text: bytes, header: bool, names: Sequence[str], frame: Frame, schema: p
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch in the columns that are asked for: those that it lacks are null."""
-    names = batch.schema.names
-    columns = [
-        fit(batch.column(field.name), field.type) if field.name in names else _nulls(batch, field) for field in schema
-    ]
+    columns = []
+    for field in schema:
+        if field.name not in batch.schema.names:
+            columns.append(_nulls(batch, field))
+            continue
+        column = batch.column(field.name)
+        try:
+            columns.append(fit(column, field.type))
+        except (Unlike, pa.ArrowInvalid):
+            raise Unlike(f"column {field.name!r} is {column.type}, the sink's columns have {field.type}") from None
     return pa.record_batch(columns, schema=schema)
 
 
@@ -141,7 +151,25 @@ def fit(column: pa.Array, kind: pa.DataType) -> pa.Array:
             for one in column.to_pylist()
         ]
         return pa.array(found, pa.string())
-    return column.cast(kind, safe=False)  # the same rounding that JSON's integers get in a column of doubles
+    if not _widens(column.type, kind):
+        raise Unlike
+    return column.cast(
+        kind, safe=not of.is_floating(kind)
+    )  # the same rounding that JSON's integers get in a column of doubles
+
+
+def _widens(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether every value of a type is one of the other, but for JSON's integers in a column of doubles."""
+    of = pa.types
+    if of.is_null(one):
+        return True
+    if of.is_floating(other):
+        return bool(of.is_integer(one) or of.is_floating(one)) and other.bit_width >= min(one.bit_width, 64)
+    if of.is_integer(other):
+        return bool(of.is_integer(one)) and other.bit_width >= one.bit_width
+    if of.is_string(other):
+        return bool(of.is_time(one))
+    return bool((of.is_timestamp(one) and of.is_timestamp(other)) or (of.is_decimal(one) and of.is_decimal(other)))
 
 
 def _is_number(texts: pa.Array) -> pa.Array:

@@ -1,0 +1,79 @@
+"""The configuration of this process: from a file, a directory or an address, in any dialect, with its environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from s3lake import dialects, provide
+from s3lake.dialects import Loaded, Place
+from s3lake.dialects.document import Place as Steps
+from s3lake.errors import ConfigurationError
+from s3lake.provide.dotenv import completed
+from s3lake.sink import Config
+
+LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
+"""Environment variables that say where the configuration is, and its dialect where the content does not tell."""
+
+
+def load(
+    location: str | None = None, dialect: str | None = None, environment: Mapping[str, str] | None = None
+) -> Loaded:
+    """The configuration at `location`.
+
+    Args:
+        location: a file, a directory whose files are one configuration together, or an http(s) address; without it
+            what `S3LAKE_CONFIG` names.
+        dialect: of every file there; without it that is seen from the content.
+        environment: of the process; a `.env` file that it names is read too.
+
+    Raises:
+        ConfigurationError: there is none, it cannot be read, or it cannot be right.
+    """
+    variables = completed(os.environ if environment is None else environment)
+    location = location or variables.get(LOCATION)
+    if not location:
+        raise ConfigurationError(
+            f"no configuration: set {LOCATION} to a file, a directory or an address, or give CONFIG on the command line"
+        )
+    dialect = dialect or variables.get(DIALECT) or None
+    base = Path(location) if Path(location).is_dir() else Path(location).parent
+    found = [
+        dialects.loads(source.text, source.name, dialect, variables, base)
+        for source in provide.sources(location, variables)
+    ]
+    return found[0] if len(found) == 1 else _together(found, location)
+
+
+def _together(found: Sequence[Loaded], location: str) -> Loaded:
+    """Several files as one configuration: all their sinks, and what they agree on of Kafka, S3 and Spark."""
+    first, *others = [one.config for one in found]
+    for name in ("kafka", "s3", "spark"):
+        for other in others:
+            if getattr(other, name) != getattr(first, name):
+                raise ConfigurationError(
+                    f"{location}: its files do not agree on {name}: one configuration has one of it; write the same "
+                    "settings into each file, or give the files one by one"
+                )
+    values = {
+        **{name: getattr(first, name) for name in ("kafka", "s3", "spark")},
+        "sinks": [sink for one in found for sink in one.config.sinks],
+        "examples": any(one.config.examples for one in found),
+    }
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(str(one["ctx"].get("error", one["msg"])) for one in error.errors() if "ctx" in one)
+        raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
+    origins: dict[Steps, Place] = {}
+    before = 0
+    for one in found:
+        for path, place in one.origins.items():
+            shifted = ("sinks", int(path[1]) + before, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path
+            origins.setdefault(shifted, place)
+        before += len(one.config.sinks)
+    notices = tuple(notice for one in found for notice in one.notices)
+    return Loaded(config, notices, origins)
