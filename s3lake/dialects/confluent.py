@@ -139,8 +139,8 @@ def provider(keys: Keys, key: str) -> None:
         return
     if found.value.rpartition(".")[2] not in _OWN_CHAIN:
         fix = "take it out, and let boto3 find credentials: environment, profile, web identity, instance role"
-        report = f"{found.value!r} is a class of Java's and cannot run here; {fix}"
-        keys.wrong(found, report)
+        told = f"{found.shown} is a class of Java's and cannot run here; {fix}"
+        keys.wrong(found, told)
         return
     keys.report.notice(found, f"has no meaning: {connect.LOCAL_CHAIN}")
     for one in below:

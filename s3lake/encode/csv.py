@@ -19,11 +19,15 @@ def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
     if ENCODED in (batch.schema.metadata or {}):
         return batch
     cells = list(map(_cells, batch.columns))
-    if len(cells) == 1:
-        # A row of nothing is an empty line, which most readers skip.
+    if len(cells) == 1 and not _is_text(batch.schema.field(0).type):
+        # A row of nothing is an empty line, which most readers skip; only beside an empty text it has to be one.
         cells = [pc.fill_null(cells[0], '""')]
     rows = pc.binary_join_element_wise(*cells, ",", null_handling="replace")
     return finished(rows.cast(pa.binary()), ",".join(map(_name, batch.schema.names)).encode())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def header(batch: pa.RecordBatch) -> pa.BinaryArray:

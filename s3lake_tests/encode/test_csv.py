@@ -81,6 +81,10 @@ def test_the_null_of_a_lone_column_is_no_empty_line() -> None:
     assert written(CSV, [batch(a=[1, None, 2])]) == b'a\n1\n""\n2\n'
 
 
+def test_the_null_of_a_lone_text_column_is_no_empty_text() -> None:
+    assert written(CSV, [batch(a=["x", None, ""])]) == b'a\n"x"\n\n""\n'
+
+
 # Spellings
 
 

@@ -185,8 +185,6 @@ def test_writer_and_verifier_agree_on_every_shape(sink: dict[str, Any], given: l
 def agree(world: World, given: list[Record], touched: int) -> None:
     """Whether verifying finds nothing where nothing is wrong, and a record that is gone or there twice."""
     staged(world, given)
-    if _one_text_in_csv(world):
-        return
     report = world.verify()
     assert report.clean, (report.differences, report.checked)
     assert report.produced == report.landed + report.dead_letters + report.skipped == len(given)
@@ -203,13 +201,6 @@ def agree(world: World, given: list[Record], touched: int) -> None:
     assert not world.verify().clean
 
 
-def _one_text_in_csv(world: World) -> bool:
-    columns = world.manifests["c1"].columns or {}
-    form, envelope = world.sink.format.type, world.sink.envelope
-    return form == "csv" and envelope is None and list(columns.values()) in (["string"], ["binary"])
-
-
-@pytest.mark.xfail(reason='the CSV encoder writes null as "" where a row is one text, so that null is an empty text')
 def test_null_and_an_empty_text_differ_in_csv_of_one_column() -> None:
     world = World(format={"type": "csv"}, converter={"value": "string"}, nulls="write")
     staged(world, [(None, None, []), (None, b"", [])])
