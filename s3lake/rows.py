@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
+    from s3lake.adopt import Adopted
     from s3lake.landing import LandedHour
     from s3lake.plan.tile import Tile
     from s3lake.preview import Object
@@ -212,3 +213,28 @@ def shown(value: Any) -> str:
         case dict() | None | "":
             return "none"
     return str(value)
+
+
+def adopted_row(sink: str, topic: str, adopted: "Adopted") -> dict[str, Any]:
+    """What adopting a topic did, or would do: the first offset of each topic-partition, and who said so."""
+    found = adopted.evidence
+    return {
+        "sink": sink,
+        "topic": topic,
+        "hour": adopted.hour,
+        "starts": {str(one): {"offset": start.offset, "source": start.source} for one, start in adopted.starts.items()},
+        "evidence": {
+            str(one): {claim.source: str(claim) for claim in found.claims.get(one, ())} for one in found.partitions
+        },
+        "running": found.running,
+        "recovered": list(adopted.recovered),
+        "written": adopted.written,
+    }
+
+
+def adopted_line(row: Mapping[str, Any]) -> str:
+    """`adopted_row` as a line."""
+    starts = ", ".join(f"{one} at {start['offset']} ({start['source']})" for one, start in row["starts"].items())
+    steps = "".join(f"\n  {step}" for step in row["recovered"])
+    done = "adopted" if row["written"] else "would be adopted"
+    return f"{row['sink']} {row['topic']}: {done} in hour {row['hour']}: topic-partition {starts}{steps}"

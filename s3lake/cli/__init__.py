@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import typer
 
-from s3lake.cli import configuration, index, landed
+from s3lake.cli import adoption, configuration, index, landed
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, S3LakeError
 
@@ -15,6 +15,7 @@ for command in (
     configuration.check,
     configuration.convert,
     configuration.preview,
+    adoption.adopt,
     landed.verify,
     landed.rewrite,
     landed.clean,

@@ -22,6 +22,8 @@ from s3lake.sink import Config
 if TYPE_CHECKING:
     from s3lake.store import Store
 
+_WIDE = 1000  # tables take what their cells need: a folded path or place cannot be searched for
+
 
 def check(
     config: ConfigArgument = None,
@@ -48,7 +50,7 @@ def check(
         for name, value in summary.items():
             if name != "sink":
                 table.add_row(name, escape(rows.shown(value)))
-        out.print(table, crop=False)
+        out.print(table, width=_WIDE, crop=False)
     if not as_json:
         _print_settings(effective, loaded)
     for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
@@ -67,12 +69,12 @@ def check(
 def _print_settings(effective: dict[str, Any], loaded: Loaded) -> None:
     table = Table(box=None, pad_edge=False, title="settings", title_justify="left")
     for column in ("setting", "value", "read from"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, no_wrap=True)
     for path, value in rows.settings(effective):
         place = loaded.origins.get(path)
         source = "default" if place is None else f"{place} {place.key}".rstrip()
         table.add_row(escape(".".join(map(str, path))), escape(rows.shown(value)), escape(source))
-    out.print(table, width=max(out.width, 160), crop=False)
+    out.print(table, width=_WIDE, crop=False)
 
 
 def convert(config: ConfigArgument = None, dialect: DialectOption = None) -> None:

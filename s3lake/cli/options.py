@@ -7,6 +7,7 @@ import typer
 
 from s3lake import configuration, hours
 from s3lake.cli.terminal import err
+from s3lake.dialects import Loaded
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Sink
 
@@ -41,9 +42,14 @@ ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last ho
 def load(location: str | None, dialect: str | None = None) -> Config:
     """The configuration; what has to be said of it is told."""
     loaded = configuration.load(location, dialect)
+    notices(loaded)
+    return loaded.config
+
+
+def notices(loaded: Loaded) -> None:
+    """Tell what has to be said of settings that were accepted."""
     for notice in loaded.notices:
         err.print(f"notice: {notice}", markup=False)
-    return loaded.config
 
 
 def sinks_named(config: Config, name: str | None) -> list[Sink]:

@@ -20,9 +20,10 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
+from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config
+from s3lake.sink import Config, Credentials, Sink
 
 BUCKET = "lake"
 SINK = "events"
@@ -71,6 +72,7 @@ class Stage:
         home: holds the configuration, Dagster's state and Kafka's log.
         config_path: the native configuration of the demo.
         hours: the closed hours that events were produced for, and the open one.
+        topics: of orders and of clicks.
     """
 
     kafka: EmbeddedKafka
@@ -79,15 +81,20 @@ class Stage:
     config_path: Path
     config: Config
     hours: list[str]
+    topics: tuple[str, str]
     produced: events.Produced
 
 
 @contextmanager
-def stage(records: int, keep: Path | None, progress: Callable[[int], None]) -> Iterator[Stage]:
+def stage(
+    records: int, keep: Path | None, progress: Callable[[int], None], given: Config | None = None
+) -> Iterator[Stage]:
     """Start Kafka and S3 and produce `records` events; everything started ends with the block, or with this process.
 
     Args:
         records: committed records over both topics.
+        given: a configuration whose sinks take the events, in place of the demo's own; its Kafka, S3 and first hour
+            become the demo's.
         keep: a directory for Kafka's data, the configuration and Dagster's state, kept; else a temporary one.
         progress: called with the number of records produced so far.
     """
@@ -99,19 +106,23 @@ def stage(records: int, keep: Path | None, progress: Callable[[int], None]) -> I
             home.mkdir(parents=True, exist_ok=True)
         kafka = stack.enter_context(EmbeddedKafka.start(home / "kafka" if keep else None))
         s3 = stack.enter_context(EmbeddedS3.start())
-        s3.create_bucket(BUCKET)
         now = datetime.now(timezone.utc)
-        produced = events.produce_demo(kafka.bootstrap_servers, records, now, topics=TOPICS, progress=progress)
         start = hours.shift(hours.key(now), -events.CLOSED_HOURS)
         config_path = home / "s3lake.yaml"
-        config_path.write_text(_config(kafka, s3, start))
+        own = native.loads(_config(kafka, s3, start), str(config_path))
+        config = own if given is None else _staged(given, own)
+        topics = TOPICS if given is None else _topics(config)
+        for bucket in sorted({sink.bucket for sink in config.sinks}):
+            s3.create_bucket(bucket)
+        produced = events.produce_demo(kafka.bootstrap_servers, records, now, topics=topics, progress=progress)
+        config_path.write_text(_config(kafka, s3, start) if given is None else _written(config))
         (home / "dagster.yaml").write_text(_INSTANCE)
         (home / "workspace.yaml").write_text(_WORKSPACE)
         # The clock may have turned while producing; transactions are stamped with the real present.
         wanted = list(hours.span(start, hours.key(datetime.now(timezone.utc))))
-        yield Stage(kafka, s3, home, config_path, native.load(config_path), wanted, produced)
+        yield Stage(kafka, s3, home, config_path, config, wanted, topics, produced)
         if keep is not None:
-            _download(s3, home / "s3")
+            _download(s3, home / "s3", {sink.bucket for sink in config.sinks})
 
 
 def backfill(demo: Stage) -> None:
@@ -122,9 +133,10 @@ def backfill(demo: Stage) -> None:
     """
     definitions = build_definitions(demo.config)
     job = definitions.resolve_implicit_global_asset_job_def()
+    routes = [(sink, topic) for sink in demo.config.sinks for topic in demo.topics if sink.reads(topic)]
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
         job.execute_in_process(
-            asset_selection=[key for sink in demo.config.sinks for t in sink.topics for key in _assets(sink.name, t)],
+            asset_selection=[key for sink, topic in routes for key in _assets(demo, sink, topic)],
             tags={names.RANGE_START: demo.hours[0], names.RANGE_END: demo.hours[-1]},
             run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
             instance=instance,
@@ -152,7 +164,7 @@ def addresses(demo: Stage, url: str) -> dict[str, str]:
     """Where everything is, for people and scripts."""
     return {
         "kafka": demo.kafka.bootstrap_servers,
-        "s3": f"{demo.s3.endpoint_url} {BUCKET}",
+        "s3": " ".join([demo.s3.endpoint_url, *sorted({sink.bucket for sink in demo.config.sinks})]),
         "config": str(demo.config_path),
         "ui": url,
     }
@@ -164,7 +176,7 @@ def trickle_until_interrupted(demo: Stage, process: GuardedProcess) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     producer = threading.Thread(
-        target=events.trickle, args=(demo.kafka.bootstrap_servers, stop), kwargs={"topics": TOPICS}, daemon=True
+        target=events.trickle, args=(demo.kafka.bootstrap_servers, stop), kwargs={"topics": demo.topics}, daemon=True
     )
     producer.start()
     while not stop.wait(0.5) and process.running:
@@ -173,8 +185,55 @@ def trickle_until_interrupted(demo: Stage, process: GuardedProcess) -> None:
     producer.join(timeout=10)
 
 
-def _assets(sink: str, topic: str) -> list[dg.AssetKey]:
-    return [dg.AssetKey(["s3", sink, topic]), dg.AssetKey(["example", sink, topic, "events_by_type"])]
+def expected(demo: Stage) -> int:
+    """How many committed records the sinks should have landed, skipped or refused."""
+    return sum(
+        produced.committed
+        for sink in demo.config.sinks
+        for topic, produced in demo.produced.topics.items()
+        if sink.reads(topic)
+    )
+
+
+def _assets(demo: Stage, sink: Sink, topic: str) -> list[dg.AssetKey]:
+    examples = [dg.AssetKey(["example", sink.name, topic, "events_by_type"])] if demo.config.examples else []
+    return [dg.AssetKey(["s3", sink.name, topic]), *examples]
+
+
+def _staged(given: Config, own: Config) -> Config:
+    """A configuration on the demo's Kafka and S3, from the demo's first hour, tolerating its malformed events."""
+    sinks = tuple(
+        sink.model_copy(
+            update={
+                "start": own.sinks[0].start,
+                "close_grace": own.sinks[0].close_grace,
+                "errors": sink.errors.model_copy(update={"tolerance": "all"}),
+            }
+        )
+        for sink in given.sinks
+    )
+    return given.model_copy(update={"kafka": own.kafka, "s3": own.s3, "sinks": sinks})
+
+
+def _topics(config: Config) -> tuple[str, str]:
+    """The sinks' first two topics, for orders and for clicks."""
+    named = list(dict.fromkeys(topic for sink in config.sinks for topic in sink.topics))
+    other = [topic for topic in TOPICS if topic not in named and any(sink.reads(topic) for sink in config.sinks)]
+    found = [*named, *other]
+    if not found:
+        expressions = ", ".join(str(sink.topics_regex) for sink in config.sinks)
+        raise ConfigurationError(f"no sink reads a topic of the demo: {expressions} matches neither of {TOPICS}")
+    return (found[0], found[1]) if len(found) > 1 else (found[0], f"{found[0]}-clicks")
+
+
+def _written(config: Config) -> str:
+    """The configuration as a file, for processes that the demo starts; its one secret is the demo's own."""
+    text, variables = native.rewritten(config)
+    credentials = config.s3.credentials
+    assert isinstance(credentials, Credentials), "the demo's own"
+    for variable in variables:
+        text = text.replace(f"${{{variable}}}", credentials.secret_access_key.get_secret_value())
+    return text
 
 
 def _config(kafka: EmbeddedKafka, s3: EmbeddedS3, start: str) -> str:
@@ -190,16 +249,17 @@ def _config(kafka: EmbeddedKafka, s3: EmbeddedS3, start: str) -> str:
     )
 
 
-def _download(s3: EmbeddedS3, directory: Path) -> None:
+def _download(s3: EmbeddedS3, directory: Path, buckets: set[str]) -> None:
     """The embedded S3 forgets with its process: keep a copy of every object, index included."""
     from s3lake.store.s3 import S3Connection, S3Store
 
     shutil.rmtree(directory, ignore_errors=True)
     connection = S3Connection(s3.endpoint_url, s3.region, True, 10, s3.access_key_id, s3.secret_access_key)
-    store = S3Store(connection, BUCKET)
-    for key in store.list(""):
-        found = store.get(key)
-        if found is not None:
-            path = directory / BUCKET / key
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(found.body)
+    for bucket in buckets:
+        store = S3Store(connection, bucket)
+        for key in store.list(""):
+            found = store.get(key)
+            if found is not None:
+                path = directory / bucket / key
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(found.body)

@@ -1,0 +1,68 @@
+"""The command that takes over from a connector."""
+
+import time
+from typing import Annotated, Literal
+
+import typer
+
+from s3lake import configuration, rows
+from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, TopicOption, notices, routes
+from s3lake.cli.terminal import say, tell
+from s3lake.errors import ConfigurationError
+
+Trust = Literal["index", "group", "objects"]
+
+
+def adopt(
+    config: ConfigArgument = None,
+    dialect: DialectOption = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    connector: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The connector's name, where the file does not say it.")
+    ] = None,
+    trust: Annotated[
+        Trust | None, typer.Option(help="Which source to believe where they contradict: index, group or objects.")
+    ] = None,
+    accept_expired: Annotated[
+        bool, typer.Option("--accept-expired", help="Go on though Kafka has expired some of what was not landed.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what was found and would be done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Continue the bucket of a connector that was stopped: no gap, no duplicate."""
+    from s3lake.adopt import Adoption, KafkaGroups, table
+    from s3lake.adopt import adopt as adopted
+
+    loaded = configuration.load(config, dialect)
+    notices(loaded)
+    groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
+    for lander in routes(loaded.config, sink, topic):
+        known = loaded.connectors.get(lander.sink.name)
+        name = connector or (known.name if known else None)
+        if name is None:
+            raise ConfigurationError(
+                f"sink {lander.sink.name}: the configuration does not name the connector to take over from; give its "
+                "name with --connector, or the connector's own file as CONFIG"
+            )
+        found = adopted(
+            Adoption.of(
+                lander.sink,
+                name,
+                lenses=known.lenses if known else False,
+                indexes=known.indexes if known else None,
+                group=known.group if known else "",
+            ),
+            lander.index,
+            lander.offsets,
+            groups,
+            first_hour=lander.sink.start,
+            now_ms=int(time.time() * 1000),
+            trust=trust,
+            accept_expired=accept_expired,
+            dry_run=dry_run,
+        )
+        if not as_json:
+            for line in table(found.evidence):
+                say(as_json, line)
+        tell(as_json, rows.adopted_row(lander.sink.name, lander.topic, found), rows.adopted_line)
