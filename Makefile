@@ -16,11 +16,11 @@ demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded
 	$(BIN)/s3lake demo
 
 test: $(STAMP) ## All tests: the fast ones first, then those with a real Kafka, S3, Spark and UI
-	$(PYTEST) -m "not ($(MARKED))"
+	$(PYTEST) -n auto -m "not ($(MARKED))"
 	$(PYTEST) -m "$(MARKED)"
 
 test-fast: $(STAMP) ## Tests that start no server and no JVM
-	$(PYTEST) -m "not ($(MARKED))"
+	$(PYTEST) -n auto -m "not ($(MARKED))"
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -51,9 +51,10 @@ def report(landing: Landing, landed: LandedHour) -> dict[str, Any]:
 
 
 def told(**what: Any) -> None:
-    """Says something, and waits to be told to go on."""
+    """Says something, and waits to be told to go on; ends where nobody listens any more."""
     print(json.dumps(what), flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        raise SystemExit("whoever measures is gone")
 
 
 if __name__ == "__main__":

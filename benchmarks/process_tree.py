@@ -1,5 +1,6 @@
 """CPU time and memory of a process and all that it started."""
 
+import contextlib
 import threading
 from types import TracebackType
 
@@ -8,20 +9,12 @@ import psutil
 _EVERY_S = 0.1
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of the tree, of processes that have ended too: who waited for them has their time."""
-    total = 0.0
-    for process in _tree(pid):
-        try:
-            times = process.cpu_times()
-        except psutil.Error:  # it ended just now
-            continue
-        total += times.user + times.system + getattr(times, "children_user", 0) + getattr(times, "children_system", 0)
-    return total
-
-
 class Meter:
-    """Watches the memory of a tree, ten times a second, from a thread.
+    """Watches a tree, ten times a second, from a thread.
+
+    CPU time is each process's own as it was last seen, of ended ones too. What parents know of ended children is no
+    help: pyspark's daemon ignores SIGCHLD, and the kernel then forgets what a worker used that ended (idle for a
+    minute, which it is while thousands of files are committed).
 
     `peak_rss` is the largest sum of resident sizes. Python workers are forked, so the pages that they share with each
     other are in it several times: it is never too low. `peak_pss` is the largest sum of proportional sizes, where a
@@ -31,6 +24,8 @@ class Meter:
     def __init__(self, pid: int) -> None:
         self.peak_rss = self.peak_pss = 0
         self._pid = pid
+        self._cpu: dict[psutil.Process, float] = {}
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -44,10 +39,24 @@ class Meter:
         self._stop.set()
         self._thread.join()
 
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time of the tree so far."""
+        for process in _tree(self._pid):
+            self._see(process)
+        with self._lock:
+            return sum(self._cpu.values())
+
+    def _see(self, process: psutil.Process) -> None:
+        with contextlib.suppress(psutil.Error), self._lock:  # it ended just now
+            times = process.cpu_times()
+            self._cpu[process] = times.user + times.system
+
     def _watch(self) -> None:
         while not self._stop.wait(_EVERY_S):
             rss = pss = 0
             for process in _tree(self._pid):
+                self._see(process)
                 try:
                     memory = process.memory_full_info()
                 except psutil.Error:

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from process_tree import Meter, cpu_seconds
+from process_tree import Meter
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
@@ -100,7 +100,7 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
             if not line.startswith("{"):
                 continue  # the JVM writes to the same pipe
             said = json.loads(line)
-            now = cpu_seconds(land.pid)
+            now = meter.cpu_seconds
             if said["did"] == "start":
                 found["startup_cpu_s"] = round(now, 2)
             else:

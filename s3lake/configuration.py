@@ -76,4 +76,5 @@ def _together(found: Sequence[Loaded], location: str) -> Loaded:
             origins.setdefault(shifted, place)
         before += len(one.config.sinks)
     notices = tuple(notice for one in found for notice in one.notices)
-    return Loaded(config, notices, origins)
+    connectors = {name: connector for one in found for name, connector in one.connectors.items()}
+    return Loaded(config, notices, origins, connectors)

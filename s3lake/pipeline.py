@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -22,6 +22,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
 from s3lake.errors import S3LakeError
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
 from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of
@@ -48,6 +49,7 @@ class Work:
         needs: Kafka columns that transforms or SQL ask for.
         projected: batches come from SQL (projection.py), with `original`, `refused`, `grown` and `kept`.
         look_only: read only to see the columns; stage nothing.
+        dead_letter_topic: gets refused records too, before the task says that it is done.
     """
 
     stores: Stores
@@ -64,6 +66,7 @@ class Work:
     needs: frozenset[str] = frozenset()
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
+    dead_letter_topic: DeadLetterTopic | None = None
 
     @classmethod
     def of(
@@ -77,6 +80,7 @@ class Work:
         hour_start_ms: int,
         columns: Columns,
         wallclock_ms: int,
+        dead_letter_topic: DeadLetterTopic | None = None,
     ) -> Work:
         """The work of one micro-batch of `sink`; `wallclock_ms` is its time, whenever its tasks run."""
         chain, needs = _changes(sink)
@@ -94,6 +98,7 @@ class Work:
             projected=sink.sql is not None,
             needs=needs,
             columns=columns,
+            dead_letter_topic=dead_letter_topic,
         )
 
     def looking(self) -> Work:
@@ -277,6 +282,7 @@ class _Task:
         self._seen: Columns = {}
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
+        self._outbox = Outbox(work.dead_letter_topic) if work.dead_letter_topic else None
 
     def take(self, batch: pa.RecordBatch) -> None:
         """One batch of records; Spark's source reads one topic-partition a task."""
@@ -306,6 +312,8 @@ class _Task:
             self._sort(where)
         for partition, letters in self._dead.items():
             self.staging.add_dead_letters(partition, letters)
+        if self._outbox is not None:
+            self._outbox.send()  # before `finish`, which makes files visible where the sink is not exactly once
         files = self.staging.finish()
         reads = {
             partition: Read(c.first, c.last + 1, c.read, c.landed, c.skipped, c.dead, c.late)
@@ -385,22 +393,24 @@ class _Task:
         letters = self._dead.setdefault(partition, [])
         milliseconds = _milliseconds(rows)
         for row, reason in refusals.items():
-            offset = offsets[row].as_py()
-            line = dead_letters.line(
-                topic=self.work.keys.topic,
-                partition=partition,
-                offset=offset,
-                timestamp_ms=milliseconds[row].as_py(),
-                key=rows.column("key")[row].as_py(),
-                value=rows.column("value")[row].as_py(),
-                headers=rows.column("headers")[row].as_py(),
-                stage=stage,
-                error="RecordError",
-                message=reason,
-            )
-            letters.append((offset, line))
+            letter: dict[str, Any] = {
+                "partition": partition,
+                "offset": offsets[row].as_py(),
+                "timestamp_ms": milliseconds[row].as_py(),
+                "key": rows.column("key")[row].as_py(),
+                "value": rows.column("value")[row].as_py(),
+                "headers": rows.column("headers")[row].as_py(),
+                "stage": stage,
+                "error": "RecordError",
+                "message": reason,
+            }
+            letters.append((letter["offset"], dead_letters.line(topic=self.work.keys.topic, **letter)))
+            if self._outbox is not None:
+                self._outbox.add(**letter)
         if sum(len(line) for _, line in letters) >= self.work.files.budget // 8:
             self.staging.add_dead_letters(partition, self._dead.pop(partition))
+            if self._outbox is not None:
+                self._outbox.send()
         return True
 
 

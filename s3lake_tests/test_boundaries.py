@@ -22,6 +22,7 @@ ROOMS = [
     "masking",
     "jars",
     "sink",
+    "registry",
     "provide",
     "dialects",
     "configuration",

@@ -87,7 +87,7 @@ class TestCheck:
         outcome = run("check", nobody)
         rows = run("check", nobody).out.splitlines()
         (name,) = [row for row in rows if row.startswith("sinks.0.name ")]
-        assert re.search(r"events +/", name)
+        assert re.search(r"events +\S+/s3lake\.yaml:\d+:\d+ sinks\[0\]\.name", name)
         assert re.search(r"sinks\.0\.flush\.size +500MB +default", outcome.out)
 
     def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:

@@ -14,15 +14,13 @@ from rich.table import Table
 
 from s3lake import configuration, rows
 from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, load, sinks_named
-from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, out, print_json, tell
+from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
 from s3lake.dialects import Loaded, native
 from s3lake.errors import S3LakeError
 from s3lake.sink import Config
 
 if TYPE_CHECKING:
     from s3lake.store import Store
-
-_WIDE = 1000  # tables take what their cells need: a folded path or place cannot be searched for
 
 
 def check(
@@ -50,7 +48,7 @@ def check(
         for name, value in summary.items():
             if name != "sink":
                 table.add_row(name, escape(rows.shown(value)))
-        out.print(table, width=_WIDE, crop=False)
+        print_table(table)
     if not as_json:
         _print_settings(effective, loaded)
     for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
@@ -74,7 +72,7 @@ def _print_settings(effective: dict[str, Any], loaded: Loaded) -> None:
         place = loaded.origins.get(path)
         source = "default" if place is None else f"{place} {place.key}".rstrip()
         table.add_row(escape(".".join(map(str, path))), escape(rows.shown(value)), escape(source))
-    out.print(table, width=_WIDE, crop=False)
+    print_table(table)
 
 
 def convert(config: ConfigArgument = None, dialect: DialectOption = None) -> None:

@@ -9,11 +9,13 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from s3lake.errors import S3LakeError
 
 DIFFERENCES, INPUT, FAILED = 1, 2, 3
 """Exit codes, beside 0 for fine."""
+_WIDEST = 1000
 
 out, err = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -28,6 +30,12 @@ def tell(as_json: bool, row: Mapping[str, Any], line: Callable[[Any], str]) -> N
 def say(as_json: bool, text: str) -> None:
     if not as_json:
         out.print(text, markup=False)
+
+
+def print_table(table: Table) -> None:
+    """A table as wide as its cells need: a path that is folded or cut off cannot be searched for."""
+    console = Console(highlight=False, width=_WIDEST)
+    console.print(table, crop=False)
 
 
 def print_json(row: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from s3lake.dialects import refusals
-from s3lake.dialects.draft import Draft
+from s3lake.dialects.draft import Connector, Draft
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.schema import meant
 
@@ -20,14 +20,13 @@ _MEANINGLESS = {
     "errors.retry.delay.max.ms": "has no meaning: converting a record is never tried again",
     "errors.log.enable": "has no meaning: refused records are always logged, with offset, stage and reason",
     "errors.log.include.messages": "has no meaning: the dead letters hold the records, logs never do",
-    "errors.deadletterqueue.topic.replication.factor": "has no meaning: no dead letter topic is made",
-    "errors.deadletterqueue.context.headers.enable": "has no meaning: a dead letter always holds its context",
     "offset.flush.timeout.ms": "has no meaning: offsets are committed with the files",
     "topics.exclude": "has no meaning for a sink",
     "plugin.path": "has no meaning: s3lake has no plugins",
     "group.id": "has no meaning: offsets are in the index; no consumer group is used",
 }
 _CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
+_QUEUE = "errors.deadletterqueue."
 _OFFSETS = "has no meaning: offsets are in the index; no consumer group is used"
 _OURS = {
     "group.id": _OFFSETS,
@@ -77,6 +76,11 @@ def name(keys: Keys) -> Given[str]:
     return Given(plain, found.setting)
 
 
+def connector(keys: Keys) -> Connector:
+    """The connector as Kafka Connect knows it."""
+    return Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
+
+
 def topics(keys: Keys) -> Topics:
     """`topics` or `topics.regex`."""
     names, regex = keys.several("topics"), keys.text("topics.regex")
@@ -124,7 +128,9 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
                 common.put(("kafka", "properties", option), one.value, one)
     for prefix in ("producer.", "admin."):
         for one in keys.below(prefix):
-            keys.report.notice(one, "has no meaning: nothing is written to Kafka")
+            keys.report.notice(
+                one, "has no meaning: only dead letters are written to Kafka, acknowledged by all replicas"
+            )
     for prefix in ("security.", "sasl.", "ssl.", "client."):
         for one in keys.below(prefix):
             if _CLIENT.fullmatch(one.key):
@@ -136,13 +142,29 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
 def errors(keys: Keys, sink: Draft) -> None:
     """What becomes of records that are refused."""
     sink.put("errors.tolerance", keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none"))
-    queue = keys.get("errors.deadletterqueue.topic.name")
-    if queue is not None and queue.value:
-        told = (
-            "dead letters are objects below _dead_letters in the bucket, written with their files; no topic gets them"
-        )
-        keys.report.notice(queue, told)
+    queue = keys.text(f"{_QUEUE}topic.name")
+    headers = keys.boolean(f"{_QUEUE}context.headers.enable", False)
+    replicas = keys.integer(f"{_QUEUE}topic.replication.factor", 3, -1)
+    if queue.value and queue.setting is not None:
+        sink.put("errors.dead_letter_topic.name", queue)
+        sink.put("errors.dead_letter_topic.context_headers", headers)
+        sink.put("errors.dead_letter_topic.replication_factor", replicas)
+        if _subscribed(keys, queue.value):
+            keys.wrong(queue.setting, f"{queue.setting.shown} is a topic that the connector reads; name another one")
+    for one in (headers.setting, replicas.setting):
+        if one is not None and not queue.value:
+            keys.report.notice(one, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
     keys.meaningless(_MEANINGLESS)
+
+
+def _subscribed(keys: Keys, topic: str) -> bool:
+    """Whether the connector reads that topic."""
+    expression = keys.text("topics.regex").value
+    try:
+        matched = bool(expression) and re.fullmatch(expression, topic) is not None
+    except re.error:
+        matched = False  # the model says what is wrong with it
+    return matched or topic in map(str.strip, keys.text("topics").value.split(","))
 
 
 def parallelism(keys: Keys, common: Draft) -> None:

@@ -6,9 +6,8 @@ been written there. Scalars are typed as YAML 1.2 has it: `on`, `yes`, `0x10`, `
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +57,7 @@ class _Problem:
     column: int
     path: str
     message: str
+    variable: str = ""
 
 
 @dataclass
@@ -67,16 +67,20 @@ class Document:
     Attributes:
         name: what messages call the file.
         hidden: whether the value at a place must never be printed.
+        environment: where `${NAME}` comes from.
         data: the values; `UNKNOWN` where one cannot be had.
         texts: scalars as written, after substitution.
         unknown: places of the values that cannot be had.
+        variables: places of the values that stand in the environment instead of the file, and their variables.
     """
 
     name: str
     hidden: Callable[[Place], bool]
+    environment: Mapping[str, str]
     data: Any = None
     texts: dict[Place, str] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
+    variables: dict[Place, str] = field(default_factory=dict)
     _nodes: dict[Place, Node] = field(default_factory=dict)
     _keys: dict[Place, Node] = field(default_factory=dict)
     _problems: list[_Problem] = field(default_factory=list)
@@ -84,13 +88,13 @@ class Document:
     _within: set[int] = field(default_factory=set)
 
     @classmethod
-    def read(cls, text: str, name: str, hidden: Callable[[Place], bool]) -> Document:
+    def read(cls, text: str, name: str, hidden: Callable[[Place], bool], environment: Mapping[str, str]) -> Document:
         """The document in `text`.
 
         Raises:
             ConfigurationError: it is no YAML.
         """
-        document = cls(name, hidden)
+        document = cls(name, hidden, environment)
         root = _composed(text, name)
         if root is not None:
             document.data = document._value(root, ())
@@ -98,7 +102,11 @@ class Document:
 
     def note(self, place: Place, message: str, *, at_name: bool = False) -> None:
         """Note what is wrong at `place`; where it does not stand in the file, at what is nearest above it."""
-        above = next(place[:size] for size in range(len(place), -1, -1) if place[:size] in self._nodes)
+        known = self.variables.keys() | self._nodes.keys()
+        above = next(place[:size] for size in range(len(place), -1, -1) if place[:size] in known)
+        if above in self.variables:
+            self._problems.append(_Problem(0, 0, dotted(place), message, self.variables[above]))
+            return
         node = self._keys[place] if at_name and place in self._keys else self._nodes[above]
         self._note_at(node, place, message)
 
@@ -108,11 +116,12 @@ class Document:
         Raises:
             ConfigurationError: one line per problem, in the file's order.
         """
-        lines: dict[tuple[int, int, str], str] = {}
+        lines: dict[tuple[int, int, str, str], str] = {}
         for one in sorted(self._problems):
-            place = f"{self.name}:{one.line}:{one.column}: " + (f"{one.path}: " if one.path else "")
+            at = f"environment variable {one.variable}" if one.variable else f"{self.name}:{one.line}:{one.column}"
+            place = f"{at}: " + (f"{one.path}: " if one.path else "")
             # An anchor's mistakes are told once, not again for each alias.
-            lines.setdefault((one.line, one.column, one.message), place + one.message)
+            lines.setdefault((one.line, one.column, one.message, one.variable), place + one.message)
         if lines:
             raise ConfigurationError("\n".join(lines.values()))
 
@@ -139,12 +148,12 @@ class Document:
         """The value at `place` for a message."""
         node = self._nodes.get(place)
         text = self.texts.get(place)
-        if text is None or not isinstance(node, ScalarNode) or self.kind(place) == "null":
+        if text is None or (place not in self.variables and self.kind(place) != "text"):
             return self.kind(place)
         if self.hidden(place):
             return MASK
         shown = self.without_secrets(repr(text if len(text) <= 60 else f"{text[:60]}…"))
-        return shown if node.value == text else f"{shown} (from {node.value})"
+        return shown if not isinstance(node, ScalarNode) or node.value == text else f"{shown} (from {node.value})"
 
     def without_secrets(self, message: str) -> str:
         """A message that may quote values, with every secret of this file masked."""
@@ -161,6 +170,16 @@ class Document:
         for step in place[:-1]:
             holder = holder[step]
         holder[place[-1]] = value
+
+    def replace(self, place: Place, value: Any, variable: str) -> None:
+        """Say that the value at `place` is now `value`, which stands in an environment variable."""
+        for known in (self._nodes, self._keys, self.texts):
+            for inner in [one for one in known if one[: len(place)] == place]:
+                del known[inner]
+        self.texts[place] = str(value)
+        self.variables[place] = variable
+        if self.hidden(place):
+            self._secrets.add(str(value))
 
     def _note_at(self, node: Node, place: Place, message: str) -> None:
         mark = node.start_mark
@@ -255,8 +274,8 @@ class Document:
                 self._unknown(node, place, "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${")
                 return None
             name, default = reference.groups()
-            value = os.environ.get(name) or default  # as in a shell, `:-` stands in for an empty value too
-            if value is None and name not in os.environ:
+            value = self.environment.get(name) or default  # as in a shell, `:-` stands in for an empty value too
+            if value is None and name not in self.environment:
                 fix = f"set it, or write ${{{name}:-default}}"
                 self._unknown(node, place, f"environment variable {name} is not set; {fix}")
                 return None

@@ -17,17 +17,36 @@ from s3lake.sink import Config, Misfit
 
 
 @dataclass(frozen=True)
+class Connector:
+    """The connector of Kafka Connect whose configuration was read: what `s3lake adopt` has to know of it.
+
+    Attributes:
+        name: as in Kafka Connect, where a sink may have to be called otherwise.
+        lenses: it is the Lenses connector.
+        indexes: where the Lenses connector kept its index; None where it kept none, as others do not.
+        group: the consumer group that `consumer.override.group.id` says; empty for Kafka Connect's own.
+    """
+
+    name: str
+    lenses: bool = False
+    indexes: str | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A configuration, whichever dialect it was written in.
 
     Attributes:
         notices: what has to be said of settings that were accepted.
         origins: native path -> where its value was read from; defaults have none.
+        connectors: sink name -> connector; none where the dialect is not one of Kafka Connect's.
     """
 
     config: Config
     notices: tuple[Notice, ...] = ()
     origins: Mapping[Path, Place] = field(default_factory=dict)
+    connectors: Mapping[str, Connector] = field(default_factory=dict)
 
 
 @dataclass
@@ -70,8 +89,8 @@ def _copied(value: Any) -> Any:
     return {name: _copied(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-def compose(common: Draft, sinks: Sequence[Draft], report: Report) -> Loaded:
-    """The configuration that was drafted.
+def compose(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Loaded:
+    """The configuration that was drafted, from that of a connector where it is one.
 
     Raises:
         ConfigurationError: it cannot be right; each error at the setting that it comes from.
@@ -89,7 +108,8 @@ def compose(common: Draft, sinks: Sequence[Draft], report: Report) -> Loaded:
         report.check()
         raise AssertionError("an error of the model was told nobody") from None
     places = {path: setting.place for path, setting in origins.items()}
-    return Loaded(config, tuple(sorted(report.notices)), places)
+    connectors = {sink.name: connector for sink in config.sinks} if connector else {}
+    return Loaded(config, tuple(sorted(report.notices)), places, connectors)
 
 
 def _note(error: Any, origins: Mapping[Path, Setting], report: Report) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from s3lake.dialects import connect, overrides, refusals, toml, transforms
+from s3lake.dialects import connect, iggy_variables, overrides, refusals, toml, transforms
 from s3lake.dialects.document import Place as Steps
 from s3lake.dialects.draft import Draft, Loaded, compose
+from s3lake.dialects.iggy_file import File
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Place, Report, Setting
 from s3lake.dialects.references import References
 from s3lake.dialects.schema import meant
 from s3lake.dialects.templates import literal
-from s3lake.errors import ConfigurationError
 from s3lake.quantities import seconds_of, size_of
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
@@ -53,34 +51,26 @@ _STREAM_MEANINGLESS = {
 }
 
 
-@dataclass(frozen=True)
-class _File:
-    """One TOML file: its values, and where its keys stand."""
-
-    name: str
-    data: dict[str, Any]
-    places: Mapping[Steps, Place]
-
-    def settings(self, *skipped: str) -> list[Setting]:
-        """Every value that is no table, in the file's order."""
-        return list(_leaves({name: one for name, one in self.data.items() if name not in skipped}, (), self))
-
-
 def loads(content: str, report: Report, references: References) -> Loaded:
     """The configuration of a connector, or of all S3 sinks of a runtime.
 
     Raises:
         ConfigurationError: it cannot be right; one line per error.
     """
-    first = _File(report.file, *toml.read(content, report.file))
-    files = [first]
-    beside: list[Setting] = []
-    if "type" not in first.data and any(section in first.data for section in _RUNTIME):
-        files = list(_connectors(first, report, references))
-        beside = _runtime(first, report, references)
+    given = File(report.file, *toml.read(content, report.file))
+    alone = "type" in given.data or not any(section in given.data for section in _RUNTIME)
+    files, beside = [given], []
+    variables = references.environment
+    if alone:
+        for place in iggy_variables.of_runtime(File(given.name, {}, {}), variables, report).places.values():
+            report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
+    else:
+        runtime = iggy_variables.of_runtime(given, variables, report)
+        files = list(_connectors(runtime, report, references))
+        beside = _runtime(runtime, report, references)
     common, sinks = Draft(), []
-    for file in files:
-        own, found = _connector(file, beside, report, references, alone=len(files) == 1 and file is first)
+    for file in iggy_variables.of_connectors(files, variables, report):
+        own, found = _connector(file, beside, report, references, alone=alone)
         _join(common, own, file, report)
         sinks += found
     if not sinks and not report.failed:
@@ -88,7 +78,7 @@ def loads(content: str, report: Report, references: References) -> Loaded:
     return compose(common, sinks, report)
 
 
-def _chain(file: _File, sink: Draft, report: Report) -> None:
+def _chain(file: File, sink: Draft, report: Report) -> None:
     """The transforms that are enabled, in the order in which the file has them."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
@@ -113,7 +103,7 @@ def _chain(file: _File, sink: Draft, report: Report) -> None:
 
 
 def _connector(
-    file: _File, beside: Sequence[Setting], report: Report, references: References, *, alone: bool
+    file: File, beside: Sequence[Setting], report: Report, references: References, *, alone: bool
 ) -> tuple[Draft, list[Draft]]:
     settings = references.resolve([*file.settings("transforms"), *beside], report)
     template = next((one for one in settings if one.key == "s3lake.topic_template"), None)
@@ -215,7 +205,7 @@ def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:
         return Given(read(default))
 
 
-def _sinks(file: _File, keys: Keys, each: Draft, key: Given[str], template: Setting | None) -> Iterator[Draft]:
+def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setting | None) -> Iterator[Draft]:
     """One sink for each stream and topic: both names stand in its keys and its lines."""
     streams = file.data.get("streams")
     if not isinstance(streams, list) or not streams:
@@ -282,7 +272,7 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", name)
 
 
-def _runtime(file: _File, report: Report, references: References) -> list[Setting]:
+def _runtime(file: File, report: Report, references: References) -> list[Setting]:
     """What the runtime's file says for every sink: its table `s3lake`, if it has one."""
     for section, reason in _RUNTIME_REASONS.items():
         if section in file.data:
@@ -296,7 +286,7 @@ def _runtime(file: _File, report: Report, references: References) -> list[Settin
     return references.resolve([one for one in file.settings() if one.key.startswith("s3lake.")], report)
 
 
-def _connectors(file: _File, report: Report, references: References) -> Iterator[_File]:
+def _connectors(file: File, report: Report, references: References) -> Iterator[File]:
     """The files of the directory that the runtime's file names; of several versions of a key the highest."""
     section = file.data.get("connectors")
     held = section if isinstance(section, dict) else {}
@@ -317,29 +307,21 @@ def _connectors(file: _File, report: Report, references: References) -> Iterator
         return
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
-    newest: dict[str, _File] = {}
+    newest: dict[str, File] = {}
     for path in sorted(directory.glob("*.toml")):
-        found = _read(path)
-        key = str(found.data.get("key", path.stem))
+        found = File.of(path)
+        key = found.key
         if key not in newest or _version(found) >= _version(newest[key]):
             newest[key] = found
     yield from newest.values()
 
 
-def _read(path: Path) -> _File:
-    try:
-        return _File(str(path), *toml.read(path.read_text("utf-8"), str(path)))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no UTF-8"
-        raise ConfigurationError(f"{path}: cannot be read: {why}") from None
-
-
-def _version(file: _File) -> int:
+def _version(file: File) -> int:
     version = file.data.get("version", 0)
     return version if isinstance(version, int) else 0
 
 
-def _join(common: Draft, own: Draft, file: _File, report: Report) -> None:
+def _join(common: Draft, own: Draft, file: File, report: Report) -> None:
     """S3 and Kafka are one for all sinks of a configuration."""
     for name, value in own.values.items():
         if common.values.setdefault(name, value) != value:
@@ -347,16 +329,3 @@ def _join(common: Draft, own: Draft, file: _File, report: Report) -> None:
                 Place(file.name), f"{name} differs from that of another connector; give it a configuration of its own"
             )
     common.origins.update(own.origins)
-
-
-def _leaves(value: Any, path: Steps, file: _File) -> Iterator[Setting]:
-    tables = isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(inner, (*path, name), file)
-    elif tables:
-        for position, inner in enumerate(value):
-            yield from _leaves(inner, (*path, position), file)
-    else:
-        key, shown = toml.dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
-        yield Setting(key, shown.strip(), file.places.get(path, Place(file.name, key=key)), (), value)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from s3lake.dialects import connect, kcql, kcql_sink, overrides, transforms
-from s3lake.dialects.draft import Draft, Loaded, compose
+from s3lake.dialects.draft import Connector, Draft, Loaded, compose
 from s3lake.dialects.kcql import KcqlError, Statement
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -91,7 +91,14 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, sinks, environment)
     keys.finish()
-    return compose(common, sinks, report)
+    return compose(common, sinks, report, _connector(keys))
+
+
+def _connector(keys: Keys) -> Connector:
+    """The connector with its index, which it keeps only for exactly once."""
+    index = keys.text(f"{_P}indexes.name").value or ".indexes"
+    once = keys.boolean(f"{_P}exactly.once.enable", True).value
+    return replace(connect.connector(keys), lenses=True, indexes=index if once else None)
 
 
 def _lowered(setting: Setting) -> Setting:
@@ -149,18 +156,7 @@ def _behaviour(keys: Keys, sink: Draft) -> None:
     index = keys.text(f"{_P}indexes.name")
     if index.value:
         sink.put("index.prefix", index)
-    policy = keys.choice(f"{_P}error.policy", {"THROW": "THROW", "NOOP": "NOOP", "RETRY": "RETRY"}, "THROW")
-    tries = "Dagster tries a micro-batch again by its own retry policy, and only what may pass later"
-    if policy.value == "NOOP" and policy.setting:
-        sink.put("errors.tolerance", "all", policy.setting)
-        keys.report.notice(
-            policy.setting, "nothing is dropped: refused records become dead letters (errors.tolerance all)"
-        )
-    elif policy.value == "RETRY":
-        keys.report.notice(policy.setting, tries)
-    keys.meaningless(
-        {f"{_P}max.retries": f"has no meaning: {tries}", f"{_P}retry.interval": f"has no meaning: {tries}"}
-    )
+    _policy(keys, sink)
     detector = keys.choice(f"{_P}schema.change.detector", {"default": 0, "version": 1, "compatibility": 2}, "default")
     if detector.setting:
         keys.report.notice(
@@ -169,6 +165,29 @@ def _behaviour(keys: Keys, sink: Draft) -> None:
     optimised = keys.boolean(f"{_P}latest.schema.optimization.enabled", False)
     if optimised.setting:
         keys.report.notice(optimised.setting, "has no meaning: schemas that alternate never cut each other's files")
+
+
+def _policy(keys: Keys, sink: Draft) -> None:
+    """What an error does. THROW is what s3lake does by itself: a refused record fails its micro-batch at once."""
+    policy = keys.choice(f"{_P}error.policy", {"THROW": "THROW", "NOOP": "NOOP", "RETRY": "RETRY"}, "THROW")
+    tries, pause = keys.integer(f"{_P}max.retries", 20, 0), keys.integer(f"{_P}retry.interval", 60_000, 0)
+    if policy.value == "RETRY":
+        sink.put("errors.max_retries", tries)
+        sink.put("errors.retry_interval", pause.to(lambda milliseconds: milliseconds / 1000))
+        keys.report.notice(
+            policy.setting, "only what may pass later is tried again; a refused record would be refused again"
+        )
+        if tries.setting is not None and tries.value == 0:
+            keys.report.notice(tries.setting, "is none; Lenses itself would try for ever")
+        return
+    if policy.value == "NOOP":
+        sink.put("errors.tolerance", "all", policy.setting)
+        keys.report.notice(
+            policy.setting, "nothing is dropped: refused records become dead letters (errors.tolerance all)"
+        )
+    for one in (tries.setting, pause.setting):
+        if one is not None:
+            keys.report.notice(one, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
 
 
 def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) -> list[Draft]:

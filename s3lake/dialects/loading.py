@@ -44,7 +44,7 @@ def loads(
     """
     kind = detect.named(dialect, name) if dialect else detect.recognised(text, name)
     if kind is Dialect.native:
-        return native.loaded(text, name)
+        return native.loaded(text, name, environment)
     references = References(environment, base, secret or SecretsManager())
     report = Report(name)
     if kind is Dialect.iggy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from s3lake.dialects.draft import Loaded
 from s3lake.dialects.schema import MAPPING, WANTED, dotted, field, meant, model_at, names
 from s3lake.errors import ConfigurationError
 from s3lake.masking import MASK, is_secret
+from s3lake.provide.overrides import overridden, overrides
 from s3lake.sink import Config, Misfit
 
 VARIABLE = "S3LAKE_CONFIG"
@@ -75,17 +76,23 @@ def loads(text: str, name: str) -> Config:
     return loaded(text, name).config
 
 
-def loaded(text: str, name: str) -> Loaded:
+def loaded(text: str, name: str, environment: Mapping[str, str] = os.environ) -> Loaded:
     """As `loads`, with the place of every value.
+
+    Args:
+        text: the configuration.
+        name: what errors call the file.
+        environment: variables that the file may name, and `S3LAKE_SINKS_<NAME>_<PROPERTY>` that change it.
 
     Raises:
         ConfigurationError: what stands there cannot be right; one line per error, in the file's order.
     """
-    document = Document.read(text, name, _hidden)
+    document = Document.read(text, name, _hidden, environment)
     if not isinstance(document.data, dict):
         document.check()
         what = f"the file holds {document.kind(())}" if document.holds(()) else "the file is empty"
         raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(names(Config))}")
+    _override(document)
     _text_where_wanted(document)
     try:
         config = Config.model_validate(document.data)
@@ -94,7 +101,9 @@ def loaded(text: str, name: str) -> Loaded:
         document.check()
         raise AssertionError("an error of the model was told nobody") from None
     document.check()
-    return Loaded(config, origins={path: places.Place(name, *at, dotted(path)) for path, at in document.positions()})
+    origins = {path: places.Place(name, *at, dotted(path)) for path, at in document.positions()}
+    origins |= {path: places.variable(variable) for path, variable in document.variables.items()}
+    return Loaded(config, origins=origins)
 
 
 def dump(config: Config) -> str:
@@ -142,6 +151,18 @@ def _escaped(value: Any) -> Any:
 
 def _hidden(place: Place) -> bool:
     return place[:2] in _HIDDEN or any(is_secret(str(step)) for step in place)
+
+
+def _override(document: Document) -> None:
+    """Put what the environment says of single settings over what the file says."""
+    try:
+        said = overrides(document.data, document.environment)
+        document.data = overridden(document.data, document.environment)
+    except ConfigurationError:
+        document.check()  # what is wrong in the file may be why the variable does not fit
+        raise
+    for one in said:
+        document.replace(one.place, one.value, one.variable)
 
 
 def _text_where_wanted(document: Document) -> None:

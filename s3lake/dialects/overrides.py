@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from s3lake.dialects.draft import Draft
 from s3lake.dialects.keys import Keys
-from s3lake.dialects.places import Place, Report, Setting
+from s3lake.dialects.places import Report, Setting, variable
 from s3lake.dialects.schema import field, holds, meant, names, nullable, parts
 from s3lake.sink import Config, Part, Sink
 
@@ -90,4 +90,4 @@ def _typed(value: str, annotation: object) -> object:
 
 
 def _variable(name: str, environment: Mapping[str, str]) -> Setting:
-    return Setting(name, environment[name], Place(f"environment variable {name}", 0, 0))
+    return Setting(name, environment[name], variable(name))

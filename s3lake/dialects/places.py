@@ -25,6 +25,11 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
+def variable(name: str) -> Place:
+    """The place of a value that an environment variable holds."""
+    return Place(f"environment variable {name}", 0, 0)
+
+
 @dataclass(frozen=True, order=True)
 class Notice:
     """A setting that was accepted and means less here, or something else, than where it comes from."""

@@ -11,7 +11,10 @@ from s3lake.orchestration.io_manager import Request
 from s3lake.orchestration.resources import landing
 from s3lake.sink import Sink
 
-_SEMANTIC = {"converter", "format", "layout", "nulls", "errors", "bucket", "prefix"}
+_SEMANTIC = {
+    **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
+    "errors": {"tolerance"},  # the rest of it says what happens beside the files
+}
 
 
 class LandConfig(dg.Config):

@@ -1,4 +1,7 @@
-"""What Dagster is to do about an error: try the step again, or not."""
+"""What Dagster is to do about an error: try the step again, or not.
+
+No `RetryPolicy` of an op: it would try again after every exception, a refused record and a mistake in the code included.
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,17 +9,25 @@ from typing import TypeVar
 import dagster as dg
 
 from s3lake.errors import S3LakeError, TransientError
+from s3lake.sink import Errors
 
 A = TypeVar("A")
 RETRIES = 3
 PAUSE_S = 10
 
 
-def retried(work: Callable[[], A]) -> A:
-    """Run `work`; what may pass later asks Dagster for a retry, what cannot fails the step at once."""
+def retried(work: Callable[[], A], errors: Errors | None = None) -> A:
+    """Run `work`; what may pass later asks Dagster for a retry, what cannot fails the step at once.
+
+    Args:
+        work: what is tried.
+        errors: of the sink, which may say how often, and how long after one another.
+    """
+    retries = RETRIES if errors is None or errors.max_retries is None else errors.max_retries
+    pause_s = PAUSE_S if errors is None or errors.retry_interval is None else errors.retry_interval
     try:
         return work()
     except TransientError as error:
-        raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=PAUSE_S) from error
+        raise dg.RetryRequested(max_retries=retries, seconds_to_wait=pause_s) from error
     except S3LakeError as error:
         raise dg.Failure(str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error

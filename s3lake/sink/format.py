@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from s3lake.sink.part import Misfit, Part
+from s3lake.sink.registry import Registry
 
 FormatType = Literal["json", "json_array", "csv", "text", "bytes", "avro", "parquet"]
 Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
@@ -38,15 +39,33 @@ _REASONS: dict[Codec, str] = {
 }
 
 
+Conversion = Literal["json", "connect_json", "string", "bytes", "avro", "json_schema", "protobuf"]
+
+
 class Converter(Part):
     """How bytes become a key and a value (Kafka Connect's word).
 
     `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
-    envelope is taken for plain JSON.
+    envelope is taken for plain JSON. `avro` and `json_schema` are Confluent's converters with a Schema Registry: the id
+    of the schema stands before the value (docs/registry.md).
     """
 
-    key: Literal["json", "connect_json", "string", "bytes"] = "string"
-    value: Literal["json", "connect_json", "string", "bytes"] = "json"
+    key: Conversion = "string"
+    value: Conversion = "json"
+    registry: Registry | None = None
+
+    @model_validator(mode="after")
+    def _has_its_registry(self) -> "Converter":
+        for part, converter in (("key", self.key), ("value", self.value)):
+            if converter == "protobuf":
+                raise Misfit(
+                    "Protobuf with a Schema Registry is not supported yet: use avro or json_schema, or land the bytes "
+                    "as they are with bytes",
+                    part,
+                )
+            if converter == "avro" and self.registry is None:
+                raise Misfit(f"converter.{part} avro needs its schemas: give converter.registry.url", "registry")
+        return self
 
 
 class Framing(Part):

@@ -119,7 +119,9 @@ def test_hours_of_the_former_topic_cannot_be_opened_any_more(again: World):
 
     assert "2026-11-20T00" in again.view().tiles
     earlier = hour(-1)
-    with pytest.raises(DataLossError, match=f"orders {earlier} was landed by a connector before its bucket was adopted, or belongs"):
+    with pytest.raises(
+        DataLossError, match=f"orders {earlier} was landed by a connector before its bucket was adopted, or belongs"
+    ):
         protocol.open_hour(again.index, again.kafka, earlier)
 
 

@@ -46,7 +46,9 @@ def test_a_directory_without_files_is_refused(tmp_path):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"nothing.yaml: no such file or directory; correct the path"):
+    with pytest.raises(
+        ConfigurationError, match=r"nothing.yaml: no such file or directory; correct the path, or set S3LAKE_CONFIG"
+    ):
         sources(str(tmp_path / "nothing.yaml"), {})
 
 

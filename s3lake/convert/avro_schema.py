@@ -1,0 +1,340 @@
+"""Avro schemas compiled: to columns, and to how a datum is read.
+
+A datum is read by fastavro with a schema that is made for it: logical types are taken away, so dates and times stay the
+numbers that JSON and Arrow want, and every branch of a wide union becomes a record of one field. Records add no bytes
+of their own, so this reads the same datum, and tells an `int` from a `long`.
+
+Columns are those of Confluent's AvroData; a wide union is a struct with one field for each branch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from s3lake.convert.connect import SchemaError
+from s3lake.convert.types import Type
+
+Mend = Callable[[Any], Any]
+
+UNION = "io.confluent.connect.avro.Union"
+"""What Confluent calls the struct of a union."""
+
+_DIGITS = 38
+_LEVELS = 32
+_NODES = 10_000
+_EXACT = Context(prec=1_000, traps=[Inexact, InvalidOperation])
+_PRIMITIVES: dict[str, Type] = {
+    "boolean": "bool",
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "bytes": "binary",
+    "string": "string",
+}
+_TIMES = {
+    ("int", "date"): "date",
+    ("int", "time-millis"): "time",
+    ("long", "timestamp-millis"): "timestamp",
+    ("long", "local-timestamp-millis"): "timestamp",
+}
+"""Those of columns' precision. Micros and nanos stay the `long` that they are, as AvroData has them: nothing is cut."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A compiled part of a schema.
+
+    Attributes:
+        kind: of the column, None where there is never anything but null.
+        plain: the schema that fastavro reads with.
+        mend: what a value that was read becomes; None where it stays.
+        floats: whether there is a float or double in it, which may be no number.
+    """
+
+    kind: Type | None
+    plain: Any
+    mend: Mend | None = None
+    floats: bool = False
+
+
+def compiled(text: str, references: Mapping[str, str], *, tabular: bool) -> tuple[str | None, Node]:
+    """The name of a schema's record, None where it is none, and the schema compiled.
+
+    Args:
+        text: the schema.
+        references: schemas that it refers to, by any name.
+        tabular: whether values become rows of a table.
+
+    Raises:
+        SchemaError: it is none, or has no columns.
+    """
+    compiler = _Compiler(tabular)
+    for name, one in references.items():
+        compiler.learn(_parsed(one, f"reference {name}"), "")
+    schema = _parsed(text, "the schema")
+    compiler.learn(schema, "")
+    return compiler.name(schema), compiler.node(schema, "the schema", "", 0)
+
+
+@dataclass
+class _Compiler:
+    """Named types as they were defined, and those that are being compiled."""
+
+    tabular: bool
+    named: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+    inside: list[str] = field(default_factory=list)
+    nodes: int = 0
+
+    def learn(self, schema: Any, space: str) -> None:
+        """Note the named types that are defined in a schema."""
+        for one, at in _definitions(schema, space):
+            self.named.setdefault(_full(one["name"], one, at), (one, at))
+
+    def name(self, schema: Any) -> str | None:
+        """What the struct of a whole value is called."""
+        schema = _only(schema)
+        if isinstance(schema, list):
+            return UNION if len([one for one in schema if one != "null"]) > 1 else None
+        found = self._named(schema, "") if isinstance(schema, str) else (schema, "")
+        if found is None or found[0].get("type") not in ("record", "error"):
+            return None
+        return _full(found[0]["name"], *found)
+
+    def node(self, schema: Any, path: str, space: str, level: int) -> Node:
+        """A part of a schema; `space` is the namespace around it."""
+        self.nodes += 1
+        if level > _LEVELS:
+            raise SchemaError(f"{path} nests deeper than {_LEVELS} levels, which Parquet's readers refuse")
+        if self.nodes > _NODES:
+            raise SchemaError(f"the schema has more than {_NODES} parts")
+        if isinstance(schema, list):
+            return self._union(schema, path, space, level)
+        if isinstance(schema, str):
+            return self._by_name(schema, path, space, level)
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        if isinstance(kind, dict | list):
+            return self.node(kind, path, space, level)
+        match kind:
+            case "record" | "error":
+                return self._record(schema, path, space, level)
+            case "array":
+                return self._array(self.node(schema.get("items"), f"{path}[]", space, level + 1), path)
+            case "map":
+                return _map(self.node(schema.get("values"), f"{path}{{}}", space, level + 1))
+            case "enum":
+                plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema.get("symbols")}
+                return Node("string", plain)
+            case "fixed":
+                return self._logical(schema, "fixed", path) or Node("binary", self._fixed(schema))
+            case str() if kind in _PRIMITIVES:
+                return self._logical(schema, kind, path) or _primitive(kind)
+            case str():
+                return self._by_name(kind, path, space, level)
+        raise SchemaError(f"{path} is no Avro schema: {schema!r:.80}")
+
+    def _by_name(self, name: str, path: str, space: str, level: int) -> Node:
+        if name == "null":
+            return Node(None, "null")
+        if name in _PRIMITIVES:
+            return _primitive(name)
+        found = self._named(name, space)
+        if found is None:
+            raise SchemaError(f"{path} is of type {name!r}, which neither the schema nor its references define")
+        return self.node(found[0], path, found[1], level)
+
+    def _named(self, name: str, space: str) -> tuple[dict[str, Any], str] | None:
+        return self.named.get(f"{space}.{name}" if space and "." not in name else name) or self.named.get(name)
+
+    def _record(self, schema: dict[str, Any], path: str, space: str, level: int) -> Node:
+        name = _full(schema.get("name", ""), schema, space)
+        if name in self.inside:
+            # Columns would have no end, and data that nests without end kills the process that reads it.
+            raise SchemaError(f"{path} is {name} inside of itself: recursive schemas are not supported; use bytes")
+        self.inside.append(name)
+        number, fields = self.nodes, schema.get("fields")
+        if not isinstance(fields, list):
+            raise SchemaError(f"{path}.fields: a list of the record's fields is expected")
+        nodes: dict[str, Node] = {}
+        for one in fields:
+            member = one.get("name") if isinstance(one, dict) else None
+            if not isinstance(member, str) or member in nodes:
+                raise SchemaError(f"{path}: a field is called {member!r}; a name that no other has is expected")
+            nodes[member] = self.node(one.get("type"), f"{path}.{member}", _space(name), level + 1)
+        self.inside.pop()
+        plain = {
+            "type": "record",
+            "name": f"R{number}",
+            "fields": [{"name": member, "type": one.plain} for member, one in nodes.items()],
+        }
+        kind: Type = {"struct": {member: one.kind for member, one in nodes.items() if one.kind is not None}}
+        return Node(kind, plain, _mend_members(nodes), any(one.floats for one in nodes.values()))
+
+    def _array(self, items: Node, path: str) -> Node:
+        if items.kind in (None, {"struct": {}}):
+            # Such items take no bytes, so a few could ask for more of them than any memory holds.
+            raise SchemaError(f"{path} is an array of what holds nothing")
+        mend = items.mend
+        plain = {"type": "array", "items": items.plain}
+        return Node({"list": items.kind}, plain, (lambda found: list(map(mend, found))) if mend else None, items.floats)
+
+    def _union(self, schema: list[Any], path: str, space: str, level: int) -> Node:
+        number = self.nodes
+        branches = [one for one in schema if one != "null"]
+        if len(branches) < 2:
+            nodes = [self.node(one, path, space, level) for one in schema]
+            inner = next((one for one in nodes if one.kind is not None), Node(None, "null"))
+            mend = _unless_null(inner.mend) if inner.mend else None
+            return Node(inner.kind, [one.plain for one in nodes], mend, inner.floats)
+        members = dict(zip(self._members(branches, space), branches, strict=False))
+        if len(members) < len(branches):
+            raise SchemaError(f"{path} is a union with two branches of one name")
+        found = {name: self.node(one, f"{path}.{name}", space, level + 1) for name, one in members.items()}
+        wrapped = iter(
+            {"type": "record", "name": f"U{number}_{at}", "fields": [{"name": name, "type": one.plain}]}
+            for at, (name, one) in enumerate(found.items())
+        )
+        plain = [one if one == "null" else next(wrapped) for one in schema]
+        kind: Type = {"struct": {name: one.kind for name, one in found.items() if one.kind is not None}}
+        nothing = dict.fromkeys(found)
+        mends = {name: one.mend or _same for name, one in found.items()}
+
+        def mend(value: Any) -> Any:
+            if value is None:
+                return None
+            ((name, one),) = value.items()
+            return {**nothing, name: mends[name](one)}
+
+        return Node(kind, plain, mend, any(one.floats for one in found.values()))
+
+    def _members(self, branches: list[Any], space: str) -> list[str]:
+        """A branch's field is called after its type, with the namespace only where two have one name."""
+        full = [self._member(one, space) for one in branches]
+        short = [one.rpartition(".")[2] for one in full]
+        return [
+            long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, full, strict=True)
+        ]
+
+    def _member(self, branch: Any, space: str) -> str:
+        branch = _only(branch)
+        if isinstance(branch, str):
+            found = self._named(branch, space)
+            return branch if branch in _PRIMITIVES or found is None else _full(found[0]["name"], *found)
+        if isinstance(branch, dict) and branch.get("type") in ("record", "error", "enum", "fixed"):
+            return _full(branch.get("name", ""), branch, space)
+        return str(branch.get("type")) if isinstance(branch, dict) else str(branch)
+
+    def _fixed(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
+
+    def _logical(self, schema: dict[str, Any], kind: str, path: str) -> Node | None:
+        """A logical type; what is none by Avro's rules is ignored, as they say."""
+        logical = schema.get("logicalType")
+        plain = self._fixed(schema) if kind == "fixed" else kind
+        if logical == "decimal" and kind in ("bytes", "fixed"):
+            return self._decimal(schema, plain, path)
+        if logical == "uuid" and (kind == "string" or (kind == "fixed" and schema.get("size") == 16)):
+            return Node("uuid", plain, None if kind == "string" else _uuid_text)
+        time = _TIMES.get((kind, logical)) if isinstance(logical, str) else None
+        return Node(time, plain) if time else None
+
+    def _decimal(self, schema: dict[str, Any], plain: Any, path: str) -> Node | None:
+        precision, scale = schema.get("precision"), schema.get("scale", 0)
+        if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
+            return None
+        if self.tabular and scale > _DIGITS:
+            raise SchemaError(f"{path}: decimals of scale {scale} do not fit {_DIGITS} digits: use format json")
+
+        def mend(data: bytes) -> Decimal:
+            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+
+        # A decimal of more digits than 128 bits hold may still have values that fit.
+        return Node(f"decimal({min(precision, _DIGITS)},{min(scale, _DIGITS)})", plain, mend)
+
+
+def _parsed(text: str, what: str) -> Any:
+    """A registered schema; some registries give a primitive's name without quotes."""
+    try:
+        return text.strip() if text.strip() in {*_PRIMITIVES, "null"} else json.loads(text)
+    except (ValueError, RecursionError):
+        raise SchemaError(f"{what} is no JSON: {text[:80]!r}") from None
+
+
+def _definitions(schema: Any, space: str) -> Iterator[tuple[dict[str, Any], str]]:
+    waiting = [(schema, space)]
+    while waiting:
+        one, at = waiting.pop()
+        if isinstance(one, list):
+            waiting += [(branch, at) for branch in one]
+        if not isinstance(one, dict):
+            continue
+        if one.get("type") in ("record", "error", "enum", "fixed") and isinstance(one.get("name"), str):
+            yield one, at
+            at = _space(_full(one["name"], one, at))
+        fields = one.get("fields")
+        inner = [each.get("type") for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
+        waiting += [(part, at) for part in (*inner, one.get("items"), one.get("values"), one.get("type"))]
+
+
+def _full(name: str, schema: dict[str, Any], space: str) -> str:
+    if "." in name:
+        return name
+    space = schema.get("namespace", space)
+    return f"{space}.{name}" if space else name
+
+
+def _space(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _only(schema: Any) -> Any:
+    """What a value is if it is not null; `{"type": {…}}` is what is inside."""
+    while True:
+        if isinstance(schema, list) and len(branches := [one for one in schema if one != "null"]) == 1:
+            schema = branches[0]
+        elif isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
+            schema = schema["type"]
+        else:
+            return schema
+
+
+def _primitive(name: str) -> Node:
+    return Node(_PRIMITIVES[name], name, None, name in ("float", "double"))
+
+
+def _map(values: Node) -> Node:
+    mend, plain = values.mend, {"type": "map", "values": values.plain}
+
+    def mend_values(found: dict[str, Any]) -> dict[str, Any]:
+        assert mend is not None
+        return {name: mend(one) for name, one in found.items()}
+
+    return Node({"map": values.kind}, plain, mend_values if mend else None, values.floats)
+
+
+def _mend_members(nodes: dict[str, Node]) -> Mend | None:
+    mends = [(name, one.mend) for name, one in nodes.items() if one.mend]
+
+    def mend(value: dict[str, Any]) -> dict[str, Any]:
+        for name, one in mends:
+            value[name] = one(value[name])
+        return value
+
+    return mend if mends else None
+
+
+def _unless_null(mend: Mend) -> Mend:
+    return lambda value: None if value is None else mend(value)
+
+
+def _uuid_text(data: bytes) -> str:
+    return str(UUID(bytes=data))
+
+
+def _same(value: Any) -> Any:
+    return value

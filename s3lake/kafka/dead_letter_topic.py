@@ -1,0 +1,315 @@
+"""The dead letter topic: refused records once more in Kafka, with the headers that Kafka Connect's own would have.
+
+At least once, where the dead letters in the bucket are exactly once: a task produces before it says that it is done, so
+a crash may repeat records and cannot lose one. Workers import this module; confluent_kafka only when there is something
+to produce.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.kafka.properties import client_properties
+from s3lake.masking import MASK, is_secret
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+_PREFIX = "__connect.errors."
+_DEFAULTS = {
+    "message.max.bytes": "1000000000",  # the broker judges: it has taken these records once
+    "partitioner": "murmur2_random",  # as Java's clients, Connect's among them
+    "linger.ms": "5",
+    "client.id": "s3lake",
+}
+_DURABLE = {"acks": "all", "enable.idempotence": "true", "log_level": "0"}
+
+Header = tuple[str, bytes | None]
+
+
+class Producer(Protocol):
+    """What is used of `confluent_kafka.Producer`."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        *,
+        headers: list[Header],
+        timestamp: int,
+        on_delivery: Callable[[Any, Any], None],
+    ) -> None:
+        """Queue one record; BufferError where the queue is full."""
+        ...
+
+    def poll(self, timeout: float) -> int:
+        """Tell what was delivered, waiting at most so many seconds for something to tell."""
+        ...
+
+    def flush(self, timeout: float) -> int:
+        """Wait until all is delivered or given up: how many records are still waiting."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeadLetterTopic:
+    """Where a sink's refused records of one topic go, as plain values.
+
+    Attributes:
+        name: of the topic that they go to.
+        topic: which they come from.
+        connector: what context headers call the sink.
+        context_headers: whether there are any.
+        replication_factor: of the topic, should it have to be created; -1 for the brokers' own.
+        properties: as in the configuration, see `s3lake.kafka.properties`; secrets among them.
+        timeout_s: within which a record has to be taken.
+        producer: connects; what it is given hears of broken connections.
+    """
+
+    name: str
+    topic: str
+    connector: str
+    bootstrap_servers: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    context_headers: bool = False
+    replication_factor: int = 3
+    timeout_s: float = 60.0
+    producer: Callable[[DeadLetterTopic, Callable[[Any], None]], Producer] = field(
+        default_factory=lambda: connected, repr=False
+    )
+
+    @classmethod
+    def of(
+        cls, sink: Sink, topic: str, bootstrap_servers: str, properties: Mapping[str, str]
+    ) -> DeadLetterTopic | None:
+        """The dead letter topic of `sink`; None where it has none.
+
+        Raises:
+            ConfigurationError: it is `topic`, whose refused records would be read, and refused, for ever.
+        """
+        given = sink.errors.dead_letter_topic
+        if given is None:
+            return None
+        if given.name == topic:
+            raise ConfigurationError(
+                f"sink {sink.name}: errors.dead_letter_topic.name: {topic!r} is a topic that the sink reads, so a "
+                "refused record would come back for ever: name another topic"
+            )
+        return cls(
+            name=given.name,
+            topic=topic,
+            connector=sink.name,
+            bootstrap_servers=bootstrap_servers,
+            properties=dict(properties),
+            context_headers=given.context_headers,
+            replication_factor=given.replication_factor,
+        )
+
+    def ensure(self) -> None:
+        """Create the topic where there is none; asked once a process.
+
+        Raises:
+            ConfigurationError: the brokers refuse to create it.
+            KafkaUnavailableError: they did not answer in time.
+        """
+        _ensure(self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items())))
+
+    def headers(
+        self, have: Sequence[Header], *, partition: int, offset: int, stage: str, error: str, message: str
+    ) -> list[Header]:
+        """The headers of a record that was refused: its own, and the context where that is asked for."""
+        if not self.context_headers:
+            return list(have)
+        context = {
+            "topic": self.topic,
+            "partition": str(partition),
+            "offset": str(offset),
+            "connector.name": self.connector,
+            "task.id": "0",
+            "stage": stage,
+            "class.name": f"s3lake.{stage}",
+            "exception.class.name": f"s3lake.errors.{error}",
+            "exception.message": message,
+        }
+        own = {name for name, _ in have}  # a record that was refused before keeps its first context, as in Connect
+        added = [(_PREFIX + name, text.encode()) for name, text in context.items() if _PREFIX + name not in own]
+        return [*have, *added]
+
+
+@dataclass(frozen=True)
+class _Message:
+    value: bytes | None
+    key: bytes | None
+    headers: list[Header]
+    timestamp_ms: int
+
+
+class Outbox:
+    """Refused records of one task on their way to the dead letter topic; it connects when it first sends."""
+
+    def __init__(self, topic: DeadLetterTopic) -> None:
+        self._topic = topic
+        self._waiting: list[_Message] = []
+        self._producer: Producer | None = None
+        self._lost = ""
+        self._said = ""
+
+    def add(
+        self,
+        *,
+        partition: int,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Mapping[str, Any]] | None,
+        stage: str,
+        error: str,
+        message: str,
+    ) -> None:
+        """Note one record, which `send` will produce."""
+        have = [(header["key"], header["value"]) for header in headers or ()]
+        sent = self._topic.headers(have, partition=partition, offset=offset, stage=stage, error=error, message=message)
+        self._waiting.append(_Message(value, key, sent, max(0, timestamp_ms)))  # 0 is now, for one without a time
+
+    def send(self) -> None:
+        """Produce what is noted, and wait until the brokers have all of it.
+
+        Raises:
+            KafkaUnavailableError: they did not take one of the records.
+            ConfigurationError: librdkafka does not take the properties.
+        """
+        if not self._waiting:
+            return
+        if self._producer is None:
+            self._producer = self._topic.producer(self._topic, self._hear)
+        for message in self._waiting:
+            self._produce(self._producer, message)
+        left = self._producer.flush(self._topic.timeout_s + 1)  # librdkafka itself gives up at the timeout
+        if left or self._lost:
+            raise self._untaken(self._lost or f"{left} records got no answer")
+        self._waiting.clear()
+
+    def _produce(self, producer: Producer, message: _Message) -> None:
+        from confluent_kafka import KafkaException
+
+        deadline = time.monotonic() + self._topic.timeout_s
+        while not self._lost:
+            try:
+                producer.produce(
+                    self._topic.name,
+                    message.value,
+                    message.key,
+                    headers=message.headers,
+                    timestamp=message.timestamp_ms,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:  # the queue is full: records have to go before others can come
+                if time.monotonic() >= deadline:
+                    raise self._untaken("the queue stayed full") from None
+                producer.poll(0.1)
+                continue
+            except KafkaException as error:
+                raise self._untaken(str(error.args[0])) from None
+            producer.poll(0)
+            return
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None and not self._lost:
+            self._lost = str(error)
+
+    def _hear(self, error: Any) -> None:
+        self._said = str(error)
+
+    def _untaken(self, why: str) -> KafkaUnavailableError:
+        because = f"{why}; {self._said}" if self._said else why
+        return KafkaUnavailableError(
+            f"dead letter topic {self._topic.name!r}: Kafka at {self._topic.bootstrap_servers} did not take refused "
+            f"records of topic {self._topic.topic!r}: {because}. Nothing of this micro-batch is visible. Check that "
+            "the brokers are up, that this user may Write to the topic, and that its max.message.bytes is no less "
+            "than that of the topic the records come from."
+        )
+
+
+def connected(topic: DeadLetterTopic, hear: Callable[[Any], None]) -> Producer:
+    """A producer that answers for every record.
+
+    Raises:
+        ConfigurationError: librdkafka does not take the properties.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka import Producer as Confluent
+
+    settings = {**_DEFAULTS, **client_properties(topic.properties), **_DURABLE}
+    settings["message.timeout.ms"] = str(round(topic.timeout_s * 1000))
+    given: dict[str, Any] = {**settings, "bootstrap.servers": topic.bootstrap_servers, "error_cb": hear}
+    try:
+        made: Producer = Confluent(given)
+    except KafkaException as error:
+        raise _wrong(error, settings) from None
+    return made
+
+
+def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10.0) -> None:
+    """Create the topic with one topic-partition, as Kafka Connect does; one that is there already stays as it is.
+
+    Raises:
+        ConfigurationError: the brokers refuse.
+        KafkaUnavailableError: they did not answer in time.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+    remedies = {
+        KafkaError.INVALID_REPLICATION_FACTOR: "set errors.dead_letter_topic.replication_factor to at most the number "
+        "of brokers (errors.deadletterqueue.topic.replication.factor), or create the topic yourself",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "allow this user to Create it, or create the topic yourself",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "allow this user to Create it, or create the topic yourself",
+        KafkaError.POLICY_VIOLATION: "create the topic yourself, as the brokers' policy wants it",
+        KafkaError.TOPIC_EXCEPTION: "name another topic",
+    }
+    asked = admin.create_topics([NewTopic(name, 1, replication_factor)], operation_timeout=timeout_s)
+    try:
+        asked[name].result(timeout_s + 1)
+    except KafkaException as error:
+        code, said = error.args[0].code(), error.args[0].str()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        if code in remedies:
+            raise ConfigurationError(
+                f"dead letter topic {name!r} cannot be created: {said}. To go on: {remedies[code]}."
+            ) from None
+        raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: {said}") from None
+    except TimeoutError:
+        raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: no answer") from None
+
+
+@functools.cache
+def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[tuple[str, str], ...]) -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    from s3lake.kafka.client import KafkaOffsets
+
+    if KafkaOffsets(servers, dict(properties)).ranges(name):
+        return
+    settings = {**client_properties(dict(properties)), "log_level": "0"}
+    try:
+        admin = AdminClient({**settings, "bootstrap.servers": servers})
+    except KafkaException as error:
+        raise _wrong(error, settings) from None
+    create(admin, name, replication_factor)
+
+
+def _wrong(error: Any, settings: Mapping[str, str]) -> ConfigurationError:
+    said = error.args[0].str()
+    for name, value in settings.items():
+        if is_secret(name) and value:
+            said = said.replace(value, MASK)
+    return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {said}")

@@ -1,0 +1,258 @@
+"""Schemas by their ids, from a Schema Registry with Confluent's API.
+
+Two requests are all that reading needs, so it is `requests`, which is there already, and not confluent-kafka's client,
+which brings httpx2, authlib and cachetools into every worker.
+
+Ids never change their meaning, so each is fetched once per process. Secrets are in no message.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from s3lake.errors import ConfigurationError, TransientError
+
+if TYPE_CHECKING:
+    import requests
+
+    from s3lake.sink import Registry
+
+_ROUNDS = 3
+_PAUSE_S = 0.3
+_UNKNOWN_S = 30.0  # how long an id counts as unknown: one that was registered meanwhile must be found
+_SHOWN = 200
+_NOT_FOUND = range(40400, 40500)
+_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to reach a registry, as plain values: they travel to the workers.
+
+    Attributes:
+        urls: of the same registry; the first that answers is taken.
+        timeout: seconds that one request may take.
+    """
+
+    urls: tuple[str, ...]
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    timeout: float = 10.0
+
+    @classmethod
+    def of(cls, registry: Registry) -> Connection:
+        """The connection that a configuration describes."""
+        return cls(
+            urls=registry.urls,
+            user=registry.user,
+            password=registry.password.get_secret_value() if registry.password else None,
+            token=registry.token.get_secret_value() if registry.token else None,
+            ca_file=registry.ca_file,
+            cert_file=registry.cert_file,
+            key_file=registry.key_file,
+            timeout=registry.timeout,
+        )
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A schema with all that it refers to.
+
+    Attributes:
+        kind: AVRO, JSON or PROTOBUF.
+        text: as it was registered.
+        references: name -> text of what it refers to, each after those that it needs itself.
+    """
+
+    kind: str
+    text: str
+    references: Mapping[str, str] = field(default_factory=dict)
+
+
+class UnknownSchema(LookupError):
+    """The registry has no such schema; the message says which."""
+
+
+class _Unavailable(Exception):
+    """Another address, or a later try, may answer."""
+
+
+class _Reference(msgspec.Struct):
+    name: str
+    subject: str
+    version: int
+
+
+class _Answer(msgspec.Struct, rename={"kind": "schemaType"}):
+    schema: str
+    kind: str | None = None
+    references: list[_Reference] | None = None
+
+
+class _Problem(msgspec.Struct):
+    error_code: int = 0
+    message: str = ""
+
+
+@functools.lru_cache(maxsize=32)
+def client(connection: Connection) -> Client:
+    """The one client of this process for a registry."""
+    return Client(connection)
+
+
+class Client:
+    """A registry's schemas, kept for as long as the process lives."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._schemas: dict[int, Registered] = {}
+        self._unknown: dict[int, tuple[float, str]] = {}
+        self._opened: requests.Session | None = None
+
+    def schema(self, number: int) -> Registered:
+        """The schema with an id.
+
+        Raises:
+            UnknownSchema: there is none, or something that it refers to is gone.
+            TransientError: no address answered.
+            ConfigurationError: the registry refused, or there is none at the address.
+        """
+        found = self._schemas.get(number)
+        if found is not None:
+            return found
+        until, reason = self._unknown.get(number, (0.0, ""))
+        if time.monotonic() < until:
+            raise UnknownSchema(reason)
+        try:
+            answer = self._get(f"schemas/ids/{number}")
+            references: dict[str, str] = {}
+            self._collect(answer, references)
+        except UnknownSchema as error:
+            reason = f"schema id {number}: {error}"
+            self._unknown[number] = (time.monotonic() + _UNKNOWN_S, reason)
+            raise UnknownSchema(reason) from None
+        found = Registered(answer.kind or "AVRO", answer.schema, references)
+        self._schemas[number] = found
+        return found
+
+    def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
+        for one in answer.references or ():
+            if one.name not in into:
+                subject = _quoted(one.subject)
+                referred = self._get(f"subjects/{subject}/versions/{one.version}?deleted=true")
+                self._collect(referred, into)
+                into[one.name] = referred.schema
+
+    def _get(self, path: str) -> _Answer:
+        problem: Exception | None = None
+        for number in range(_ROUNDS):
+            if number:
+                time.sleep(_PAUSE_S * number)
+            for url in self._connection.urls:
+                try:
+                    return self._asked(f"{url.rstrip('/')}/{path}", url)
+                except _Unavailable as error:
+                    problem = error
+        raise TransientError(
+            f"Schema Registry at {', '.join(self._connection.urls)} did not answer in {_ROUNDS} attempts: {problem}. "
+            "Check that it is up and that converter.registry.url is right."
+        )
+
+    def _asked(self, address: str, url: str) -> _Answer:
+        import requests
+
+        try:
+            response = self._session().get(address, timeout=self._connection.timeout, allow_redirects=False)
+        except requests.exceptions.SSLError as error:
+            if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+                raise _Unavailable(f"TLS: {error}") from None
+            raise ConfigurationError(
+                f"Schema Registry at {url}: its certificate is not trusted; set converter.registry.ca_file to the "
+                "certificates of those who signed it"
+            ) from None
+        except requests.exceptions.RequestException as error:
+            raise _Unavailable(_in_words(error, self._connection.timeout)) from None
+        except OSError as error:  # of a certificate's file
+            raise ConfigurationError(f"converter.registry: {error}; give a file that every worker has") from None
+        return self._read(response.status_code, response.content, url)
+
+    def _read(self, status: int, body: bytes, url: str) -> _Answer:
+        if status == 200:
+            try:
+                return msgspec.json.decode(body, type=_Answer)
+            except msgspec.DecodeError:
+                raise ConfigurationError(_no_registry(url, "an answer without a schema")) from None
+        if status in _AGAIN:
+            raise _Unavailable(f"HTTP {status}")
+        if status in (401, 403):
+            raise ConfigurationError(
+                f"Schema Registry at {url} refuses: HTTP {status}; check user and password, token or cert_file of "
+                "converter.registry, and that this user may read schemas"
+            )
+        problem = _problem(body)
+        if problem.error_code in _NOT_FOUND:
+            raise UnknownSchema(f"the registry says {problem.message[:_SHOWN]!r}")
+        raise ConfigurationError(_no_registry(url, f"HTTP {status}"))
+
+    def _session(self) -> requests.Session:
+        if self._opened is None:
+            import requests
+
+            to, session = self._connection, requests.Session()
+            session.headers["Accept"] = "application/vnd.schemaregistry.v1+json, application/json"
+            if to.token is not None:
+                session.auth = functools.partial(_with_token, to.token)
+            elif to.user is not None:
+                session.auth = (to.user, to.password or "")
+            if to.ca_file is not None:
+                session.verify = to.ca_file
+            if to.cert_file is not None:
+                session.cert = (to.cert_file, to.key_file) if to.key_file else to.cert_file
+            self._opened = session
+        return self._opened
+
+
+def _with_token(token: str, request: requests.PreparedRequest) -> requests.PreparedRequest:
+    # As `auth` and not as a header, which a .netrc file of the machine would replace.
+    request.headers["Authorization"] = f"Bearer {token}"
+    return request
+
+
+def _quoted(subject: str) -> str:
+    from urllib.parse import quote
+
+    return quote(subject, safe="")
+
+
+def _problem(body: bytes) -> _Problem:
+    try:
+        return msgspec.json.decode(body, type=_Problem)
+    except msgspec.DecodeError:
+        return _Problem()
+
+
+def _no_registry(url: str, answer: str) -> str:
+    return (
+        f"converter.registry.url {url}: {answer}; that is no Schema Registry: write the address that /schemas/ids/1 "
+        "belongs after, for example http://HOST:8081 (Apicurio: http://HOST:8080/apis/ccompat/v7)"
+    )
+
+
+def _in_words(error: Exception, timeout: float) -> str:
+    import requests
+
+    if isinstance(error, requests.exceptions.Timeout):
+        return f"no answer within {timeout:g} s"
+    reason: Any = error.args[0] if error.args else error
+    reason = getattr(reason, "reason", reason)  # urllib3 keeps what happened below several wrappers
+    return f"{type(error).__name__}: {str(reason)[:_SHOWN]}"

@@ -1,0 +1,62 @@
+"""Where the schemas of keys and values are."""
+
+import re
+
+from pydantic import Field, field_serializer, field_validator, model_validator
+
+from s3lake.quantities import duration_text, seconds_of
+from s3lake.sink.part import Misfit, Part, Secret, at_least
+
+
+class Registry(Part):
+    """A Schema Registry with Confluent's API: Confluent's own, or Apicurio's under `/apis/ccompat/v7`.
+
+    Attributes:
+        url: the base of its API; several of one registry with commas, the first that answers is taken.
+        token: sent as `Authorization: Bearer`, instead of user and password.
+        ca_file: certificates to trust, instead of the usual ones; like the other files it must exist on every worker.
+        cert_file, key_file: of this client, PEM; the key may stand in the same file.
+        timeout: of one request, in seconds.
+    """
+
+    url: str = Field(examples=["http://localhost:8081"])
+    user: str | None = None
+    password: Secret | None = Field(default=None, examples=["${REGISTRY_PASSWORD}"])
+    token: Secret | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    timeout: float = 10.0
+
+    _seconds = field_validator("timeout", mode="before")(seconds_of)
+    _some_time = field_validator("timeout")(at_least(0.001))
+    _shown = field_serializer("timeout")(duration_text)
+
+    @field_validator("url")
+    @classmethod
+    def _addresses(cls, value: str) -> str:
+        if "@" in value:
+            raise ValueError("a URL with user and password is printed in logs: give them in user and password")
+        for one in value.split(","):
+            if not re.fullmatch(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", one.strip()):
+                raise ValueError(
+                    f"{value!r} is no address of a registry: write http://HOST:PORT or https://HOST/PATH, several with "
+                    "commas"
+                )
+        return value
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> "Registry":
+        if (self.user is None) != (self.password is None):
+            there, missing = ("user", "password") if self.password is None else ("password", "user")
+            raise Misfit(f"{there} is given without {missing}: give both, or neither", missing)
+        if self.token is not None and self.user is not None:
+            raise Misfit("a request takes either a token or user and password: take one out", "token")
+        if self.key_file is not None and self.cert_file is None:
+            raise Misfit("a key belongs to a certificate: give cert_file too", "cert_file")
+        return self
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Each address."""
+        return tuple(one.strip() for one in self.url.split(","))
