@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake import hours
+from s3lake import hours, readback
 from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
@@ -527,6 +527,21 @@ class TestFormats:
         (landed,) = landing.land([START])
         assert rows(landed) == 300
         assert_all_landed(lake, landing, 300)
+        read = readback.frame(lake.session(), landing.sink, topic, landing.stores, [START])
+        assert len(read.collect()) == 300
+
+    @pytest.mark.parametrize("format", ["avro", "parquet", "json"])
+    def test_an_envelope_gives_back_what_kafka_had(self, lake: Lake, format: str) -> None:
+        from pyspark.sql import Row
+
+        topic = lake.topic()
+        lake.produce(topic, [b'{"id": 1}', None], at(START, 5))
+        landing = lake.landing(topic, f"format: {{type: {format}}}, envelope: {{}}, nulls: write", AFTER)
+        landing.land([START])
+        first, second = readback.frame(lake.session(), landing.sink, topic, landing.stores, [START]).collect()
+        assert (first["key"], second["key"], second["value"]) == ("k0", "k1", None)
+        assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
+        assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}
 
     def test_bytes_are_an_object_each(self, lake: Lake) -> None:
         topic = lake.topic()

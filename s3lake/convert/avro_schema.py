@@ -189,8 +189,8 @@ class _Compiler:
         if len(branches) < 2:
             nodes = [self.node(one, path, space, level) for one in schema]
             inner = next((one for one in nodes if one.kind is not None), Node(None, "null"))
-            mend = _unless_null(inner.mend) if inner.mend else None
-            return Node(inner.kind, [one.plain for one in nodes], mend, inner.floats)
+            unless = _unless_null(inner.mend) if inner.mend else None
+            return Node(inner.kind, [one.plain for one in nodes], unless, inner.floats)
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")

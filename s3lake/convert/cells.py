@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -13,7 +14,16 @@ from s3lake.convert import connect, gate, json_text
 from s3lake.convert.connect import Schema
 from s3lake.convert.gate import Refusals
 
-JSON = ("json", "connect_json")
+if TYPE_CHECKING:
+    from s3lake.registry.client import Connection
+
+FRAMED = ("avro", "json_schema")
+"""Converters of values with the id of their schema before them."""
+
+UNWRAPPED = ("connect_json", *FRAMED)
+"""Converters that give JSON which is not what Kafka has."""
+
+JSON = ("json", *UNWRAPPED)
 """Converters that give JSON."""
 
 
@@ -22,14 +32,16 @@ class Column:
     """The keys, or the values, of some rows.
 
     Attributes:
-        converter: json, connect_json, string or bytes.
+        converter: of `sink.Converter`.
         data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none.
         schemas: of each row, None where none came with it; empty where no row has one.
+        objects: of each row, as `decoded.column` takes it; empty where only texts are known.
     """
 
     converter: str
     data: pa.BinaryArray
     schemas: Sequence[Schema | None] = ()
+    objects: Sequence[Any] = ()
 
     @property
     def is_json(self) -> bool:
@@ -43,8 +55,10 @@ class Column:
 
     def take(self, rows: pa.Int64Array) -> Column:
         """Some of the rows."""
-        schemas = [self.schemas[row] for row in rows.to_pylist()] if self.schemas else ()
-        return Column(self.converter, self.data.take(rows), schemas)
+        numbers = rows.to_pylist() if self.schemas or self.objects else ()
+        schemas = [self.schemas[row] for row in numbers] if self.schemas else ()
+        objects = [self.objects[row] for row in numbers] if self.objects else ()
+        return Column(self.converter, self.data.take(rows), schemas, objects)
 
     def as_json(self) -> pa.BinaryArray:
         """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""
@@ -91,24 +105,44 @@ class Rows:
         return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
 
 
-def read(converter: str, raw: pa.BinaryArray, *, tabular: bool) -> tuple[Column, Refusals]:
+def read(
+    converter: str, raw: pa.BinaryArray, *, tabular: bool, registry: Connection | None = None
+) -> tuple[Column, Refusals]:
     """Keys or values as `converter` has them; refused rows hold anything.
 
     Args:
-        converter: json, connect_json, string or bytes.
+        converter: of `sink.Converter`.
         raw: the bytes as Kafka has them.
         tabular: whether they become rows of a table.
+        registry: where schemas are.
     """
     if converter == "bytes":
         return Column(converter, raw), {}
+    if converter in FRAMED:
+        return _framed(converter, raw, tabular, registry)
     if converter == "string":
         refused = gate.text_refusals(raw)
         return Column(converter, _without(raw, refused)), refused
+    lines, refused = _json(raw)
+    return (Column(converter, lines), refused) if converter == "json" else _with_schemas(lines, refused, tabular)
+
+
+def _json(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
     refused = gate.json_refusals(raw)
-    lines = gate.one_line(_without(raw, refused))
-    if converter == "json":
-        return Column(converter, lines), refused
-    return _with_schemas(lines, refused, tabular)
+    return gate.one_line(_without(raw, refused)), refused
+
+
+def _framed(converter: str, raw: pa.BinaryArray, tabular: bool, registry: Connection | None) -> tuple[Column, Refusals]:
+    from s3lake.convert import framed  # few sinks have such values, and every worker imports this module
+
+    if converter == "json_schema":
+        data, wrong = framed.unframed(raw)
+        lines, refused = _json(data)
+        return Column(converter, lines), refused | wrong
+    assert registry is not None, "the sink model asks for one"
+    found = framed.avro(raw, registry, tabular=tabular)
+    schemas, objects = (found.schemas, found.objects) if any(found.schemas) else ((), ())
+    return Column(converter, pa.array(found.texts, pa.binary()), schemas, objects), found.refused
 
 
 def _with_schemas(lines: pa.BinaryArray, refused: Refusals, tabular: bool) -> tuple[Column, Refusals]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import columns as kinds
-from s3lake.convert import headers, json_text, table
-from s3lake.convert.cells import JSON, Rows
+from s3lake.convert import decoded, headers, json_text, table
+from s3lake.convert.cells import JSON, Column, Rows
 from s3lake.convert.columns import Columns
+from s3lake.convert.connect import Schema
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.table import Rule
@@ -106,7 +108,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         seen: Columns = {}
     else:
         seen = fields_of(schema.kind)
-        batch, refused = _with_schema(texts, schema.name, seen, shape.rule)
+        batch, refused = _with_schema(part, texts, schema.name, seen, shape.rule)
     if present is not None:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
     if batch is not None and schema is not None and schema.name:
@@ -119,7 +121,7 @@ def _alone(shape: Shape) -> Shape:
 
 
 def _with_schema(
-    texts: pa.BinaryArray, name: str | None, columns: Columns, rule: Rule
+    part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, rule: Rule
 ) -> tuple[pa.RecordBatch | None, Refusals]:
     reason = table.misfit(columns, rule)
     if rule == "avro" and name and not all(map(kinds.AVRO_NAME.fullmatch, name.split("."))):
@@ -127,6 +129,10 @@ def _with_schema(
     reason = reason or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
     if reason:
         return None, dict.fromkeys(range(len(texts)), reason)
+    if part.objects:
+        array, refused = decoded.column(part.objects, {"struct": columns})
+        batch = pa.RecordBatch.from_struct_array(array)
+        return batch.take(_others(len(texts), refused)) if refused else batch, refused
     batch, _, refused = table.read_objects(texts, {}, columns, rule)
     return batch, refused
 
@@ -149,13 +155,19 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     reason = table.misfit(seen, shape.rule) or (_NO_FIELDS if kinds.held(seen) != seen else None)
     if reason:
         return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
-    arrays: dict[str, pa.Array] = {}
-    refused: Refusals = {}
-    shown: Columns = {}
-    if shape.json_parts:
-        batch, shown, refused = _parsed(shape, rows, columns, seen)
-        rows = _without(rows, refused)
-        arrays = dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
+    total, shown = len(rows), dict[str, Type]()
+    arrays, refused = _decoded(rows, schemas)
+    if refused:
+        left = _others(total, refused)
+        rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
+    texts = replace(shape, parts=tuple(part for part in shape.parts if part not in arrays))
+    if texts.json_parts:
+        batch, shown, wrong = _parsed(texts, rows, columns, seen)
+        if wrong:
+            left, numbers = _others(len(rows), wrong), _others(total, refused).to_pylist()
+            rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
+            refused = refused | {numbers[row]: reason for row, reason in wrong.items()}
+        arrays |= dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
     arrays |= {part: _array(shape, rows, part) for part in shape.fixed}
     present = [part for part in shape.parts if part in arrays]
     shown = {part: kind for part, kind in (shown | shape.fixed).items() if part not in seen}
@@ -165,6 +177,17 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     is_flat = shape.envelope is not None and shape.envelope.style == "flat"
     schema = pa.schema([(part, arrays[part].type) for part in present], {NAME: _FLAT_NAME} if is_flat else None)
     return Found(pa.record_batch([arrays[part] for part in present], schema=schema), refused, known, seen)
+
+
+def _decoded(rows: Rows, schemas: Mapping[str, Schema]) -> tuple[dict[str, pa.Array], Refusals]:
+    """The columns of parts that Python has decoded."""
+    arrays: dict[str, pa.Array] = {}
+    refused: Refusals = {}
+    for part, schema in schemas.items():
+        if rows.column(part).objects:
+            arrays[part], wrong = decoded.column(rows.column(part).objects, schema.kind)
+            refused |= wrong
+    return arrays, refused
 
 
 def _parsed(
@@ -219,7 +242,5 @@ def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:
     )
 
 
-def _without(rows: Rows, refused: Refusals) -> Rows:
-    if not refused:
-        return rows
-    return rows.take(pa.array([row for row in range(len(rows)) if row not in refused], pa.int64()))
+def _others(total: int, refused: Refusals) -> pa.Int64Array:
+    return pa.array([row for row in range(total) if row not in refused], pa.int64())

@@ -96,7 +96,7 @@ def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool) -> Read:
         try:
             datum = schemaless_reader(stream, reader.parsed, None)
             if left := len(value) - stream.tell():
-                raise ValueError(f"{left} bytes are left after it")  # noqa: TRY301 - it is a misfit like the others
+                raise ValueError(f"{left} bytes are left after it")
             if reader.node.mend is not None:
                 datum = reader.node.mend(datum)
             text = _encode(datum)

@@ -17,6 +17,7 @@ from s3lake.convert.columns import Columns
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
+from s3lake.registry.client import Connection
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -37,12 +38,14 @@ class Part:
             any column, which happens to records without a value whose keys land apart.
         values: their values as JSON texts where these are not what Kafka has; else None.
         schema: the name of their values' schema, None where they have none.
+        keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
     """
 
     rows: pa.Int64Array | None
     streams: Streams
     values: pa.BinaryArray | None = None
     schema: str | None = None
+    keys: pa.BinaryArray | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Conversion:
         given: columns that the user gives.
         keys, headers: formats of the sidecars.
         apart: whether records without a value land apart, with their sidecars only.
+        registry: where the schemas of keys and values are.
+        keyed: whether the layout reads keys.
     """
 
     key: str
@@ -83,10 +88,13 @@ class Conversion:
     keys: str | None = None
     headers: str | None = None
     apart: bool = False
+    registry: Connection | None = None
+    keyed: bool = False
 
     @classmethod
-    def of(cls, sink: Sink, topic: str) -> Conversion:
-        """The conversion of `topic` in `sink`."""
+    def of(cls, sink: Sink, topic: str, *, keyed: bool = False) -> Conversion:
+        """The conversion of `topic` in `sink`; `keyed` says whether its layout reads keys."""
+        registry = sink.converter.registry
         return cls(
             key=sink.converter.key,
             value=sink.converter.value,
@@ -97,13 +105,15 @@ class Conversion:
             keys=sink.sidecars.keys,
             headers=sink.sidecars.headers,
             apart=sink.layout.tombstones is not None,
+            registry=Connection.of(registry) if registry else None,
+            keyed=keyed and sink.converter.key in cells.FRAMED,
         )
 
     @property
     def needs(self) -> frozenset[str]:
         """Kafka columns beyond partition, offset, timestamp and value: of `key` and `headers`."""
         fields = self.envelope.fields if self.envelope else ()
-        needed = {"key": "key" in fields or self.keys, "headers": "headers" in fields or self.headers}
+        needed = {"key": "key" in fields or self.keys or self.keyed, "headers": "headers" in fields or self.headers}
         return frozenset(name for name, is_needed in needed.items() if is_needed)
 
     @property
@@ -154,7 +164,7 @@ class Conversion:
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
         """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
         tabular = self._shape is not None
-        value, refused = cells.read(self.value, batch.column("value"), tabular=tabular)
+        value, refused = cells.read(self.value, batch.column("value"), tabular=tabular, registry=self.registry)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -163,7 +173,7 @@ class Conversion:
         others: list[Refusals] = []
         key = None
         if "key" in self.needs:
-            key, wrong = cells.read(self.key, batch.column("key"), tabular=tabular)
+            key, wrong = cells.read(self.key, batch.column("key"), tabular=tabular, registry=self.registry)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))
@@ -217,8 +227,9 @@ class Conversion:
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
         schema = rows.value.schema
-        values = rows.value.data if self.value == "connect_json" else None
-        return Part(numbers, streams, values, schema.name if schema else None), refused, columns, seen
+        values = rows.value.data if self.value in cells.UNWRAPPED else None
+        keys = rows.column("key").data if self.keyed else None
+        return Part(numbers, streams, values, schema.name if schema else None, keys), refused, columns, seen
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:
@@ -284,7 +295,8 @@ def _together(one: Part, other: Part) -> Part:
     order = pc.sort_indices(rows)
     streams = {name: _concatenated(payload, other.streams[name]).take(order) for name, payload in one.streams.items()}
     values = None if one.values is None else _concatenated(one.values, other.values).take(order)
-    return Part(rows.take(order), streams, values, one.schema)
+    keys = None if one.keys is None else _concatenated(one.keys, other.keys).take(order)
+    return Part(rows.take(order), streams, values, one.schema, keys)
 
 
 def _concatenated(one: Any, other: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.dialects import connect, overrides, transforms
+from s3lake.dialects import connect, converters, overrides, transforms
 from s3lake.dialects.confluent import provider
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
@@ -81,7 +81,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     sink.put("topics_regex" if topics.regex.value else "topics", topics.regex if topics.regex.value else topics.names)
     kind = keys.choice("format.output.type", _TYPES, "csv")
     raw = kind.value == "csv"
-    connect.converters(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
+    converters.put(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
     connect.clients(keys, common, sink)
     connect.errors(keys, sink)
     connect.parallelism(keys, common)

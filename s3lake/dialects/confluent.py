@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from s3lake.dialects import connect, overrides, transforms
+from s3lake.dialects import connect, converters, overrides, transforms
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -90,7 +90,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     sink.put("name", connect.name(keys))
     topics = connect.topics(keys)
     sink.put("topics_regex" if topics.regex.value else "topics", topics.regex if topics.regex.value else topics.names)
-    connect.converters(keys, sink)
+    converters.put(keys, sink)
     connect.clients(keys, common, sink)
     connect.errors(keys, sink)
     connect.parallelism(keys, common)

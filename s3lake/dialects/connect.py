@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from s3lake.dialects import refusals
 from s3lake.dialects.draft import Connector, Draft
 from s3lake.dialects.keys import Given, Keys
-from s3lake.dialects.schema import meant
 
 LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
 UNLIMITED_RECORDS = 2**63 - 1
@@ -41,20 +39,6 @@ _OURS = {
     "key.deserializer": "has no meaning: key.converter says how keys are read",
     "value.deserializer": "has no meaning: value.converter says how values are read",
 }
-_REGISTRY_CONVERTERS = ("AvroConverter", "ProtobufConverter", "JsonSchemaConverter")
-_CONVERTERS = ("JsonConverter", "StringConverter", "ByteArrayConverter", *_REGISTRY_CONVERTERS)
-_JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
-_STRING_OPTIONS = ("encoding", "converter.encoding")
-_REGISTRY_OPTION = re.compile(
-    r"(schema\.registry\.|basic\.auth\.|bearer\.auth\.|proxy\.|rule\.|rules\.|json\.|avro\.|protobuf\.).+|"
-    r"(auto\.register\.schemas|use\.latest\.(version|with\.metadata)|latest\.compatibility\.strict|normalize\.schemas|"
-    r"id\.compatibility\.strict|max\.schemas\.per\.subject|(key\.|value\.)?subject\.name\.strategy|schema\.reflection|"
-    r"enhanced\.(avro|protobuf)\.schema\.support|connect\.meta\.data|schemas\.cache\.(config|size)|"
-    r"discard\.type\.doc\.default|allow\.optional\.map\.keys|scrub\.invalid\.names|generalized\.sum\.type\.support|"
-    r"flatten\.(singleton\.)?unions|generate\.index\.for\.unions|int\.for\.enums|optional\.for\.nullables|"
-    r"wrapper\.for\.(nullables|raw\.primitives)|decimal\.format|object\.additional\.properties|"
-    r"use\.optional\.for\.nonrequired|http\.(connect|read)\.timeout\.ms|context|schema\.(format|id\.deserializer))"
-)
 
 
 @dataclass(frozen=True)
@@ -91,16 +75,6 @@ def topics(keys: Keys) -> Topics:
         )
         keys.report.error(where, f"topics and topics.regex {told}")
     return Topics(names, regex)
-
-
-def converters(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> None:
-    """`key.converter` and `value.converter` with their options; where they are missing, the two defaults."""
-    for part, default in (("key", key), ("value", value)):
-        sink.put(f"converter.{part}", _converter(keys, part, default))
-    headers = keys.get("header.converter")
-    keys.below("header.converter.")
-    if headers is not None and headers.value.rpartition(".")[2] not in ("SimpleHeaderConverter", "StringConverter"):
-        keys.report.notice(headers, "has no meaning: headers are taken as text, or as bytes where they are no text")
 
 
 def clients(keys: Keys, common: Draft, sink: Draft) -> None:
@@ -184,45 +158,3 @@ def credentials(keys: Keys, common: Draft, access: str, secret: str) -> None:
     elif one.value:
         common.put("s3.credentials.access_key_id", one)
         common.put("s3.credentials.secret_access_key", other)
-
-
-def _converter(keys: Keys, part: str, default: str) -> Given[str]:
-    found = keys.get(f"{part}.converter")
-    options = {one.key.removeprefix(f"{part}.converter."): one for one in keys.below(f"{part}.converter.")}
-    if found is None or not found.value:
-        taken = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter"}
-        told = taken.get(default, "ByteArrayConverter")
-        keys.report.notice(found, f"{part}.converter is missing (a worker's own is not known here); {told} is taken")
-        for one in options.values():
-            keys.wrong(one, f"{part}.converter is missing; add it")
-        return Given(default)
-    kind = found.value.rpartition(".")[2]
-    if kind not in _CONVERTERS:
-        near = meant(kind, _CONVERTERS)
-        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
-        return Given(default)
-    schemas = keys.boolean(f"{part}.converter.schemas.enable", True) if kind == "JsonConverter" else Given(False)
-    for option, one in options.items():
-        if not _known(kind, option):
-            allowed = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": _STRING_OPTIONS}
-            near = meant(option, allowed.get(kind, ()))
-            keys.wrong(one, f"{kind} has no option {option!r}; {near}take it out")
-        elif kind == "StringConverter" and one.value.upper().replace("-", "") != "UTF8":
-            keys.wrong(one, f"{one.shown} is not allowed; text is UTF-8")
-        elif option in _JSON_OPTIONS and kind == "JsonConverter":
-            keys.report.notice(one, "has no meaning here")
-    if kind in _REGISTRY_CONVERTERS:
-        refusals.registry(found, keys.report)
-        return Given(default)
-    taken = {"StringConverter": "string", "ByteArrayConverter": "bytes"}
-    return Given(taken.get(kind, "connect_json" if schemas.value else "json"), found)
-
-
-def _known(kind: str, option: str) -> bool:
-    if kind == "JsonConverter":
-        return option in ("schemas.enable", *_JSON_OPTIONS)
-    if kind == "StringConverter":
-        return option in _STRING_OPTIONS
-    if kind == "ByteArrayConverter":
-        return False
-    return _REGISTRY_OPTION.fullmatch(option) is not None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.dialects import connect, kcql, kcql_sink, overrides, transforms
+from s3lake.dialects import connect, converters, kcql, kcql_sink, overrides, transforms
 from s3lake.dialects.draft import Connector, Draft, Loaded, compose
 from s3lake.dialects.kcql import KcqlError, Statement
 from s3lake.dialects.keys import Given, Keys
@@ -74,7 +74,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
         if (found := keys.get(old)) is not None:
             keys.wrong(found, f"is an old name, which Lenses refuses; write {new}")
     name, topics = connect.name(keys), connect.topics(keys)
-    connect.converters(keys, each)
+    converters.put(keys, each)
     connect.clients(keys, common, each)
     connect.errors(keys, each)
     connect.parallelism(keys, common)

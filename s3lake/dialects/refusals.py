@@ -5,16 +5,6 @@ from __future__ import annotations
 from s3lake.dialects.places import Report, Setting
 
 
-def registry(setting: Setting, report: Report) -> None:
-    """A converter that needs a schema registry."""
-    report.error(
-        setting,
-        f"{setting.shown}: converters with a schema registry are not supported yet; use "
-        "org.apache.kafka.connect.json.JsonConverter, org.apache.kafka.connect.storage.StringConverter or "
-        "org.apache.kafka.connect.converters.ByteArrayConverter",
-    )
-
-
 def schema(setting: Setting, report: Report) -> None:
     """A schema of Iggy's that is neither JSON nor text nor raw bytes."""
     report.error(setting, f"{setting.shown}: this schema is not supported yet; use json, raw or text")

@@ -29,7 +29,7 @@ _DEFAULTS = {
 }
 _DURABLE = {"acks": "all", "enable.idempotence": "true", "log_level": "0"}
 
-Header = tuple[str, bytes | None]
+Header = tuple[str, str | bytes | None]
 
 
 class Producer(Protocol):
@@ -216,16 +216,16 @@ class Outbox:
                 producer.poll(0.1)
                 continue
             except KafkaException as error:
-                raise self._untaken(str(error.args[0])) from None
+                raise self._untaken(f"{error.args[0].name()}: {error.args[0].str()}") from None
             producer.poll(0)
             return
 
     def _delivered(self, error: Any, _: Any) -> None:
         if error is not None and not self._lost:
-            self._lost = str(error)
+            self._lost = f"{error.name()}: {error.str()}"
 
     def _hear(self, error: Any) -> None:
-        self._said = str(error)
+        self._said = error.str()
 
     def _untaken(self, why: str) -> KafkaUnavailableError:
         because = f"{why}; {self._said}" if self._said else why
@@ -250,10 +250,9 @@ def connected(topic: DeadLetterTopic, hear: Callable[[Any], None]) -> Producer:
     settings["message.timeout.ms"] = str(round(topic.timeout_s * 1000))
     given: dict[str, Any] = {**settings, "bootstrap.servers": topic.bootstrap_servers, "error_cb": hear}
     try:
-        made: Producer = Confluent(given)
+        return Confluent(given)
     except KafkaException as error:
         raise _wrong(error, settings) from None
-    return made
 
 
 def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10.0) -> None:

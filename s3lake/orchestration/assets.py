@@ -11,7 +11,7 @@ from s3lake.orchestration.io_manager import Request
 from s3lake.orchestration.resources import landing
 from s3lake.sink import Sink
 
-_SEMANTIC = {
+_SEMANTIC: dict[str, Any] = {
     **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
     "errors": {"tolerance"},  # the rest of it says what happens beside the files
 }

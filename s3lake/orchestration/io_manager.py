@@ -60,7 +60,8 @@ class SinkIOManager(dg.ConfigurableIOManager):
         """The committed records of the hours that the downstream asset asks for.
 
         Returns:
-            For Parquet the sink's columns; for the text formats one column `value`, a line each.
+            Avro, Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope
+            its parts, as Kafka had them (`readback.frame`).
         """
         from s3lake import readback
 

@@ -1,6 +1,6 @@
 """What Dagster is to do about an error: try the step again, or not.
 
-No `RetryPolicy` of an op: it would try again after every exception, a refused record and a mistake in the code included.
+No `RetryPolicy` of an op: it would try again after every exception, a mistake in the code included.
 """
 
 from collections.abc import Callable

@@ -24,8 +24,6 @@ WORDS = {
     "{LZO}": _REASONS["lzo"],
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,
-    "{CONVERTERS}": "org.apache.kafka.connect.json.JsonConverter, org.apache.kafka.connect.storage.StringConverter or "
-    "org.apache.kafka.connect.converters.ByteArrayConverter",
 }
 
 

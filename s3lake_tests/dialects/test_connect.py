@@ -8,6 +8,7 @@ from s3lake.dialects import Loaded, load, loads
 from s3lake.dialects.places import Place
 from s3lake.dialects.references import SecretsManager, Unresolved
 from s3lake.errors import ConfigurationError
+from s3lake.sink.sink import DeadLetterTopic
 from s3lake_tests.dialects import bases
 
 CONVERTERS = "org.apache.kafka.connect."
@@ -65,9 +66,7 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
         "errors.retry.delay.max.ms",
         "errors.log.enable",
         "errors.log.include.messages",
-        "errors.deadletterqueue.topic.name",
         "errors.deadletterqueue.topic.replication.factor",
-        "errors.deadletterqueue.context.headers.enable",
         "config.action.reload",
         "group.id",
         "tasks.max",
@@ -75,6 +74,33 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
 )
 def test_keys_of_the_framework_are_accepted_with_a_reason(key: str) -> None:
     assert key in noticed(given({key: "5"}))
+
+
+QUEUE = "errors.deadletterqueue."
+
+
+def test_dead_letters_go_to_the_topic_that_is_named_for_them_too() -> None:
+    (sink,) = given(
+        {
+            "errors.tolerance": "all",
+            f"{QUEUE}topic.name": "dlq",
+            f"{QUEUE}topic.replication.factor": "2",
+            f"{QUEUE}context.headers.enable": "true",
+        }
+    ).config.sinks
+    assert sink.errors.dead_letter_topic == DeadLetterTopic(name="dlq", context_headers=True, replication_factor=2)
+
+
+def test_a_dead_letter_topic_is_made_as_connect_makes_it() -> None:
+    (sink,) = given({"errors.tolerance": "all", f"{QUEUE}topic.name": "dlq"}).config.sinks
+    assert sink.errors.dead_letter_topic == DeadLetterTopic(name="dlq", context_headers=False, replication_factor=3)
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_without_a_name_there_is_no_dead_letter_topic_and_its_settings_are_told(name: str | None) -> None:
+    loaded = given({f"{QUEUE}topic.name": name, f"{QUEUE}context.headers.enable": "true"})
+    assert loaded.config.sinks[0].errors.dead_letter_topic is None
+    assert f"{QUEUE}context.headers.enable" in noticed(loaded)
 
 
 def test_tasks_are_cores() -> None:
@@ -129,28 +155,102 @@ def test_a_missing_converter_is_told() -> None:
     assert len([notice for notice in loaded.notices if "converter is missing" in notice.message]) == 2
 
 
-@pytest.mark.parametrize("name", ["avro.AvroConverter", "protobuf.ProtobufConverter", "json.JsonSchemaConverter"])
-def test_converters_of_a_registry_are_refused_in_one_message(name: str) -> None:
+def registered(options: dict[str, str], part: str = "value", name: str = "avro.AvroConverter") -> Loaded:
+    """A configuration whose key or value has a converter with a registry, and options of it."""
+    return given(
+        {
+            f"{part}.converter": f"io.confluent.connect.{name}",
+            f"{part}.converter.schemas.enable": None,
+            **{f"{part}.converter.{key}": value for key, value in options.items()},
+        }
+    )
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("avro.AvroConverter", "avro"), ("json.JsonSchemaConverter", "json_schema")]
+)
+def test_converters_of_a_registry(part: str, name: str, expected: str) -> None:
+    converter = registered({"schema.registry.url": "http://r:8081"}, part, name).config.sinks[0].converter
+    assert getattr(converter, part) == expected
+    assert converter.registry is not None
+    assert converter.registry.url == "http://r:8081"
+
+
+def test_key_and_value_have_one_registry() -> None:
+    options = {"converter": "io.confluent.connect.avro.AvroConverter", "converter.schema.registry.url": "http://r:8081"}
+    loaded = given(
+        {f"{part}.{name}": value for part in ("key", "value") for name, value in options.items()}
+        | {"value.converter.schemas.enable": None}
+    )
+    converter = loaded.config.sinks[0].converter
+    assert (converter.key, converter.value) == ("avro", "avro")
+    assert loaded.origins["sinks", 0, "converter", "registry", "url"].key == "value.converter.schema.registry.url"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": "me:hush:hush"},
+        {
+            "schema.registry.basic.auth.credentials.source": "USER_INFO",
+            "schema.registry.basic.auth.user.info": "me:hush:hush",
+        },
+        {"schema.registry.url": "http://me:hush%3Ahush@r:8081"},
+        {"schema.registry.url": "http://me:hush%3Ahush@r:8081", "basic.auth.credentials.source": "URL"},
+    ],
+)
+def test_user_and_password_of_a_registry(options: dict[str, str]) -> None:
+    loaded = registered({"schema.registry.url": "http://r:8081", **options})
+    registry = loaded.config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.password is not None
+    assert (registry.url, registry.user, registry.password.get_secret_value()) == ("http://r:8081", "me", "hush:hush")
+    assert "hush" not in repr(loaded)
+
+
+def test_the_other_ways_into_a_registry() -> None:
     options = {
-        "schema.registry.url": "http://r",
-        "schema.registry.ssl.truststore.location": "/t",
-        "basic.auth.credentials.source": "USER_INFO",
-        "basic.auth.user.info": "user:hush-hush",
-        "auto.register.schemas": "false",
-        "use.latest.version": "true",
-        "value.subject.name.strategy": "io.confluent.kafka.serializers.subject.RecordNameStrategy",
-        "enhanced.avro.schema.support": "true",
-        "connect.meta.data": "false",
+        "schema.registry.url": "https://one:8081, https://two/api",
+        "bearer.auth.credentials.source": "STATIC_TOKEN",
+        "bearer.auth.token": "hush-hush",
+        "schema.registry.ssl.truststore.location": "/etc/ca.pem",
+        "schema.registry.ssl.truststore.type": "PEM",
+        "ssl.keystore.location": "/etc/client.pem",
+        "ssl.keystore.type": "PEM",
+        "http.read.timeout.ms": "2500",
     }
-    changes: dict[str, str | None] = {
-        "value.converter": f"io.confluent.connect.{name}",
-        "value.converter.schemas.enable": None,
-        **{f"value.converter.{key}": value for key, value in options.items()},
-    }
+    registry = registered(options).config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.token is not None
+    assert registry.urls == ("https://one:8081", "https://two/api")
+    assert registry.token.get_secret_value() == "hush-hush"
+    assert (registry.ca_file, registry.cert_file, registry.timeout) == ("/etc/ca.pem", "/etc/client.pem", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("auto.register.schemas", "false"),
+        ("use.latest.version", "true"),
+        ("value.subject.name.strategy", "io.confluent.kafka.serializers.subject.RecordNameStrategy"),
+        ("enhanced.avro.schema.support", "true"),
+        ("connect.meta.data", "false"),
+        ("schema.registry.ssl.protocol", "TLSv1.3"),
+    ],
+)
+def test_options_of_writers_are_accepted_with_a_reason(option: str, value: str) -> None:
+    loaded = registered({"schema.registry.url": "http://r:8081", option: value})
+    assert [one.message for one in loaded.notices if one.place.key == f"value.converter.{option}"] == [
+        "has no meaning here: schemas are only read, by their ids, and all they say is kept"
+    ]
+
+
+@pytest.mark.parametrize("password", ["hush-hush", "p@ss-w"])
+def test_a_password_in_the_address_is_never_told(password: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        given(changes)
-    assert len(str(refused.value).split("\n")) == 1
-    assert "converters with a schema registry are not supported yet" in str(refused.value)
+        registered({"schema.registry.url": f"http//me:{password}@r:8081"})
+    assert password not in str(refused.value)
 
 
 # Transforms

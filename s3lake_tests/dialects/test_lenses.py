@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.dialects import Loaded
-from s3lake.sink import Sink
+from s3lake.sink import Errors, Sink
 from s3lake_tests.dialects import bases
 from s3lake_tests.layout.files import Record
 
@@ -306,6 +306,39 @@ def test_error_policies_never_lose_a_record(policy: str, tolerance: str) -> None
     assert s3("error.policy", policy).config.sinks[0].errors.tolerance == tolerance
 
 
+def errors(**settings: str) -> Errors:
+    return load(**{f"connect__s3__{key}": value for key, value in settings.items()}).config.sinks[0].errors
+
+
+def test_retry_tries_a_micro_batch_again_as_often_and_as_far_apart_as_it_says() -> None:
+    found = errors(error__policy="RETRY", max__retries="30", retry__interval="1500")
+    assert (found.tolerance, found.max_retries, found.retry_interval) == ("none", 30, 1.5)
+
+
+def test_retry_without_numbers_has_those_of_lenses() -> None:
+    found = errors(error__policy="RETRY")
+    assert (found.max_retries, found.retry_interval) == (20, 60.0)
+
+
+@pytest.mark.parametrize("policy", ["THROW", "NOOP"])
+def test_other_policies_have_the_retries_of_s3lake(policy: str) -> None:
+    found = errors(error__policy=policy, max__retries="30")
+    assert (found.max_retries, found.retry_interval) == (None, None)
+
+
+@pytest.mark.parametrize("key", ["max.retries", "retry.interval"])
+@pytest.mark.parametrize("policy", ["THROW", "NOOP"])
+def test_numbers_of_retries_without_the_policy_are_told(policy: str, key: str) -> None:
+    settings = {"connect.s3.error.policy": policy, f"connect.s3.{key}": "5"}
+    assert f"connect.s3.{key}" in noticed(bases.load(bases.LENSES, {**settings}))
+
+
+def test_no_retries_are_told_because_lenses_would_try_for_ever() -> None:
+    loaded = load(connect__s3__error__policy="RETRY", connect__s3__max__retries="0")
+    assert loaded.config.sinks[0].errors.max_retries == 0
+    assert "connect.s3.max.retries" in noticed(loaded)
+
+
 @pytest.mark.parametrize(
     "key",
     [
@@ -322,8 +355,6 @@ def test_error_policies_never_lose_a_record(policy: str, tolerance: str) -> None
         "indexes.gc.sweep.interval.seconds",
         "indexes.gc.sweep.min.age.seconds",
         "indexes.gc.sweep.max.reads",
-        "max.retries",
-        "retry.interval",
     ],
 )
 def test_keys_without_a_meaning_are_accepted_with_a_reason(key: str) -> None:

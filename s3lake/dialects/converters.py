@@ -1,0 +1,62 @@
+"""Kafka Connect's converters of keys and values: which there are, and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from s3lake.dialects import registry
+from s3lake.dialects.draft import Draft
+from s3lake.dialects.keys import Keys
+from s3lake.dialects.places import Setting
+from s3lake.dialects.schema import meant
+
+_WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
+_PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes"}
+_CONVERTERS = (*_PLAIN, *_WITH_REGISTRY)
+_TAKEN = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter", "bytes": "ByteArrayConverter"}
+_JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
+_OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
+
+
+def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> None:
+    """`key.converter` and `value.converter` with their options; where they are missing, the two defaults."""
+    for part, default in (("key", key), ("value", value)):
+        _converter(keys, sink, part, default)
+    headers = keys.get("header.converter")
+    keys.below("header.converter.")
+    if headers is not None and headers.value.rpartition(".")[2] not in ("SimpleHeaderConverter", "StringConverter"):
+        keys.report.notice(headers, "has no meaning: headers are taken as text, or as bytes where they are no text")
+
+
+def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
+    found = keys.get(f"{part}.converter")
+    options = {one.key.removeprefix(f"{part}.converter."): one for one in keys.below(f"{part}.converter.")}
+    sink.put(f"converter.{part}", default)
+    if found is None or not found.value:
+        told = f"{part}.converter is missing (a worker's own is not known here); {_TAKEN[default]} is taken"
+        keys.report.notice(found, told)
+        for one in options.values():
+            keys.wrong(one, f"{part}.converter is missing; add it")
+        return
+    kind = found.value.rpartition(".")[2]
+    if kind in _WITH_REGISTRY:
+        sink.put(f"converter.{part}", _WITH_REGISTRY[kind], found)
+        registry.put(keys, part, found, options, sink)
+    elif kind in _PLAIN:
+        schemas = kind == "JsonConverter" and keys.boolean(f"{part}.converter.schemas.enable", True).value
+        sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[kind], found)
+        _options(keys, kind, options)
+    else:
+        near = meant(kind, _CONVERTERS)
+        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
+
+
+def _options(keys: Keys, kind: str, options: Mapping[str, Setting]) -> None:
+    known = _OPTIONS.get(kind, ())
+    for name, one in options.items():
+        if name not in known:
+            keys.wrong(one, f"{kind} has no option {name!r}; {meant(name, known)}take it out")
+        elif kind == "StringConverter" and one.value.upper().replace("-", "") != "UTF8":
+            keys.wrong(one, f"{one.shown} is not allowed; text is UTF-8")
+        elif name in _JSON_OPTIONS:
+            keys.report.notice(one, "has no meaning here")

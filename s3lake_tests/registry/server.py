@@ -1,0 +1,92 @@
+"""A Schema Registry of a few lines: schemas by id, versions by subject, and answers that a test dictates."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from s3lake.registry.client import Connection
+
+
+class SchemaRegistry:
+    """What the server knows, and what it was asked.
+
+    Attributes:
+        asked: path and Authorization of each request.
+        answers: status and body of the next requests, before what is registered counts.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.asked: list[tuple[str, str | None]] = []
+        self.answers: list[tuple[int, bytes]] = []
+        self._schemas: dict[int, dict[str, Any]] = {}
+        self._subjects: dict[str, int] = {}
+
+    @property
+    def connection(self) -> Connection:
+        """How to reach it."""
+        return Connection((self.url,))
+
+    def add(self, schema: Any, kind: str = "", subject: str = "", refers: Sequence[tuple[str, str]] = ()) -> int:
+        """Register a schema; `refers` are names and the subjects that stand for them."""
+        number = 100 + len(self._schemas)
+        document: dict[str, Any] = {"schema": schema if isinstance(schema, str) else json.dumps(schema)}
+        if kind:
+            document["schemaType"] = kind
+        if refers:
+            document["references"] = [{"name": name, "subject": one, "version": 1} for name, one in refers]
+        self._schemas[number] = document
+        self._subjects[subject] = number
+        return number
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """Status and body for a path."""
+        if self.answers:
+            return self.answers.pop(0)
+        match urlsplit(path).path.strip("/").split("/"):
+            case ["schemas", "ids", number] if int(number) in self._schemas:
+                return 200, json.dumps(self._schemas[int(number)]).encode()
+            case ["schemas", "ids", number]:
+                return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
+            case ["subjects", subject, "versions", "1"] if unquote(subject) in self._subjects:
+                number = self._subjects[unquote(subject)]
+                return 200, json.dumps({"id": number, "version": 1, **self._schemas[number]}).encode()
+            case ["subjects", subject, "versions", _]:
+                return 404, b'{"error_code":40401,"message":"Subject \'%s\' not found."}' % unquote(subject).encode()
+        return 404, b"<html>not here</html>"
+
+
+@contextmanager
+def serving() -> Iterator[SchemaRegistry]:
+    """A registry on a free port of 127.0.0.1."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            registry.asked.append((self.path, self.headers["Authorization"]))
+            status, body = registry.answer(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        registry = SchemaRegistry(server.server_port)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield registry
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def framed(number: int, data: bytes) -> bytes:
+    """Data with the id of its schema before it."""
+    return b"\0" + number.to_bytes(4, "big") + data
