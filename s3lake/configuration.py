@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,14 +16,23 @@ from s3lake.errors import ConfigurationError
 from s3lake.provide.dotenv import completed
 from s3lake.sink import Config
 
+_log = logging.getLogger(__name__)
 LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
 """Environment variables that say where the configuration is, and its dialect where the content does not tell."""
 
 
-def load(
+def load(location: str | Path | None = None, dialect: str | None = None) -> Config:
+    """The configuration at `location`; what has to be said of its settings is logged. See `loaded`."""
+    found = loaded(None if location is None else str(location), dialect)
+    for notice in found.notices:
+        _log.warning("%s", notice)
+    return found.config
+
+
+def loaded(
     location: str | None = None, dialect: str | None = None, environment: Mapping[str, str] | None = None
 ) -> Loaded:
-    """The configuration at `location`.
+    """The configuration at `location`, with the place of every setting and what has to be said of them.
 
     Args:
         location: a file, a directory whose files are one configuration together, or an http(s) address; without it

@@ -11,5 +11,5 @@ from s3lake.orchestration.build import build_definitions
 @dg.definitions
 def defs() -> dg.Definitions:
     """Definitions of the configuration."""
-    loaded = configuration.load(os.environ.get(configuration.LOCATION) or "s3lake.yaml")
-    return build_definitions(loaded.config, sensors_running=os.environ.get("S3LAKE_SENSORS") == "running")
+    config = configuration.load(os.environ.get(configuration.LOCATION) or "s3lake.yaml")
+    return build_definitions(config, sensors_running=os.environ.get("S3LAKE_SENSORS") == "running")

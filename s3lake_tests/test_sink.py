@@ -569,3 +569,45 @@ def test_templates_of_a_component_are_filled_before_the_rules_are_applied() -> N
 
 def test_a_derived_model_names_the_field_as_yaml_does() -> None:
     assert "from" in Sink.model().model_fields
+
+
+# Errors
+
+
+def test_without_settings_errors_are_left_to_s3lake() -> None:
+    errors = sink().errors
+    assert (errors.dead_letter_topic, errors.max_retries, errors.retry_interval) == (None, None, None)
+
+
+def test_a_dead_letter_topic_has_three_replicas_and_no_context_unless_said() -> None:
+    topic = sink(errors={"tolerance": "all", "dead_letter_topic": {"name": "dead"}}).errors.dead_letter_topic
+    assert topic is not None
+    assert (topic.name, topic.context_headers, topic.replication_factor) == ("dead", False, 3)
+
+
+def test_a_dead_letter_topic_needs_tolerance() -> None:
+    told = refusal(errors={"dead_letter_topic": {"name": "dead"}})
+    assert "a dead letter topic needs errors.tolerance: all" in told
+    assert "set it, or take the topic out" in told
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "x" * 250])
+def test_a_dead_letter_topic_has_a_name_that_kafka_takes(name: str) -> None:
+    assert "letters, digits" in refusal(errors={"tolerance": "all", "dead_letter_topic": {"name": name}})
+
+
+@pytest.mark.parametrize(("factor", "fits"), [(-1, True), (1, True), (0, False), (-2, False)])
+def test_replicas_are_counted_or_left_to_the_brokers(factor: int, fits: bool) -> None:
+    errors = {"tolerance": "all", "dead_letter_topic": {"name": "dead", "replication_factor": factor}}
+    if fits:
+        assert sink(errors=errors).errors.dead_letter_topic.replication_factor == factor  # type: ignore[union-attr]
+    else:
+        assert f"{factor} is out of range: at least 1, or -1" in refusal(errors=errors)
+
+
+def test_retries_are_a_number_and_a_duration_and_neither_is_negative() -> None:
+    errors = sink(errors={"max_retries": 20, "retry_interval": "1m"}).errors
+    assert (errors.max_retries, errors.retry_interval) == (20, 60.0)
+    assert errors.model_dump(mode="json")["retry_interval"] == "1m"
+    assert "-1 is out of range" in refusal(errors={"max_retries": -1})
+    assert "-1.0 is out of range" in refusal(errors={"retry_interval": -1})

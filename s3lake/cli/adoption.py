@@ -34,7 +34,7 @@ def adopt(
     from s3lake.adopt import Adoption, KafkaGroups, table
     from s3lake.adopt import adopt as adopted
 
-    loaded = configuration.load(config, dialect)
+    loaded = configuration.loaded(config, dialect)
     notices(loaded)
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     for lander in routes(loaded.config, sink, topic):

@@ -35,7 +35,7 @@ def check(
     """What a configuration comes to: its sinks, every setting and where it was read from, and what is doubtful."""
     from s3lake.orchestration.resources import KafkaResource
 
-    loaded = configuration.load(config, dialect)
+    loaded = configuration.loaded(config, dialect)
     effective = loaded.config.model_dump(mode="json", by_alias=True)
     if as_json:
         print_json(effective)

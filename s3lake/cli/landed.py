@@ -76,7 +76,7 @@ def demo(
 def _given(config: str, dialect: str | None) -> Config:
     """A configuration for the demo, whose own Kafka and first hour stand in for those that the file may lack."""
     stand_ins = {"S3LAKE_BOOTSTRAP_SERVERS": "127.0.0.1:9092", "S3LAKE_START": "2000-01-01T00"}
-    loaded = configuration.load(config, dialect, stand_ins | os.environ)
+    loaded = configuration.loaded(config, dialect, stand_ins | os.environ)
     notices(loaded)
     return loaded.config
 

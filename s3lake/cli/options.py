@@ -41,7 +41,7 @@ ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last ho
 
 def load(location: str | None, dialect: str | None = None) -> Config:
     """The configuration; what has to be said of it is told."""
-    loaded = configuration.load(location, dialect)
+    loaded = configuration.loaded(location, dialect)
     notices(loaded)
     return loaded.config
 

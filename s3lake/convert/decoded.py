@@ -36,7 +36,20 @@ def column(values: Sequence[Any], kind: Type) -> tuple[pa.Array, Refusals]:
 
 
 def _array(values: Sequence[Any], spelt: pa.DataType, kind: Type) -> pa.Array:
-    return typed.converted(pa.array(values, spelt), kind)
+    array = pa.array(values, spelt)
+    return array if array.type == kinds.arrow_type(kind) else typed.converted(_whole(array), kind)
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    """The same, with nulls inside of a null struct: pyarrow leaves empty texts there, which are no UUIDs."""
+    nulls = array.is_null() if array.null_count else None
+    if pa.types.is_struct(array.type):
+        return pa.StructArray.from_arrays(list(map(_whole, array.flatten())), fields=list(array.type), mask=nulls)
+    if pa.types.is_map(array.type):
+        return pa.MapArray.from_arrays(array.offsets, array.keys, _whole(array.items), mask=nulls)
+    if pa.types.is_list(array.type):
+        return pa.ListArray.from_arrays(array.offsets, _whole(array.values), type=array.type, mask=nulls)
+    return array
 
 
 def _spelt(kind: Type) -> pa.DataType:

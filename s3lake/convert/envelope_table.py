@@ -162,7 +162,8 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
         rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
     texts = replace(shape, parts=tuple(part for part in shape.parts if part not in arrays))
     if texts.json_parts:
-        batch, shown, wrong = _parsed(texts, rows, columns, seen)
+        of_texts = {part: kind for part, kind in seen.items() if part not in arrays}
+        batch, shown, wrong = _parsed(texts, rows, columns, of_texts)
         if wrong:
             left, numbers = _others(len(rows), wrong), _others(total, refused).to_pylist()
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}

@@ -42,6 +42,23 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(_PREFIX + _tag, re.compile(f"^(?:{_pattern})$"), _first)
 
 _RESOLVER = _Loader("")
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes text so that it is read as text here: YAML 1.1, PyYAML's own, has other numbers than 1.2.
+
+    What a variable stands for is text too, whatever it looks like.
+    """
+
+
+def _text(dumper: Dumper, value: str) -> ScalarNode:
+    tag = _RESOLVER.resolve(ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
+    plain = tag == f"{_PREFIX}str" and "${" not in value
+    return dumper.represent_scalar(f"{_PREFIX}str", value, style=None if plain else "'")
+
+
+Dumper.add_representer(str, _text)
+
 _MEANINGS: dict[str, Callable[[str], Any]] = {
     f"{_PREFIX}str": str,
     f"{_PREFIX}int": int,

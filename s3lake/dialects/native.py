@@ -12,17 +12,18 @@ import yaml
 from pydantic import ValidationError
 
 from s3lake.dialects import places
-from s3lake.dialects.document import Document, Place, position_of
+from s3lake.dialects.document import Document, Dumper, Place, position_of
 from s3lake.dialects.draft import Loaded
 from s3lake.dialects.schema import MAPPING, WANTED, dotted, field, meant, model_at, names
 from s3lake.errors import ConfigurationError
-from s3lake.masking import MASK, is_secret
+from s3lake.masking import is_secret
 from s3lake.provide.overrides import overridden, overrides
-from s3lake.sink import Config, Misfit
+from s3lake.sink import Config, Misfit, Part
 
 VARIABLE = "S3LAKE_CONFIG"
 """Environment variable that names the configuration file."""
 
+_MASKED = re.compile(r"\*{8,}")
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
 
 
@@ -109,7 +110,7 @@ def loaded(text: str, name: str, environment: Mapping[str, str] = os.environ) ->
 def dump(config: Config) -> str:
     """The effective configuration: every default present, quantities as people write them, secrets masked."""
     values = _escaped(config.model_dump(mode="json", by_alias=True))
-    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
 
 
@@ -119,23 +120,57 @@ def rewritten(config: Config) -> tuple[str, dict[str, str]]:
     Returns:
         The text, and variable -> dotted path of the secret that it stands for.
     """
+    values: dict[str, Any] = {name: _least(getattr(config, name)) for name in ("kafka", "s3", "spark")}
+    values = {name: held for name, held in values.items() if held}
+    values["sinks"] = [_least(sink) for sink in config.sinks]
+    if config.examples:
+        values["examples"] = True
     variables: dict[str, str] = {}
 
-    def named(value: Any, path: tuple[str, ...]) -> Any:
+    def named(value: Any, path: tuple[str, ...], words: tuple[str, ...]) -> Any:
         match value:
             case dict():
-                return {name: named(one, (*path, str(name))) for name, one in value.items()}
+                return {name: named(one, (*path, name), (*words, name)) for name, one in value.items()}
             case list():
-                return [named(one, (*path, str(position))) for position, one in enumerate(value)]
-            case str() if value == MASK:
-                variable = "S3LAKE_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(path).upper())
+                called = [
+                    str(one.get("name", at)) if isinstance(one, dict) else str(at) for at, one in enumerate(value)
+                ]
+                return [named(one, (*path, str(at)), (*words, called[at])) for at, one in enumerate(value)]
+            case str() if _MASKED.fullmatch(value):
+                # Not S3LAKE_SINKS_, which changes settings.
+                variable = "S3LAKE_SECRET_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper())
+                while variable in variables:
+                    variable += "_"
                 variables[variable] = ".".join(path)
                 return f"${{{variable}}}"
         return value
 
-    values = _escaped(config.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-    text: str = yaml.safe_dump(named(values, ()), sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.dump(
+        named(_escaped(values), (), ()), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120
+    )
     return text, variables
+
+
+def _least(part: Part) -> dict[str, Any]:
+    """What has to be said of a part: without any of it, it would be another one. Secrets are masked."""
+    values: dict[str, Any] = part.model_dump(mode="json", by_alias=True)
+    whole = type(part).model_validate(values)
+
+    def leave_out(held: dict[str, Any]) -> None:
+        for name in list(held):
+            value = held.pop(name)
+            try:
+                if type(part).model_validate(values) == whole:
+                    continue
+            except ValidationError:
+                pass
+            held[name] = value
+            for inner in value if isinstance(value, list) else [value]:
+                if isinstance(inner, dict):
+                    leave_out(inner)
+
+    leave_out(values)
+    return values
 
 
 def _escaped(value: Any) -> Any:

@@ -123,9 +123,9 @@ def _basic(keys: Keys, own: Mapping[str, Setting]) -> _Said:
     source, info = own.get("basic.auth.credentials.source"), own.get("basic.auth.user.info")
     kind = source.value.upper() if source is not None else "URL"
     if source is not None and kind not in ("URL", "USER_INFO"):
-        keys.wrong(source, f"{source.shown} is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD")
+        keys.wrong(source, "this source is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD")
     elif kind == "USER_INFO" and source is not None and (info is None or ":" not in info.value):
-        keys.wrong(info or source, "USER_INFO needs user and password; write basic.auth.user.info=USER:PASSWORD")
+        keys.wrong(info or source, "this source needs user and password; write basic.auth.user.info=USER:PASSWORD")
     elif kind == "URL" and info is not None:
         keys.wrong(info, "is not used: write basic.auth.credentials.source=USER_INFO to use it, or take it out")
     elif info is not None:
@@ -138,9 +138,9 @@ def _basic(keys: Keys, own: Mapping[str, Setting]) -> _Said:
 def _token(keys: Keys, own: Mapping[str, Setting]) -> _Said:
     source, token = own.get("bearer.auth.credentials.source"), own.get("bearer.auth.token")
     if source is not None and source.value.upper() != "STATIC_TOKEN":
-        keys.wrong(source, f"{source.shown} is not supported; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
+        keys.wrong(source, "this source is not supported; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
     elif source is not None and (token is None or not token.value):
-        keys.wrong(token or source, "STATIC_TOKEN needs the token; write bearer.auth.token=TOKEN")
+        keys.wrong(token or source, "this source needs the token; write bearer.auth.token=TOKEN")
     elif token is not None and source is None:
         keys.wrong(token, "is not used: write bearer.auth.credentials.source=STATIC_TOKEN to use it, or take it out")
     elif token is not None:

@@ -12,6 +12,7 @@ import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -172,7 +173,9 @@ class Client:
         import requests
 
         try:
-            response = self._session().get(address, timeout=self._connection.timeout, allow_redirects=False)
+            # `verify` of a session gives way to the environment's, that of a request does not.
+            to = self._connection
+            response = self._session().get(address, timeout=to.timeout, allow_redirects=False, verify=to.ca_file)
         except requests.exceptions.SSLError as error:
             if "CERTIFICATE_VERIFY_FAILED" not in str(error):
                 raise _Unavailable(f"TLS: {error}") from None
@@ -182,8 +185,8 @@ class Client:
             ) from None
         except requests.exceptions.RequestException as error:
             raise _Unavailable(_in_words(error, self._connection.timeout)) from None
-        except OSError as error:  # of a certificate's file
-            raise ConfigurationError(f"converter.registry: {error}; give a file that every worker has") from None
+        except OSError as error:  # of a certificate that is none
+            raise ConfigurationError(f"converter.registry: {error}") from None
         return self._read(response.status_code, response.content, url)
 
     def _read(self, status: int, body: bytes, url: str) -> _Answer:
@@ -209,13 +212,17 @@ class Client:
             import requests
 
             to, session = self._connection, requests.Session()
+            for name in ("ca_file", "cert_file", "key_file"):
+                path = getattr(to, name)
+                if path is not None and not Path(path).exists():
+                    raise ConfigurationError(
+                        f"converter.registry.{name} {path}: no such file where this runs; every worker needs it"
+                    )
             session.headers["Accept"] = "application/vnd.schemaregistry.v1+json, application/json"
             if to.token is not None:
                 session.auth = functools.partial(_with_token, to.token)
             elif to.user is not None:
                 session.auth = (to.user, to.password or "")
-            if to.ca_file is not None:
-                session.verify = to.ca_file
             if to.cert_file is not None:
                 session.cert = (to.cert_file, to.key_file) if to.key_file else to.cert_file
             self._opened = session

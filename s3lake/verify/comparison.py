@@ -19,6 +19,7 @@ from s3lake.kafka.offsets import LogRange
 from s3lake.verify import detail, digest, s3_side
 from s3lake.verify.detail import Differing, Places, Spill
 from s3lake.verify.digest import Sums
+from s3lake.verify.framed import Telling
 from s3lake.verify.index_side import Note, Segment
 from s3lake.verify.kafka_side import Log, Records
 from s3lake.verify.letters import DeadLetters, in_words
@@ -66,9 +67,11 @@ class Comparison:
         self.kafka_records = self.rows = self.skipped = self.missing = self.duplicated = self.stored = 0
         self.letters = DeadLetters(question.index.topic, segment, note)
         self._question, self._note_of, self._hour_start_ms = question, note, hour_start_ms
-        self._shape = Shape.of(segment.manifest, question.sink, question.index.topic)
+        shape = Shape.of(segment.manifest, question.sink, question.index.topic)
+        self._told = Telling(shape, question.sink.converter.registry)
+        self._shape = self._told.shape
         self._replaces = keeps_last(question.sink)
-        self._opaque = _LAST if self._replaces else _CHANGED if self._shape.changed else None
+        self._opaque = _LAST if self._replaces else _CHANGED if self._shape.changed else self._told.problem
         groups = [] if self._opaque else Group.all_of(segment.files)
         self._reading = Reading(
             question.index.store, self._shape, [group for group in groups if self._concerns(group.first)]
@@ -180,7 +183,7 @@ class Comparison:
 
     def _landing(self, records: Records) -> Records:
         """The records that must be in data files."""
-        records = self.letters.others(records)
+        records = self._told(self.letters.others(records))
         if self._shape.nulls == "skip" and None in records.values:
             return records.only([row for row, value in enumerate(records.values) if value is not None])
         return records

@@ -41,6 +41,7 @@ _KINDS = {
     "float64": "double",
     "string": "string",
     "bytes": "binary",
+    "uuid": "uuid",  # of Avro: Connect has none
     f"{_LOGICAL}Decimal": "decimal",
     f"{_LOGICAL}Date": "date",
     f"{_LOGICAL}Time": "time",

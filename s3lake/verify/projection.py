@@ -32,6 +32,7 @@ _ISO = re.compile(
     r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)\s*(?:Z|(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)?)?)?\s*",
     re.IGNORECASE,
 )
+_NO_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _TIME = re.compile(r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?")
 
 
@@ -149,7 +150,11 @@ def _double(value: Any) -> Any:
             return float(value) + 0.0
         except OverflowError:
             return misfit(str(value))
-    return value + 0.0 if type(value) is float else value  # -0.0 + 0.0 is 0.0
+    if type(value) is str and value in _NO_NUMBERS:
+        return _NO_NUMBERS[value]
+    if type(value) is not float:
+        return value
+    return value + 0.0 if value == value else _NO_NUMBERS["NaN"]  # -0.0 + 0.0 is 0.0; there are many NaNs
 
 
 def _float(value: Any) -> Any:

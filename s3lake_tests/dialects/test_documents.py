@@ -1,51 +1,22 @@
 """Every configuration that the four documents print, and the keys that they state."""
 
-import json
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
-from s3lake.dialects import Loaded, loads
+from s3lake.dialects import Loaded
 from s3lake.dialects.kcql import parse
 from s3lake.errors import ConfigurationError
-from s3lake_tests.dialects import bases
-from s3lake_tests.dialects.bases import ENVIRONMENT, keys_of
+from s3lake_tests.dialects import bases, documents
+from s3lake_tests.dialects.bases import keys_of
+from s3lake_tests.dialects.documents import NOON, load
 from s3lake_tests.layout.files import Record
-
-LENSES = "connector.class=io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector\nname=demo\ntopics=demo\n"
-CAR_SPEED = LENSES.replace("topics=demo", "topics=car_speed_events")
-STRING_KEY = "key.converter=org.apache.kafka.connect.storage.StringConverter\n"
-JSON_VALUE = "value.converter=org.apache.kafka.connect.json.JsonConverter\n"
-AVRO_VALUE = (
-    "value.converter=io.confluent.connect.avro.AvroConverter\n"
-    "value.converter.schema.registry.url=http://localhost:8081\n"
-)
-BYTES = (
-    "value.converter=org.apache.kafka.connect.converters.ByteArrayConverter\n"
-    "key.converter=org.apache.kafka.connect.converters.ByteArrayConverter\n"
-)
-NOON = 1_705_314_600_000  # 2024-01-15T10:30Z
-
-
-def load(text: str, **environment: str) -> Loaded:
-    secrets = {"aws/access-key": "AKIA", "aws/secret-key": "hush-hush"}
-    return loads(text, "document", None, {**ENVIRONMENT, **environment}, Path(), secrets.__getitem__)
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(ConfigurationError) as refused:
-        load(text)
-    return str(refused.value)
-
 
 # Lenses
 
 
 def test_lenses_example() -> None:
-    loaded = load(
-        LENSES + "connect.s3.kcql=insert into lensesio:demo select * from demo PARTITIONBY _value.ts STOREAS `JSON` "
-        "PROPERTIES ('flush.size'=1000000, 'flush.interval'=30, 'flush.count'=5000)\n"
-    )
+    loaded = load(documents.EXAMPLE)
     (sink,) = loaded.config.sinks
     assert (sink.bucket, sink.prefix, sink.topics) == ("lensesio", "demo", ("demo",))
     assert (sink.flush.size, sink.flush.interval, sink.flush.count) == (1_000_000, 30, 5_000)
@@ -86,19 +57,13 @@ def test_lenses_statements(query: str, expected: tuple[str, str, tuple[tuple[str
 
 
 def test_lenses_field_with_a_dot_in_its_name() -> None:
-    loaded = load(
-        LENSES.replace("topics=demo", "topics=kafka-topic")
-        + "connect.s3.kcql=INSERT INTO `bucket-name`:`prefix` SELECT * FROM `kafka-topic` PARTITIONBY `a.b`\n"
-    )
+    loaded = load(documents.DOTTED)
     made = keys_of(loaded, Record(value=b'{"a.b":"value"}'))
     assert made == ["prefix/kafka-topic/a.b=value/kafka-topic(0_000000000000).json"]
 
 
 def test_lenses_all_topics_of_an_expression() -> None:
-    loaded = load(
-        LENSES.replace("topics=demo", r"topics.regex = ^sensor_data_\d+$")
-        + "connect.s3.kcql= INSERT INTO target SELECT * FROM  `*`\n"
-    )
+    loaded = load(documents.EXPRESSION)
     (sink,) = loaded.config.sinks
     assert sink.reads("sensor_data_12")
     assert not sink.reads("sensor_data_x")
@@ -106,44 +71,20 @@ def test_lenses_all_topics_of_an_expression() -> None:
 
 
 def test_lenses_default_key() -> None:
-    loaded = load(LENSES + "connect.s3.kcql=INSERT INTO bucket:prefix SELECT * FROM demo\n")
+    loaded = load(documents.DEFAULT_KEY)
     assert keys_of(loaded, Record(3, partition=2)) == ["prefix/demo/2/000000000003.json"]
 
 
 @pytest.mark.parametrize("include", ["true", "false"])
 def test_lenses_custom_key(include: str) -> None:
-    loaded = load(
-        LENSES
-        + STRING_KEY.replace("storage.StringConverter", "json.JsonConverter")
-        + "connect.s3.kcql=INSERT INTO bucket:prefix SELECT * FROM demo PARTITIONBY fieldA, _key.fieldB, "
-        f"_headers.fieldC STOREAS `AVRO` PROPERTIES ('partition.include.keys'={include},)\n"
-    )
+    loaded = load(documents.custom_key(include))
     record = Record(value=b'{"fieldA":1}', key=b'{"fieldB":2}', headers=(("fieldC", b"3"),))
     directory = "fieldA=1/fieldB=2/fieldC=3" if include == "true" else "1/2/3"
     assert keys_of(loaded, record) == [f"prefix/demo/{directory}/demo(0_000000000000).avro"]
 
 
-ROLLING_WINDOW = (
-    "connect.s3.kcql=insert into lensesio:demo select * from demo PARTITIONBY _value.metadata_id, _value.customer_id, "
-    "_header.ts, _header.wallclock STOREAS `JSON` PROPERTIES ('flush.size'=1000000, 'flush.interval'=30, "
-    "'flush.count'=5000)\n"
-)
-SMT = """\
-transforms=insertFormattedTs,insertWallclock
-transforms.insertFormattedTs.type=io.lenses.connect.smt.header.TimestampConverter
-transforms.insertFormattedTs.header.name=ts
-transforms.insertFormattedTs.field=timestamp
-transforms.insertFormattedTs.target.type=string
-transforms.insertFormattedTs.format.to.pattern=yyyy-MM-dd-HH
-transforms.insertWallclock.type=io.lenses.connect.smt.header.InsertWallclock
-transforms.insertWallclock.header.name=wallclock
-transforms.insertWallclock.value.type=format
-transforms.insertWallclock.format=yyyy-MM-dd-HH
-"""
-
-
 def test_lenses_rolling_window() -> None:
-    loaded = load(LENSES + ROLLING_WINDOW + JSON_VALUE + STRING_KEY + SMT)
+    loaded = load(documents.ROLLING_WINDOW)
     assert [(one.name, one.type.rpartition(".")[2]) for one in loaded.config.sinks[0].transforms] == [
         ("insertFormattedTs", "TimestampConverter"),
         ("insertWallclock", "InsertWallclock"),
@@ -154,22 +95,9 @@ def test_lenses_rolling_window() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("query", "converters", "form", "extension"),
-    [
-        ("STOREAS `PARQUET` ", AVRO_VALUE + STRING_KEY, "parquet", ".parquet"),
-        ("STOREAS `PARQUET` ", JSON_VALUE + STRING_KEY, "parquet", ".parquet"),
-        ("STOREAS `JSON` PROPERTIES('store.envelope'=true)", JSON_VALUE + STRING_KEY, "json", ".json"),
-        ("STOREAS `AVRO` PROPERTIES('store.envelope'=true)", AVRO_VALUE + STRING_KEY, "avro", ".avro"),
-        ("STOREAS `AVRO` PROPERTIES('store.envelope'=true)", BYTES, "avro", ".avro"),
-    ],
-)
+@pytest.mark.parametrize(("query", "converters", "form", "extension"), documents.STORED)
 def test_lenses_storage_examples(query: str, converters: str, form: str, extension: str) -> None:
-    text = (
-        f"{CAR_SPEED}connect.s3.kcql=INSERT INTO lensesioaws:car_speed SELECT * FROM car_speed_events {query}\n"
-        f"{converters}"
-    )
-    loaded = load(text)
+    loaded = load(documents.stored(query, converters))
     (sink,) = loaded.config.sinks
     assert (sink.format.type, sink.format.codec) == (form, "none")
     assert (sink.envelope is not None) == ("envelope" in query)
@@ -178,9 +106,7 @@ def test_lenses_storage_examples(query: str, converters: str, form: str, extensi
 
 def test_lenses_credentials() -> None:
     loaded = load(
-        f"{LENSES}connect.s3.kcql=INSERT INTO bucket SELECT * FROM demo\n"
-        "connect.s3.aws.auth.mode=Credentials\nconnect.s3.aws.region=eu-west-2\n"
-        "connect.s3.aws.access.key=$AWS_ACCESS_KEY\nconnect.s3.aws.secret.key=$AWS_SECRET_KEY\n",
+        documents.CREDENTIALS,
         AWS_ACCESS_KEY="AKIA",
         AWS_SECRET_KEY="hush-hush",
     )
@@ -191,25 +117,7 @@ def test_lenses_credentials() -> None:
 
 
 def test_lenses_retries_and_errors() -> None:
-    loaded = load(
-        f"""{LENSES}connect.s3.kcql=INSERT INTO bucket SELECT * FROM demo
-# Layer 1 - leave at defaults, or relax for noisy networks
-# connect.s3.http.max.retries=5
-# connect.s3.http.retry.interval=50
-
-# Layer 2 - ride through up to ~30 minutes of S3 unavailability
-connect.s3.error.policy=RETRY
-connect.s3.max.retries=30
-connect.s3.retry.interval=60000
-
-errors.tolerance=all
-errors.log.enable=true
-errors.log.include.messages=true
-errors.deadletterqueue.topic.name=my-connector-dlq
-errors.deadletterqueue.context.headers.enable=true
-errors.deadletterqueue.topic.replication.factor=3
-"""
-    )
+    loaded = load(documents.RETRIES)
     assert loaded.config.sinks[0].errors.tolerance == "all"
     assert loaded.config.s3.retries.max_attempts == 5
     errors = loaded.config.sinks[0].errors
@@ -227,73 +135,19 @@ errors.deadletterqueue.topic.replication.factor=3
 
 @pytest.mark.parametrize("name", [".indexes", "custom-indexes", "indexes/s3-connector-logs", "logs/indexes"])
 def test_lenses_index_names(name: str) -> None:
-    text = f"{LENSES}connect.s3.kcql=INSERT INTO bucket SELECT * FROM demo\nconnect.s3.indexes.name={name}\n"
+    text = f"{documents.LENSES}connect.s3.kcql=INSERT INTO bucket SELECT * FROM demo\nconnect.s3.indexes.name={name}\n"
     assert load(text).config.sinks[0].index.prefix == name
 
 
 # Confluent
 
-BASIC = {
-    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
-    "tasks.max": "3",
-    "topics": "events",
-    "s3.bucket.name": "data-lake-bucket",
-    "s3.region": "us-east-1",
-    "format.class": "io.confluent.connect.s3.format.parquet.ParquetFormat",
-    "flush.size": "10000",
-    "storage.class": "io.confluent.connect.s3.storage.S3Storage",
-    "partitioner.class": "io.confluent.connect.storage.partitioner.TimeBasedPartitioner",
-}
-TIME = {
-    "partitioner.class": "io.confluent.connect.storage.partitioner.TimeBasedPartitioner",
-    "path.format": "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH",
-    "locale": "en-US",
-    "timezone": "UTC",
-    "partition.duration.ms": "3600000",
-}
-FIELD = {
-    "partitioner.class": "io.confluent.connect.storage.partitioner.FieldPartitioner",
-    "partition.field.name": "region,event_type",
-}
-DEFAULT = {"partitioner.class": "io.confluent.connect.storage.partitioner.DefaultPartitioner"}
-AVRO_CONVERTERS = {
-    "key.converter": "io.confluent.connect.avro.AvroConverter",
-    "key.converter.schema.registry.url": "http://schema-registry:8081",
-    "value.converter": "io.confluent.connect.avro.AvroConverter",
-    "value.converter.schema.registry.url": "http://schema-registry:8081",
-}
-SCHEMALESS = {
-    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-}
-COMPLETE = {
-    **BASIC,
-    **TIME,
-    "tasks.max": "6",
-    "topics": "events,transactions",
-    "s3.bucket.name": "analytics-data-lake",
-    "s3.credentials.provider.class": "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
-    "parquet.codec": "snappy",
-    "flush.size": "50000",
-    "rotate.interval.ms": "600000",
-    "s3.part.size": "52428800",
-    "errors.tolerance": "all",
-    "errors.deadletterqueue.topic.name": "dlq-s3-sink",
-    "errors.deadletterqueue.topic.replication.factor": 3,
-}
 
-
-def posted(**config: object) -> str:
-    return json.dumps({"name": "s3-sink", "config": config}, indent=2)
-
-
-def confluent(fragment: dict[str, object]) -> Loaded:
-    return load(posted(**{**BASIC, **fragment}))
+def confluent(changes: Mapping[str, object]) -> Loaded:
+    return load(documents.fragment(**changes))
 
 
 def test_confluent_basic() -> None:
-    loaded = load(posted(**BASIC))
+    loaded = load(documents.fragment())
     (sink,) = loaded.config.sinks
     assert (sink.name, sink.bucket, sink.flush.count, sink.format.codec) == (
         "s3-sink",
@@ -308,7 +162,7 @@ def test_confluent_basic() -> None:
 
 
 def test_confluent_time_based_key() -> None:
-    loaded = confluent({**TIME, "timestamp.extractor": "Record"})
+    loaded = confluent({**documents.TIME, "timestamp.extractor": "Record"})
     assert keys_of(loaded, Record(timestamp=NOON)) == [
         "topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000.parquet"
     ]
@@ -316,13 +170,13 @@ def test_confluent_time_based_key() -> None:
 
 def test_confluent_field_key() -> None:
     record = Record(value=b'{"region":"us-east","event_type":"click"}')
-    assert keys_of(confluent({**FIELD}), record) == [
+    assert keys_of(confluent(documents.FIELD), record) == [
         "topics/events/region=us-east/event_type=click/events+0+0000000000.parquet"
     ]
 
 
 def test_confluent_default_key() -> None:
-    assert keys_of(confluent({**DEFAULT}), Record()) == ["topics/events/partition=0/events+0+0000000000.parquet"]
+    assert keys_of(confluent(documents.DEFAULT), Record()) == ["topics/events/partition=0/events+0+0000000000.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -346,11 +200,11 @@ def test_confluent_formats(fragment: dict[str, object], form: str, codec: str) -
 
 
 def test_confluent_credentials_of_a_secret_provider() -> None:
-    fragment: dict[str, object] = {
+    changes: dict[str, object] = {
         "aws.access.key.id": "${secrets:aws/access-key}",
         "aws.secret.access.key": "${secrets:aws/secret-key}",
     }
-    credentials = confluent(fragment).config.s3.credentials
+    credentials = confluent(changes).config.s3.credentials
     assert credentials != "default"
     assert (credentials.access_key_id, credentials.secret_access_key.get_secret_value()) == ("AKIA", "hush-hush")
 
@@ -378,9 +232,9 @@ def test_confluent_rotation(fragment: dict[str, object], expected: dict[str, obj
 
 
 def test_confluent_converters() -> None:
-    sink = confluent({**SCHEMALESS}).config.sinks[0]
+    sink = confluent(documents.SCHEMALESS).config.sinks[0]
     assert (sink.converter.key, sink.converter.value) == ("string", "json")
-    sink = confluent({**AVRO_CONVERTERS}).config.sinks[0]
+    sink = confluent(documents.AVRO_CONVERTERS).config.sinks[0]
     assert (sink.converter.key, sink.converter.value) == ("avro", "avro")
     assert sink.converter.registry is not None
     assert sink.converter.registry.url == "http://schema-registry:8081"
@@ -406,7 +260,7 @@ def test_confluent_errors_parallelism_and_retries() -> None:
 
 
 def test_confluent_complete_example() -> None:
-    loaded = load(posted(**{**COMPLETE, **AVRO_CONVERTERS}))
+    loaded = load(documents.CONFIGURATIONS["confluent: complete"])
     (sink,) = loaded.config.sinks
     assert (sink.topics, sink.flush.count, sink.flush.span) == (("events", "transactions"), 50_000, 600)
     assert keys_of(loaded, Record(12), topic="transactions", wallclock_ms=NOON) == [
@@ -416,50 +270,15 @@ def test_confluent_complete_example() -> None:
 
 # Aiven
 
-AIVEN = "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector"
-BYTE_CONVERTER = "org.apache.kafka.connect.converters.ByteArrayConverter"
-
 
 def test_aiven_console_example() -> None:
-    loaded = load(
-        json.dumps(
-            {
-                "name": "example-s3-sink",
-                "connector.class": AIVEN,
-                "key.converter": BYTE_CONVERTER,
-                "value.converter": BYTE_CONVERTER,
-                "topics": "YOUR-TOPIC",
-                "aws.access.key.id": "AKI",
-                "aws.secret.access.key": "hush-hush",
-                "aws.s3.bucket.name": "aiven-example",
-                "aws.s3.region": "eu-west-1",
-            }
-        )
-    )
+    loaded = load(documents.AIVEN_CONSOLE)
     assert loaded.config.s3.region == "eu-west-1"
     assert keys_of(loaded, Record(5)) == ["YOUR-TOPIC-0-5.gz"]
 
 
 def test_aiven_rest_example() -> None:
-    loaded = load(
-        json.dumps(
-            {
-                "name": "example-s3-sink",
-                "config": {
-                    "connector.class": AIVEN,
-                    "aws.access.key.id": "AKI...",
-                    "aws.secret.access.key": "SECRET_ACCESS_KEY",
-                    "aws.s3.bucket.name": "aiven-example",
-                    "aws.s3.prefix": "example-s3-sink/",
-                    "aws.s3.region": "us-east-1",
-                    "file.compression.type": "gzip",
-                    "format.output.fields": "value,key,timestamp",
-                    "tasks.max": 1,
-                    "topics": "source_topic,another_topic",
-                },
-            }
-        )
-    )
+    loaded = load(documents.AIVEN_REST)
     (sink,) = loaded.config.sinks
     assert sink.envelope is not None
     assert (sink.envelope.style, sink.envelope.fields) == ("flat", ("value", "key", "timestamp"))
@@ -468,16 +287,9 @@ def test_aiven_rest_example() -> None:
 
 
 def test_aiven_dates_in_the_prefix() -> None:
-    text = json.dumps(
-        {
-            "name": "n",
-            "connector.class": AIVEN,
-            "topics": "t",
-            "aws_s3_bucket": "aiven-example",
-            "aws_s3_prefix": "{{ utc_date }}/",
-        }
-    )
-    assert keys_of(load(text), Record(), wallclock_ms=NOON) == ["2024-01-15/t-0-00000000000000000000.gz"]
+    assert keys_of(load(documents.AIVEN_DATES), Record(), wallclock_ms=NOON) == [
+        "2024-01-15/t-0-00000000000000000000.gz"
+    ]
 
 
 # Every key of the option references

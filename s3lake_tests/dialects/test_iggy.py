@@ -7,38 +7,8 @@ import pytest
 from s3lake.dialects import Loaded, load, loads
 from s3lake.errors import ConfigurationError
 from s3lake_tests.dialects import bases
+from s3lake_tests.dialects.documents import IGGY as README
 from s3lake_tests.layout.files import Record
-
-README = """\
-type = "sink"
-key = "s3"
-enabled = true
-version = 0
-name = "S3 sink"
-path = "../../target/release/libiggy_connector_s3_sink"
-verbose = false
-
-[[streams]]
-stream = "app_logs"
-topics = ["api_requests", "errors"]
-schema = "json"
-batch_length = 1000
-poll_interval = "100ms"
-consumer_group = "s3_sink"
-
-[plugin_config]
-bucket = "my-data-lake"
-prefix = "iggy/raw"
-region = "us-east-1"
-path_template = "{stream}/{topic}/{date}/{hour}"
-file_rotation = "size"
-max_file_size = "8MiB"
-output_format = "json_lines"
-include_metadata = true
-include_headers = true
-max_retries = 3
-retry_delay = "1s"
-"""
 
 
 def plugin(settings: str) -> Loaded:
@@ -262,3 +232,74 @@ def test_a_runtime_without_an_s3_sink_is_told(runtime: Path) -> None:
     connector(runtime, "sink.toml", SINK.replace("s3_sink", "stdout_sink"))
     with pytest.raises(ConfigurationError, match="no S3 sink is enabled here"):
         load(runtime, environment={})
+
+
+# Iggy's own variables
+
+
+def with_variables(**variables: str) -> Loaded:
+    environment = {f"IGGY_CONNECTORS_{name}": value for name, value in variables.items()}
+    return loads(bases.IGGY, "sink.toml", None, environment)
+
+
+def test_a_variable_changes_a_setting_of_a_connector() -> None:
+    loaded = with_variables(
+        SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond",
+        SINK_LAKE_STREAMS_0_TOPICS="[api, web]",
+        SINK_LAKE_PLUGIN_CONFIG_PREFIX="7",
+    )
+    assert [(one.bucket, one.prefix, one.topics) for one in loaded.config.sinks] == [
+        ("pond", "7", ("logs.api",)),
+        ("pond", "7", ("logs.web",)),
+    ]
+
+
+def test_the_place_of_such_a_value_is_its_variable() -> None:
+    origins = with_variables(SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond").origins
+    place = origins["sinks", 0, "bucket"]
+    assert (str(place), place.key) == (
+        "environment variable IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET",
+        "plugin_config.bucket",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("SINK_LAKE_PLUGIN_CONFIG_BUCKET", "x", "plugin_config.bucket: 'x' is not allowed: "),
+        ("SINK_LAKE_ENABLED", "false", "enabled: is false, so nothing is landed; write enabled = true"),
+        ("SINK_LAKE_STREAMS_0_SCHEMA", "yaml", "streams[0].schema: 'yaml' is not allowed; "),
+        ("SINK_LAKE_PLUGIN_CONFIG_BUKET", "x", "plugin_config.buket: unknown key; did you mean plugin_config.bucket?"),
+        ("SINK_LAKE_ENABLE", "x", "unknown name ENABLE; did you mean ENABLED? "),
+        ("SINK_LAK_ENABLED", "true", "no sink has this key; did you mean IGGY_CONNECTORS_SINK_LAKE_…? "),
+    ],
+)
+def test_what_is_wrong_with_such_a_value_is_told_of_its_variable(name: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        with_variables(**{name: value})
+    assert str(refused.value).startswith(f"environment variable IGGY_CONNECTORS_{name}: {told}")
+
+
+def test_a_secret_in_a_variable_is_never_told() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        with_variables(
+            SINK_LAKE_PLUGIN_CONFIG_SECRET_ACCESS_KEY="hush-hush", SINK_LAKE_PLUGIN_CONFIG_BUCKET="hush-hush!"
+        )
+    assert "hush-hush" not in str(refused.value)
+
+
+def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
+    loaded = with_variables(IGGY_USERNAME="me", CONFIG_PATH="x", ENV_PATH="y")
+    assert [str(one) for one in loaded.notices if "environment" in one.place.file] == [
+        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no meaning: the file is that of one "
+        "connector, not the runtime's"
+    ]
+
+
+def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
+    (runtime.parent / "connectors").rename(runtime.parent / "elsewhere")
+    environment = {
+        "IGGY_CONNECTORS_CONNECTORS_CONFIG_DIR": "elsewhere",
+        "IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET": "pond",
+    }
+    assert [sink.bucket for sink in load(runtime, environment=environment).config.sinks] == ["pond"]

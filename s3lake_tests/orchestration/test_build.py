@@ -149,7 +149,9 @@ class TestCodeVersion:
     def test_changes_with_what_is_written(self, setting: str) -> None:
         assert self.version(setting) != self.version()
 
-    @pytest.mark.parametrize("setting", ["hours_per_run: 3", "flush: {interval: 5m}", "close_grace: 1m", "errors: {max_retries: 9}"])
+    @pytest.mark.parametrize(
+        "setting", ["hours_per_run: 3", "flush: {interval: 5m}", "close_grace: 1m", "errors: {max_retries: 9}"]
+    )
     def test_does_not_change_with_when_it_is_written(self, setting: str) -> None:
         assert self.version(setting) == self.version()
 

@@ -1,5 +1,6 @@
 """A Schema Registry of a few lines: schemas by id, versions by subject, and answers that a test dictates."""
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from s3lake.registry.client import Connection
+
+_ids = itertools.count(100)  # of all registries: a port may be another one's later, and clients remember
 
 
 class SchemaRegistry:
@@ -33,7 +36,7 @@ class SchemaRegistry:
 
     def add(self, schema: Any, kind: str = "", subject: str = "", refers: Sequence[tuple[str, str]] = ()) -> int:
         """Register a schema; `refers` are names and the subjects that stand for them."""
-        number = 100 + len(self._schemas)
+        number = next(_ids)
         document: dict[str, Any] = {"schema": schema if isinstance(schema, str) else json.dumps(schema)}
         if kind:
             document["schemaType"] = kind

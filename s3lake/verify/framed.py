@@ -1,0 +1,83 @@
+"""Keys and values with the id of their schema before them, told as Kafka Connect's JSON with a schema.
+
+So all that compares `connect_json` compares these too. What cannot be read stays as it is, and equals no row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from s3lake.registry.client import Connection, UnknownSchema, client
+from s3lake.verify import avro
+from s3lake.verify.kafka_side import Records
+from s3lake.verify.shape import Shape
+
+if TYPE_CHECKING:
+    from s3lake.sink import Registry
+
+_FRAMED = ("avro", "json_schema")
+_HEADER = 5
+_Told = Callable[[bytes], bytes | None]
+
+
+class Telling:
+    """How records of a commit are told.
+
+    Attributes:
+        shape: of its files, for records that were told.
+        problem: why they cannot be compared; None where they can.
+    """
+
+    def __init__(self, shape: Shape, registry: Registry | None) -> None:
+        kept = {"key": dict(shape.sidecars).get("keys") == "bytes", "value": shape.format == "bytes"}
+        framed = {part: getattr(shape, part) for part in ("key", "value") if getattr(shape, part) in _FRAMED}
+        in_rows = shape.envelope.fields if shape.envelope else ()
+        now = {part: "bytes" if kept[part] else "connect_json" for part in framed}
+        self.shape = replace(shape, key=now.get("key", shape.key), value=now.get("value", shape.value))
+        self.problem = None
+        if "avro" in framed.values() and registry is None:
+            self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
+        elif "key" in framed and kept["key"] and "key" in in_rows:
+            self.problem = "its keys stand in its rows as JSON and beside them as bytes"
+        connection = Connection.of(registry) if registry else None
+        self._told = {part: _told(kind, connection) for part, kind in framed.items() if not kept[part]}
+
+    def __call__(self, records: Records) -> Records:
+        """Records as Connect's JSON has them."""
+        if value := self._told.get("value"):
+            records = records._replace(values=_each(value, records.values))
+        if (key := self._told.get("key")) and records.keys:
+            records = records._replace(keys=_each(key, records.keys))
+        return records
+
+
+def _each(told: _Told, parts: Sequence[bytes | None]) -> list[bytes | None]:
+    return [None if one is None else told(one) for one in parts]
+
+
+def _told(kind: str, registry: Connection | None) -> _Told:
+    if kind == "json_schema":
+        return lambda value: b'{"schema":null,"payload":%s}' % value[_HEADER:] if value[:1] == b"\0" else value
+    if registry is None:
+        return lambda value: value
+
+    def of_avro(value: bytes) -> bytes | None:
+        try:
+            registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
+            schema, compiled = _compiled(registered.text, tuple(registered.references.values()))
+            found = avro.datum(compiled, value[_HEADER:])
+        except (UnknownSchema, LookupError, TypeError, ValueError, RecursionError):
+            return value
+        return None if found is None else b'{"schema":%s,"payload":%s}' % (schema, json.dumps(found).encode())
+
+    return of_avro
+
+
+@lru_cache(4096)
+def _compiled(text: str, references: tuple[str, ...]) -> tuple[bytes, avro.Compiled]:
+    found = avro.compiled(text, references)
+    return json.dumps(found.schema).encode(), found

@@ -1,0 +1,486 @@
+"""Avro with a Schema Registry: the columns of each type, the JSON of each type, schemas that change, and what is
+refused.
+"""
+
+import datetime
+import io
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from s3lake.convert import columns as kinds
+from s3lake.convert.envelope import Envelope
+from s3lake.convert.values import Conversion, Converted
+from s3lake.errors import TransientError
+from s3lake.registry import client as module
+from s3lake_tests.convert.records import batch
+from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+
+UTC = datetime.timezone.utc
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    with serving() as found:
+        yield found
+
+
+def record(*fields: tuple[str, Any], name: str = "com.acme.Order", **more: Any) -> dict[str, Any]:
+    space, _, short = name.rpartition(".")
+    members = [{"name": called, "type": kind} for called, kind in fields]
+    return {"type": "record", "name": short, "namespace": space, "fields": members, **more}
+
+
+def logical(kind: str, called: str, /, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": called, **more}
+
+
+def datum(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def message(registry: SchemaRegistry, schema: Any, value: Any) -> bytes:
+    return framed(registry.add(schema), datum(schema, value))
+
+
+def conversion(registry: SchemaRegistry, format: str = "parquet", nulls: str = "skip", **more: Any) -> Conversion:
+    return Conversion("string", "avro", format, nulls, registry=registry.connection, **more)
+
+
+def rows(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
+    assert converted.refused == {}
+    return [
+        (None if part.rows is None else part.rows.to_pylist(), part.streams["data"].to_pylist())
+        for part in converted.parts
+    ]
+
+
+# Types
+
+
+TYPES = [
+    ("null", None, None, None, None),
+    ("boolean", True, "bool", True, True),
+    ("int", -(2**31), "int32", -(2**31), -(2**31)),
+    ("long", 2**63 - 1, "int64", 2**63 - 1, 2**63 - 1),
+    ("float", 0.5, "float", 0.5, 0.5),
+    ("double", 0.1, "double", 0.1, 0.1),
+    ("bytes", b"\xff", "binary", b"\xff", "/w=="),
+    ("string", 'ä "\n', "string", 'ä "\n', 'ä "\n'),
+    ({"type": "string"}, "a", "string", "a", "a"),
+    ({"type": "fixed", "name": "F", "size": 2}, b"\0\1", "binary", b"\0\1", "AAE="),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "string", "B", "B"),
+    ({"type": "array", "items": "int"}, [1, 2], {"list": "int32"}, [1, 2], [1, 2]),
+    ({"type": "map", "values": "long"}, {"a": 1}, {"map": "int64"}, [("a", 1)], {"a": 1}),
+    (["null", "int"], None, "int32", None, None),
+    (["int", "null"], 1, "int32", 1, 1),
+    (["string"], "a", "string", "a", "a"),
+    (record(("b", "int"), name="Inner"), {"b": 1}, {"struct": {"b": "int32"}}, {"b": 1}, {"b": 1}),
+    (logical("int", "date"), datetime.date(1970, 1, 3), "date", datetime.date(1970, 1, 3), 2),
+    (
+        logical("int", "time-millis"),
+        datetime.time(0, 0, 1, 2000),
+        "time",
+        datetime.time(0, 0, 1, 2000),
+        1002,
+    ),
+    (
+        logical("long", "timestamp-millis"),
+        datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+        "timestamp",
+        datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+        1000,
+    ),
+    (
+        logical("long", "local-timestamp-millis"),
+        datetime.datetime(1970, 1, 1, 0, 0, 1),
+        "timestamp",
+        datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+        1000,
+    ),
+    (logical("long", "timestamp-micros"), 1_000_001, "int64", 1_000_001, 1_000_001),
+    (logical("long", "time-micros"), 1_001, "int64", 1_001, 1_001),
+    (
+        logical("string", "uuid"),
+        UUID("00112233-4455-6677-8899-aabbccddeeff"),
+        "uuid",
+        UUID("00112233-4455-6677-8899-aabbccddeeff"),
+        "00112233-4455-6677-8899-aabbccddeeff",
+    ),
+    (
+        logical("bytes", "decimal", precision=5, scale=2),
+        Decimal("-1.05"),
+        "decimal(5,2)",
+        Decimal("-1.05"),
+        -1.05,
+    ),
+    (
+        logical("fixed", "decimal", name="D", size=4, precision=9),
+        Decimal(7),
+        "decimal(9,0)",
+        Decimal(7),
+        7,
+    ),
+    # What is no logical type by Avro's rules is ignored
+    (logical("bytes", "decimal", precision=2, scale=3), b"\1", "binary", b"\1", "AQ=="),
+    (logical("string", "date"), "a", "string", "a", "a"),
+]
+
+
+def plainly(schema: Any) -> Any:
+    """Without the logical types that fastavro would take other values for, or refuse."""
+    taken = ("date", "time-millis", "timestamp-millis", "local-timestamp-millis", "uuid", "decimal")
+    kind = schema.get("logicalType") if isinstance(schema, dict) else None
+    if kind is None or (kind in taken and schema.get("scale", 0) <= schema.get("precision", 99) and kind != "date"):
+        return schema
+    if kind == "date" and schema["type"] == "int":
+        return schema
+    return {name: one for name, one in schema.items() if name != "logicalType"}
+
+
+@pytest.mark.parametrize(("kind", "value", "column", "in_table", "in_json"), TYPES)
+def test_each_type_has_its_column_and_its_json(
+    registry: SchemaRegistry, kind: Any, value: Any, column: Any, in_table: Any, in_json: Any
+) -> None:
+    number = registry.add(record(("n", "int"), ("a", kind)))
+    value = framed(number, datum(record(("n", "int"), ("a", plainly(kind))), {"n": 7, "a": value}))
+    converted = conversion(registry)(batch(value), {})
+    known = {"n": "int32"} | ({"a": column} if column else {})
+    assert rows(converted) == [(None, [{"n": 7} | ({"a": in_table} if column else {})])]
+    assert converted.seen == known
+    assert converted.parts[0].streams["data"].schema.equals(kinds.to_arrow(known))
+    (text,) = conversion(registry, "json")(batch(value), {}).parts[0].streams["data"].to_pylist()
+    assert json.loads(text) == {"n": 7, "a": in_json}
+
+
+def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaRegistry) -> None:
+    inner = record(("b", "int"), name="com.acme.Inner")
+    schema = record(("a", ["null", "int", "long", logical("bytes", "decimal", precision=4, scale=1), inner]))
+    plain = record(("a", ["null", "int", "long", "bytes", inner]))
+    number = registry.add(schema)
+    # The branch is the first byte: 2 is an int, 4 a long.
+    values = [framed(number, data) for data in (b"\x00", b"\x02\x0a", b"\x04\x0a", b"\x06\x02\x0f")]
+    values.append(framed(number, datum(plain, {"a": {"b": 1}})))
+    converted = conversion(registry)(batch(*values), {})
+    nothing = dict.fromkeys(("int", "long", "bytes", "Inner"))
+    assert rows(converted) == [
+        (
+            None,
+            [
+                {"a": None},
+                {"a": nothing | {"int": 5}},
+                {"a": nothing | {"long": 5}},
+                {"a": nothing | {"bytes": Decimal("1.5")}},
+                {"a": nothing | {"Inner": {"b": 1}}},
+            ],
+        )
+    ]
+    assert converted.seen["a"]["struct"]["bytes"] == "decimal(4,1)"
+    texts = conversion(registry, "json")(batch(values[1]), {}).parts[0].streams["data"].to_pylist()
+    assert texts == [b'{"a":{"int":5,"long":null,"bytes":null,"Inner":null}}']
+
+
+def test_branches_of_one_name_are_told_apart_by_their_namespaces(registry: SchemaRegistry) -> None:
+    schema = [record(("b", "int"), name="com.one.Inner"), record(("c", "int"), name="com.two.Inner")]
+    converted = conversion(registry)(batch(message(registry, schema, ("com.two.Inner", {"c": 1}))), {})
+    assert rows(converted) == [(None, [{"com_one_Inner": None, "com_two_Inner": {"c": 1}}])]
+    assert converted.parts[0].schema == "io.confluent.connect.avro.Union"
+
+
+def test_numbers_that_json_does_not_have_are_texts_there_and_themselves_in_a_table(registry: SchemaRegistry) -> None:
+    schema = record(("a", "double"), ("b", {"type": "array", "items": "float"}))
+    value = message(registry, schema, {"a": float("inf"), "b": [float("-inf"), float("nan")]})
+    (text,) = conversion(registry, "json")(batch(value), {}).parts[0].streams["data"].to_pylist()
+    assert text == b'{"a":"Infinity","b":["-Infinity","NaN"]}'
+    ((_, (row,)),) = rows(conversion(registry)(batch(value), {}))
+    assert str(row) == "{'a': inf, 'b': [-inf, nan]}"
+
+
+def test_a_value_that_is_no_record_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
+    converted = conversion(registry)(batch(message(registry, "string", "a"), message(registry, "string", "b")), {})
+    assert rows(converted) == [(None, [{"value": "a"}, {"value": "b"}])]
+    assert converted.parts[0].schema is None
+
+
+def test_named_types_are_found_by_their_namespaces(registry: SchemaRegistry) -> None:
+    size = {"type": "enum", "name": "Size", "symbols": ["S", "L"]}
+    other = {"type": "enum", "name": "Size", "namespace": "other", "symbols": ["X"]}
+    schema = record(("a", size), ("b", "Size"), ("c", other), ("d", ["null", "other.Size"]), ("e", "com.acme.Size"))
+    value = {"a": "S", "b": "L", "c": "X", "d": "X", "e": "L"}
+    assert rows(conversion(registry)(batch(message(registry, schema, value)), {})) == [(None, [value])]
+
+
+def test_types_of_references_are_known(registry: SchemaRegistry) -> None:
+    address = record(("city", "string"), name="com.acme.Address")
+    registry.add(address, subject="address-value")
+    number = registry.add(record(("to", "Address")), refers=[("com.acme.Address", "address-value")])
+    value = framed(number, datum(record(("to", address)), {"to": {"city": "Ulm"}}))
+    assert rows(conversion(registry)(batch(value), {})) == [(None, [{"to": {"city": "Ulm"}}])]
+
+
+# Schemas that change
+
+
+def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: SchemaRegistry) -> None:
+    old, new = record(("a", "int")), record(("a", "long"), ("b", ["null", "string"]))
+    values = [message(registry, old, {"a": 1}), message(registry, new, {"a": 2, "b": "x"})]
+    converted = conversion(registry)(batch(*values, values[0]), {})
+    assert rows(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
+    assert converted.seen == {"a": "int64", "b": "string"}
+    assert [part.schema for part in converted.parts] == ["com.acme.Order", "com.acme.Order"]
+    assert converted.columns == {}
+
+
+def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
+    one, other = record(("a", "int")), record(("a", "int"), doc="An order.", **{"connect.version": 2})
+    values = [message(registry, schema, {"a": at}) for at, schema in enumerate((one, other, one))]
+    (part,) = conversion(registry)(batch(*values), {}).parts
+    assert part.streams["data"].to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
+
+
+def test_a_schema_is_fetched_once_for_all_batches(registry: SchemaRegistry) -> None:
+    value = message(registry, record(("only", "int")), {"only": 1})
+    registry.asked.clear()
+    for _ in range(3):
+        conversion(registry)(batch(value, value), {})
+    assert len(registry.asked) == 1
+
+
+# What is refused
+
+
+def refusal(registry: SchemaRegistry, value: bytes, format: str = "json") -> str:
+    good = message(registry, record(("a", "int")), {"a": 1})
+    converted = conversion(registry, format)(batch(good, value, good), {})
+    assert list(converted.refused) == [1]
+    assert [part.rows.to_pylist() for part in converted.parts] == [[0, 2]]
+    return converted.refused[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "the data does not fit schema id {}: "),
+        (b"\x06ab", "Expected 3 bytes, read 2"),
+        (b"\x01ab", "Expected -1 bytes"),
+        (b"\x02\xff", "UnicodeDecodeError"),
+        (b"\x02ab", "ValueError: 1 bytes are left after it"),
+    ],
+)
+def test_data_that_does_not_fit_its_schema_is_a_record_error(registry: SchemaRegistry, data: bytes, said: str) -> None:
+    number = registry.add(record(("a", "string")))
+    assert said.format(number) in refusal(registry, framed(number, data))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b'{"a":1}', "the first byte is 0x7b, not 0x00, so it was not written with a Schema Registry's serializer"),
+        (b"", "0 bytes are too few"),
+        (b"\0\0\0\1", "4 bytes are too few"),
+        (b"\0\0\0\0\7", "schema id 7: the registry says 'Schema 7 not found'"),
+    ],
+)
+def test_a_value_without_a_known_schema_is_a_record_error(registry: SchemaRegistry, value: bytes, said: str) -> None:
+    assert said in refusal(registry, value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "said"),
+    [
+        ("{", "", "the schema is no JSON: '{'"),
+        ("{}", "JSON", "it is a schema of JSON, not of AVRO"),
+        ('"Nobody"', "", "the schema is of type 'Nobody', which neither the schema nor its references define"),
+        (record(("a", ["null", "com.acme.Order"])), "", "the schema.a is com.acme.Order inside of itself"),
+        (record(("a", {"type": "array", "items": "null"})), "", "the schema.a is an array of what holds nothing"),
+        (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
+        (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is none of Avro"),
+    ],
+)
+def test_a_schema_that_cannot_be_read_is_a_record_error(
+    registry: SchemaRegistry, schema: Any, kind: str, said: str
+) -> None:
+    number = registry.add(schema, kind)
+    reason = refusal(registry, framed(number, b"\0"))
+    assert reason.startswith(f"schema id {number}: ")
+    assert said in reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        ("int", b"\xfe\xff\xff\xff\x7f", "a value does not fit its column: Value 17179869183 too large"),
+        (logical("int", "time-millis"), b"\x01", "a time is outside of its day"),
+        (logical("string", "uuid"), b"\x02a", "a UUID has not 36 characters"),
+        (logical("bytes", "decimal", precision=2, scale=0), b"\x04\x03\xe8", "does not fit"),
+        (logical("bytes", "decimal", precision=50, scale=40), b"\0", "decimals of scale 40 do not fit 38 digits"),
+    ],
+)
+def test_a_value_that_no_column_holds_is_a_record_error_of_tables(
+    registry: SchemaRegistry, kind: Any, data: bytes, said: str
+) -> None:
+    number = registry.add(record(("a", kind)))
+    assert said in refusal(registry, framed(number, data), "parquet")
+    assert conversion(registry, "json")(batch(framed(number, data)), {}).refused == {}
+
+
+def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+    with serving() as registry:
+        pass
+    with pytest.raises(TransientError, match="did not answer"):
+        conversion(registry)(batch(framed(1, b"")), {})
+
+
+# Nulls, keys, envelopes
+
+
+def test_null_is_a_null_value_whether_kafka_or_the_schema_says_it(registry: SchemaRegistry) -> None:
+    values = [None, message(registry, ["null", "string"], None)]
+    assert conversion(registry, nulls="skip")(batch(*values), {}).skipped == 2
+    assert list(conversion(registry, nulls="fail")(batch(*values), {}).refused) == [0, 1]
+    (part,) = conversion(registry, "json", nulls="write")(batch(*values), {}).parts
+    assert part.streams["data"].to_pylist() == [b"null", b"null"]
+
+
+def test_values_and_keys_for_the_layout_are_json(registry: SchemaRegistry) -> None:
+    by = Conversion("avro", "avro", "parquet", "skip", registry=registry.connection, keyed=True)
+    key = message(registry, record(("id", "int"), name="Key"), {"id": 5})
+    (part,) = by(batch(message(registry, record(("a", "int")), {"a": 1}), keys=[key]), {}).parts
+    assert part.keys.to_pylist() == [b'{"id":5}']
+    assert part.values.to_pylist() == [b'{"a":1}']
+
+
+def test_keys_are_read_only_where_somebody_asks_for_them(registry: SchemaRegistry) -> None:
+    by = Conversion("avro", "avro", "parquet", "skip", registry=registry.connection)
+    assert by.needs == frozenset()
+    assert by(batch(message(registry, record(("a", "int")), {"a": 1})), {}).parts[0].keys is None
+
+
+@pytest.mark.parametrize("format", ["parquet", "json"])
+def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegistry, format: str) -> None:
+    envelope = Envelope("record", ("key", "value"), "t")
+    by = Conversion("avro", "avro", format, "skip", envelope, registry=registry.connection)
+    keys = [message(registry, "long", 5), b"broken", message(registry, "long", 6)]
+    value = message(registry, record(("a", logical("int", "date"))), {"a": datetime.date(1970, 1, 2)})
+    converted = by(batch(value, value, value, keys=keys), {})
+    assert list(converted.refused) == [1]
+    assert converted.refused[1].startswith("key: the first byte is 0x62")
+    (part,) = converted.parts
+    found = part.streams["data"].to_pylist()
+    if format == "json":
+        assert found == [b'{"key":5,"value":{"a":1}}', b'{"key":6,"value":{"a":1}}']
+    else:
+        day = {"a": datetime.date(1970, 1, 2)}
+        assert found == [{"key": 5, "value": day}, {"key": 6, "value": day}]
+        assert converted.seen == {"key": "int64", "value": {"struct": {"a": "date"}}}
+
+
+def test_an_envelope_can_have_values_with_a_schema_beside_keys_of_json(registry: SchemaRegistry) -> None:
+    envelope = Envelope("record", ("key", "value"), "t")
+    by = Conversion("json", "avro", "parquet", "skip", envelope, registry=registry.connection)
+    bad = framed(registry.add(record(("a", logical("int", "time-millis")))), b"\x01")
+    good = message(registry, record(("a", logical("int", "time-millis"))), {"a": datetime.time(0)})
+    converted = by(batch(bad, good, good, keys=[b'{"k":1}', b'{"k":2}', b"broken"]), {})
+    assert sorted(converted.refused) == [0, 2]
+    assert converted.parts[0].streams["data"].to_pylist() == [{"key": {"k": 2}, "value": {"a": datetime.time(0)}}]
+
+
+def test_sidecars_have_the_json_of_keys(registry: SchemaRegistry) -> None:
+    by = Conversion("avro", "avro", "json", "skip", keys="json", registry=registry.connection)
+    records = batch(message(registry, "int", 1), keys=[message(registry, record(("id", "int")), {"id": 5})])
+    assert by(records, {}).parts[0].streams["keys"].to_pylist() == [b'{"id":5}']
+
+
+# JSON Schema
+
+
+def test_json_schema_is_json_after_the_id_and_nobody_is_asked(registry: SchemaRegistry) -> None:
+    registry.asked.clear()
+    by = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
+    converted = by(batch(framed(1, b'{"a":1}'), framed(2, b'{"a":\n0.5}'), None), {})
+    assert rows(converted) == [([0, 1], [{"a": 1.0}, {"a": 0.5}])]
+    assert (converted.columns, converted.skipped) == ({"a": "double"}, 1)
+    assert converted.parts[0].values.to_pylist() == [b'{"a":1}', b'{"a": 0.5}']
+    assert registry.asked == []
+
+
+def test_json_schema_without_the_id_or_without_json_is_a_record_error() -> None:
+    converted = Conversion("string", "json_schema", "json", "skip")(
+        batch(b'{"a":1}', framed(1, b"{"), framed(1, b"")), {}
+    )
+    assert "the first byte is 0x7b" in converted.refused[0]
+    assert "truncated" in converted.refused[1]
+    assert converted.refused[2] == "empty value"
+
+
+# Whatever the schema
+
+
+_NAMES = st.sampled_from(["a", "b", "c"])
+_LEAVES: st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]] = st.sampled_from(
+    [
+        ("boolean", st.booleans()),
+        ("int", st.integers(-(2**31), 2**31 - 1)),
+        ("long", st.integers(-(2**63), 2**63 - 1)),
+        ("double", st.floats(allow_nan=False)),
+        ("bytes", st.binary(max_size=5)),
+        ("string", st.text(st.characters(codec="utf-8"), max_size=5)),
+    ]
+)
+
+
+def _wider(
+    inner: st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]],
+) -> st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]]:
+    return st.one_of(
+        inner.map(lambda one: ({"type": "array", "items": one[0]}, st.lists(one[1], max_size=3))),
+        inner.map(lambda one: ({"type": "map", "values": one[0]}, st.dictionaries(st.text("xyz"), one[1], max_size=3))),
+        inner.filter(lambda one: not isinstance(one[0], list)).map(
+            lambda one: (["null", one[0]], st.none() | one[1]),
+        ),
+        st.dictionaries(_NAMES, inner, min_size=1, max_size=3).map(_record_of),
+    )
+
+
+_numbers = iter(range(10**9))
+
+
+def _record_of(
+    fields: dict[str, tuple[Any, st.SearchStrategy[Any]]],
+) -> tuple[Any, st.SearchStrategy[Any]]:
+    schema = record(*((name, kind) for name, (kind, _) in fields.items()), name=f"com.acme.R{next(_numbers)}")
+    return schema, st.fixed_dictionaries({name: values for name, (_, values) in fields.items()})
+
+
+def _fresh(schema: Any) -> Any:
+    """Names given anew: a part that stands twice would be defined twice."""
+    if isinstance(schema, list):
+        return [_fresh(one) for one in schema]
+    if isinstance(schema, dict):
+        names = {"name": f"R{next(_numbers)}"} if schema.get("type") == "record" else {}
+        return {name: _fresh(one) for name, one in schema.items()} | names
+    return schema
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_table_has_what_the_producer_wrote(data: st.DataObject) -> None:
+    kind, values = data.draw(st.recursive(_LEAVES, _wider, max_leaves=6))
+    schema, found = _fresh(record(("x", kind))), data.draw(st.lists(values, min_size=1, max_size=4))
+    with serving() as registry:
+        number = registry.add(schema)
+        messages = [framed(number, datum(schema, {"x": value})) for value in found]
+        (part,) = conversion(registry)(batch(*messages), {}).parts
+    column = part.streams["data"].column("x")
+    assert column.equals(pa.array(found, column.type))

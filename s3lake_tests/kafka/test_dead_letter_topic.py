@@ -1,0 +1,365 @@
+"""The dead letter topic: what a record looks like there, and what happens when the brokers do not take it.
+
+Besides a producer that does as it is told there is librdkafka's own broker in this process: real enough to read from.
+"""
+
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Producer as Confluent
+
+from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, connected, create
+from s3lake.sink import Sink
+
+STAMP = 1_767_600_000_000
+REFUSED: dict[str, Any] = {
+    "partition": 2,
+    "offset": 7,
+    "timestamp_ms": STAMP,
+    "key": b"k",
+    "value": b"{ broken",
+    "headers": [{"key": "trace", "value": b"\xff"}, {"key": "none", "value": None}],
+    "stage": "convert",
+    "error": "RecordError",
+    "message": "not JSON: é",
+}
+CONTEXT = [
+    ("__connect.errors.topic", b"orders"),
+    ("__connect.errors.partition", b"2"),
+    ("__connect.errors.offset", b"7"),
+    ("__connect.errors.connector.name", b"events"),
+    ("__connect.errors.task.id", b"0"),
+    ("__connect.errors.stage", b"convert"),
+    ("__connect.errors.class.name", b"s3lake.convert"),
+    ("__connect.errors.exception.class.name", b"s3lake.errors.RecordError"),
+    ("__connect.errors.exception.message", "not JSON: é".encode()),
+]
+
+
+@dataclass
+class FakeProducer:
+    """Takes records, or does what else a test tells it to.
+
+    Attributes:
+        refusal: what every delivery reports.
+        room: how many records fit into the queue before somebody polls.
+        silent: nothing is ever delivered.
+    """
+
+    refusal: KafkaError | None = None
+    room: int = 1_000
+    silent: bool = False
+    raises: Exception | None = None
+    taken: list[dict[str, Any]] = field(default_factory=list)
+    queue: list[Callable[[Any, Any], None]] = field(default_factory=list)
+    flushes: int = 0
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        *,
+        headers: list[Header],
+        timestamp: int,
+        on_delivery: Callable[[Any, Any], None],
+    ) -> None:
+        if self.raises is not None:
+            raise self.raises
+        if len(self.queue) >= self.room:
+            raise BufferError("Local: Queue full")
+        self.queue.append(on_delivery)
+        self.taken.append({"topic": topic, "value": value, "key": key, "headers": headers, "timestamp": timestamp})
+
+    def poll(self, timeout: float) -> int:
+        if timeout:
+            self.flush(timeout)
+        return 0
+
+    def flush(self, timeout: float) -> int:  # noqa: ARG002
+        self.flushes += 1
+        if not self.silent:
+            for deliver in self.queue:
+                deliver(self.refusal, None)
+            self.queue.clear()
+        return len(self.queue)
+
+
+def topic(producer: FakeProducer | None = None, **changes: Any) -> DeadLetterTopic:
+    made = DeadLetterTopic(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
+    return replace(made, producer=lambda _topic, _hear: producer, **changes)
+
+
+def sent(producer: FakeProducer, to: DeadLetterTopic | None = None, **changes: Any) -> dict[str, Any]:
+    outbox = Outbox(to or topic(producer))
+    outbox.add(**{**REFUSED, **changes})
+    outbox.send()
+    return producer.taken[-1]
+
+
+# What a record looks like
+
+
+def test_a_refused_record_goes_as_it_was_read() -> None:
+    assert sent(FakeProducer()) == {
+        "topic": "dead",
+        "key": b"k",
+        "value": b"{ broken",
+        "headers": [("trace", b"\xff"), ("none", None)],
+        "timestamp": STAMP,
+    }
+
+
+def test_null_is_null() -> None:
+    found = sent(FakeProducer(), key=None, value=None, headers=None)
+    assert (found["key"], found["value"], found["headers"]) == (None, None, [])
+
+
+def test_a_record_without_a_time_gets_that_of_its_sending() -> None:
+    assert sent(FakeProducer(), timestamp_ms=-1)["timestamp"] == 0
+
+
+def test_the_context_is_in_the_headers_of_kafka_connect_after_its_own() -> None:
+    producer = FakeProducer()
+    found = sent(producer, topic(producer, context_headers=True))
+    assert found["headers"] == [("trace", b"\xff"), ("none", None), *CONTEXT]
+
+
+def test_a_record_that_was_refused_before_keeps_its_first_context() -> None:
+    producer = FakeProducer()
+    before = {"key": "__connect.errors.topic", "value": b"first"}
+    found = sent(producer, topic(producer, context_headers=True), headers=[before])
+    assert found["headers"] == [("__connect.errors.topic", b"first"), *CONTEXT[1:]]
+
+
+# When it goes
+
+
+def test_nothing_connects_before_there_is_something_to_send() -> None:
+    def connecting(_topic: DeadLetterTopic, _hear: Callable[[Any], None]) -> FakeProducer:
+        raise AssertionError("connected for nothing")
+
+    Outbox(replace(topic(), producer=connecting)).send()
+
+
+def test_confluent_kafka_is_imported_only_to_send() -> None:
+    program = "import sys, s3lake.kafka.dead_letter_topic; print('confluent_kafka' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_each_record_is_sent_once_over_one_connection() -> None:
+    producer, made = FakeProducer(), []
+
+    def connecting(_topic: DeadLetterTopic, _hear: Callable[[Any], None]) -> FakeProducer:
+        made.append(1)
+        return producer
+
+    outbox = Outbox(replace(topic(), producer=connecting))
+    for offset in (1, 2):
+        outbox.add(**{**REFUSED, "value": b"%d" % offset})
+        outbox.send()
+    outbox.send()
+    assert [one["value"] for one in producer.taken] == [b"1", b"2"]
+    assert made == [1]
+
+
+def test_a_full_queue_is_waited_for() -> None:
+    producer = FakeProducer(room=3)
+    outbox = Outbox(topic(producer))
+    for offset in range(10):
+        outbox.add(**{**REFUSED, "value": b"%d" % offset})
+    outbox.send()
+    assert [one["value"] for one in producer.taken] == [b"%d" % offset for offset in range(10)]
+
+
+# When the brokers do not take it
+
+
+@pytest.mark.parametrize(
+    ("producer", "why"),
+    [
+        (FakeProducer(refusal=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)), "TOPIC_AUTHORIZATION_FAILED"),
+        (FakeProducer(refusal=KafkaError(KafkaError._MSG_TIMED_OUT)), "_MSG_TIMED_OUT"),
+        (FakeProducer(raises=KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))), "MSG_SIZE_TOO_LARGE"),
+        (FakeProducer(silent=True), "1 records got no answer"),
+        (FakeProducer(silent=True, room=0), "the queue stayed full"),
+    ],
+    ids=["unauthorised", "timed out", "too large", "no answer", "queue full"],
+)
+def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -> None:
+    with pytest.raises(KafkaUnavailableError) as failed:
+        sent(producer, topic(producer, timeout_s=0.05))
+    told = str(failed.value)
+    for part in ("dead letter topic 'dead'", "broker:9092", "topic 'orders'", why, "Nothing of this micro-batch"):
+        assert part in told
+
+
+def test_the_first_reason_is_told_and_no_more_is_produced() -> None:
+    producer = FakeProducer(refusal=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), room=1)
+    outbox = Outbox(topic(producer))
+    for _ in range(5):
+        outbox.add(**REFUSED)
+    with pytest.raises(KafkaUnavailableError):
+        outbox.send()
+    assert len(producer.taken) == 1
+
+
+# The topic of a sink
+
+
+def sink(name: str = "dead") -> Sink:
+    letters = {"name": name, "context_headers": True, "replication_factor": 1}
+    return Sink(
+        name="events",
+        topics=("orders",),
+        bucket="lake",
+        start="2026-01-05T00",
+        errors={"tolerance": "all", "dead_letter_topic": letters},  # type: ignore[arg-type]
+    )
+
+
+def test_it_is_what_the_sink_names() -> None:
+    found = DeadLetterTopic.of(sink(), "orders", "broker:9092", {"client.id": "x"})
+    assert found is not None
+    assert (found.name, found.topic, found.connector) == ("dead", "orders", "events")
+    assert (found.context_headers, found.replication_factor) == (True, 1)
+    assert (found.bootstrap_servers, found.properties) == ("broker:9092", {"client.id": "x"})
+
+
+def test_a_sink_without_one_has_none() -> None:
+    plain = Sink(name="events", topics=("orders",), bucket="lake", start="2026-01-05T00")
+    assert DeadLetterTopic.of(plain, "orders", "broker:9092", {}) is None
+
+
+def test_it_is_no_topic_that_the_sink_reads() -> None:
+    with pytest.raises(ConfigurationError, match=r"'orders' is a topic that the sink reads.*name another topic"):
+        DeadLetterTopic.of(sink("orders"), "orders", "broker:9092", {})
+
+
+def test_it_travels_to_workers_and_shows_no_secret() -> None:
+    found = DeadLetterTopic.of(sink(), "orders", "broker:9092", {"sasl.password": "hush"})
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert "hush" not in repr(found)
+
+
+def test_properties_that_librdkafka_does_not_take_are_told_without_their_secrets() -> None:
+    made = replace(topic(), properties={"sasl.password": "hush", "no.such.hush": "1"})
+    with pytest.raises(ConfigurationError) as refused:
+        connected(made, lambda _: None)
+    assert "kafka.properties: librdkafka, which writes dead letters, refuses them" in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
+# Making it
+
+
+@dataclass
+class FakeAdmin:
+    """Answers the wish for a topic with an error, or with none."""
+
+    error: int | None = None
+    asked: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def create_topics(self, topics: list[Any], operation_timeout: float) -> dict[str, "Future[None]"]:  # noqa: ARG002
+        answers: dict[str, Future[None]] = {}
+        for one in topics:
+            self.asked.append((one.topic, one.num_partitions, one.replication_factor))
+            answers[one.topic] = Future()
+            if self.error is None:
+                answers[one.topic].set_result(None)
+            else:
+                answers[one.topic].set_exception(KafkaException(KafkaError(self.error, "said so")))
+        return answers
+
+
+def test_it_is_made_with_one_topic_partition_and_the_replicas_that_are_asked_for() -> None:
+    admin = FakeAdmin()
+    create(admin, "dead", 3)
+    assert admin.asked == [("dead", 1, 3)]
+
+
+def test_one_that_somebody_else_has_just_made_is_as_good() -> None:
+    create(FakeAdmin(KafkaError.TOPIC_ALREADY_EXISTS), "dead", 3)
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (KafkaError.INVALID_REPLICATION_FACTOR, "replication_factor to at most the number of brokers"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "allow this user to Create it"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "allow this user to Create it"),
+        (KafkaError.POLICY_VIOLATION, "create the topic yourself"),
+        (KafkaError.TOPIC_EXCEPTION, "name another topic"),
+    ],
+)
+def test_brokers_that_refuse_to_make_it_are_told_with_a_remedy(code: int, remedy: str) -> None:
+    with pytest.raises(ConfigurationError, match="dead letter topic 'dead' cannot be created: said so") as refused:
+        create(FakeAdmin(code), "dead", 3)
+    assert remedy in str(refused.value)
+
+
+def test_brokers_that_do_not_answer_may_answer_later() -> None:
+    with pytest.raises(KafkaUnavailableError, match="could not be created"):
+        create(FakeAdmin(KafkaError.REQUEST_TIMED_OUT), "dead", 3)
+
+
+# Over the wire
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """librdkafka's own, within its client: gone when the client is."""
+    holder = Confluent({"test.mock.num.brokers": 1, "bootstrap.servers": "none:1", "log_level": 0})
+    (found,) = holder.list_topics(timeout=10).brokers.values()
+    yield f"{found.host}:{found.port}"
+    del holder
+
+
+def read(broker: str, name: str, count: int) -> list[Message]:
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "log_level": 0})
+    partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
+    consumer.assign([TopicPartition(name, one, 0) for one in partitions])
+    found, deadline = [], time.monotonic() + 10
+    while len(found) < count and time.monotonic() < deadline:
+        message = consumer.poll(0.1)
+        if message is not None and not message.error():
+            found.append(message)
+    consumer.close()
+    return found
+
+
+def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
+    outbox = Outbox(replace(topic(), name="read-back", bootstrap_servers=broker, producer=connected))
+    outbox.add(**REFUSED)
+    outbox.send()
+    (found,) = read(broker, "read-back", 1)
+    assert (found.key(), found.value(), found.timestamp()[1]) == (b"k", b"{ broken", STAMP)
+    assert found.headers() == [("trace", b"\xff"), ("none", None)]
+
+
+def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(broker: str) -> None:
+    outbox = Outbox(replace(topic(), name="sizes", bootstrap_servers=broker, producer=connected, context_headers=True))
+    outbox.add(**{**REFUSED, "key": None, "value": None, "headers": None})
+    outbox.add(**{**REFUSED, "key": None, "value": b"x" * 2_000_000, "headers": None})
+    outbox.send()
+    found = read(broker, "sizes", 2)
+    assert sorted(len(one.value() or b"") for one in found) == [0, 2_000_000]
+    assert [one.headers() for one in found] == [CONTEXT, CONTEXT]
+
+
+def test_brokers_that_are_away_are_told_with_what_the_connection_says() -> None:
+    away = replace(topic(), bootstrap_servers="127.0.0.1:1", producer=connected, timeout_s=0.3)
+    outbox = Outbox(away)
+    outbox.add(**REFUSED)
+    with pytest.raises(KafkaUnavailableError, match=r"127\.0\.0\.1:1 did not take.*Connection refused"):
+        outbox.send()
