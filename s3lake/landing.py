@@ -28,6 +28,7 @@ from s3lake.convert import types
 from s3lake.convert.columns import Columns
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.job import Job, KafkaEngine
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
 from s3lake.outcomes import Outcome, merged, recorded
 from s3lake.pipeline import Stores, Work
@@ -61,6 +62,7 @@ class Landing:
         spark: gives the session; called only when there is something to read.
         stores: opens the bucket, here and in the workers.
         kafka_options: `kafka.*` options of Spark's source.
+        dead_letter_topic: the sink's, with its connection; None where it names none.
         clock: epoch milliseconds.
     """
 
@@ -69,7 +71,8 @@ class Landing:
     spark: Callable[[], SparkSession]
     stores: Stores
     offsets: Offsets
-    kafka_options: dict[str, str]
+    kafka_options: dict[str, str] = field(repr=False)
+    dead_letter_topic: DeadLetterTopic | None = None
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
 
@@ -206,6 +209,8 @@ class Landing:
         landed = self.sink.landed
         known = self.index.columns()
         self._same_types(known[0].columns if known else {})
+        if self.dead_letter_topic is not None:
+            self.dead_letter_topic.ensure()
         work = Work.of(
             self.sink,
             self.topic,
@@ -215,6 +220,7 @@ class Landing:
             hour_start_ms=hours.start_ms(attempt.tile.hour),
             columns={},
             wallclock_ms=self.clock(),
+            dead_letter_topic=self.dead_letter_topic,
         )
         engine = KafkaEngine(self.topic, self.spark, self.kafka_options, self.sink.flush.count)
         job = Job(self.sink, self.topic, engine, self.spark)

@@ -16,6 +16,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
 from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.landing import Landing
 from s3lake.sink import Config, Sink
 from s3lake.store.s3 import S3Connection, S3Store
@@ -166,13 +167,15 @@ class Lake:
 
     def landing(self, topic: str, settings: str = "", now_ms: int | None = None) -> Landing:
         """What lands `topic` into a sink called events, by a clock that stands still unless `now_ms` is None."""
+        sink = self.sink(topic, settings)
         found = Landing(
-            sink=self.sink(topic, settings),
+            sink=sink,
             topic=topic,
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
             kafka_options={"kafka.bootstrap.servers": self.kafka.bootstrap_servers},
+            dead_letter_topic=DeadLetterTopic.of(sink, topic, self.kafka.bootstrap_servers, {}),
         )
         if now_ms is not None:
             found.clock = lambda: now_ms

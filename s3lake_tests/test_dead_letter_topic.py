@@ -1,11 +1,9 @@
 """Refused records on their way to the dead letter topic: through one task, and through a lake of real parts."""
 
 import dataclasses
-import functools
 import json
 import pickle
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -156,30 +154,17 @@ def read(lake: Lake, topic: str, count: int) -> list[Message]:
 class TestLake:
     TEN, AFTER = "2026-01-05T10", at("2026-01-06T00")
 
-    @pytest.fixture
-    def landed(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Lake, str, str], DeadLetterTopic]:
-        """Land a topic into a sink with a dead letter topic of that name."""
+    def land(self, lake: Lake, topic: str, name: str) -> None:
+        letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
+        landing = lake.landing(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
+        landing.land([START, self.TEN])
+        assert lake.verify(landing).differences == ()
 
-        def land(lake: Lake, topic: str, name: str) -> DeadLetterTopic:
-            letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
-            landing = lake.landing(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
-            made = DeadLetterTopic.of(landing.sink, topic, lake.kafka.bootstrap_servers, {})
-            assert made is not None
-            made.ensure()
-            monkeypatch.setattr(Work, "of", functools.partial(Work.of, dead_letter_topic=made))
-            landing.land([START, self.TEN])
-            assert lake.verify(landing).differences == ()
-            return made
-
-        return land
-
-    def test_refused_records_are_in_the_topic_with_their_context(
-        self, lake: Lake, landed: Callable[[Lake, str, str], DeadLetterTopic]
-    ) -> None:
+    def test_refused_records_are_in_the_topic_with_their_context(self, lake: Lake) -> None:
         topic = lake.topic(partitions=2)
         lake.produce(topic, [b'{"n": 1}', b"{ broken", b'{"n": 2}'], at(self.TEN, 5), 0)
         lake.produce(topic, [b"\xff"], at(self.TEN, 6), 1)
-        landed(lake, topic, f"{topic}-dead")
+        self.land(lake, topic, f"{topic}-dead")
         found = {one.value(): one for one in read(lake, f"{topic}-dead", 2)}
         assert set(found) == {b"{ broken", b"\xff"}
         broken = dict(found[b"{ broken"].headers() or [])
@@ -192,14 +177,12 @@ class TestLake:
             one["message"].encode() for one in letters if one["partition"] == 0
         )
 
-    def test_the_topic_is_made_with_one_topic_partition_and_one_that_exists_is_left_alone(
-        self, lake: Lake, landed: Callable[[Lake, str, str], DeadLetterTopic]
-    ) -> None:
+    def test_the_topic_is_made_with_one_topic_partition_and_one_that_exists_is_left_alone(self, lake: Lake) -> None:
         topic, existing = lake.topic(), lake.topic(partitions=3)
         lake.produce(topic, [b"{ broken"], at(self.TEN, 5))
-        landed(lake, topic, f"{topic}-dead")
+        self.land(lake, topic, f"{topic}-dead")
         assert len(lake.offsets.ranges(f"{topic}-dead")) == 1
         other = lake.topic()
         lake.produce(other, [b"{ broken"], at(self.TEN, 5))
-        landed(lake, other, existing)
+        self.land(lake, other, existing)
         assert len(lake.offsets.ranges(existing)) == 3

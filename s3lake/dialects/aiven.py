@@ -95,7 +95,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
         report.notice(one, "has no meaning: it is an option of another Parquet writer")
     overrides.apply(keys, common, [sink], environment)
     keys.finish()
-    return compose(common, [sink], report, connect.connector(keys))
+    return compose(common, [sink], report, environment, connect.connector(keys))
 
 
 def _store(keys: Keys, common: Draft, sink: Draft) -> None:

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 
 from s3lake.dialects.document import Place as Path
 from s3lake.dialects.keys import Given
-from s3lake.dialects.places import Notice, Place, Report, Setting
+from s3lake.dialects.places import Notice, Place, Report, Setting, variable
 from s3lake.dialects.schema import WANTED, dotted, meant, model_at, names
 from s3lake.dialects.schema import field as field_of
+from s3lake.provide.overrides import overridden, overrides
 from s3lake.sink import Config, Misfit
 
 
@@ -86,20 +87,39 @@ class Draft:
 
 
 def _copied(value: Any) -> Any:
-    return {name: _copied(one) for name, one in value.items()} if isinstance(value, dict) else value
+    match value:
+        case dict():
+            return {name: _copied(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_copied(one) for one in value]
+    return value
 
 
-def compose(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Loaded:
+def compose(
+    common: Draft,
+    sinks: Sequence[Draft],
+    report: Report,
+    environment: Mapping[str, str],
+    connector: Connector | None = None,
+) -> Loaded:
     """The configuration that was drafted, from that of a connector where it is one.
+
+    Args:
+        common: what all sinks share.
+        sinks: each sink.
+        report: what is wrong so far.
+        environment: `S3LAKE_SINKS_<NAME>_<PROPERTY>` in it say otherwise.
+        connector: the connector.
 
     Raises:
         ConfigurationError: it cannot be right; each error at the setting that it comes from.
     """
     report.check()
-    values = {**common.values, "sinks": [sink.values for sink in sinks]}
+    values = {**common.values, "sinks": [_copied(sink.values) for sink in sinks]}
     origins: dict[Path, Setting] = dict(common.origins)
     for position, sink in enumerate(sinks):
         origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}
+    values = _overridden(values, origins, environment)
     try:
         config = Config.model_validate(values)
     except ValidationError as errors:
@@ -110,6 +130,14 @@ def compose(common: Draft, sinks: Sequence[Draft], report: Report, connector: Co
     places = {path: setting.place for path, setting in origins.items()}
     connectors = {sink.name: connector for sink in config.sinks} if connector else {}
     return Loaded(config, tuple(sorted(report.notices)), places, connectors)
+
+
+def _overridden(values: dict[str, Any], origins: dict[Path, Setting], environment: Mapping[str, str]) -> dict[str, Any]:
+    for one in overrides(values, environment):
+        for known in [known for known in origins if known[: len(one.place)] == one.place]:
+            del origins[known]
+        origins[one.place] = Setting(dotted(one.place), str(one.value), variable(one.variable))
+    return overridden(values, environment)
 
 
 def _note(error: Any, origins: Mapping[Path, Setting], report: Report) -> None:

@@ -75,7 +75,7 @@ def loads(content: str, report: Report, references: References) -> Loaded:
         sinks += found
     if not sinks and not report.failed:
         report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
-    return compose(common, sinks, report)
+    return compose(common, sinks, report, variables)
 
 
 def _chain(file: File, sink: Draft, report: Report) -> None:

@@ -91,7 +91,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, sinks, environment)
     keys.finish()
-    return compose(common, sinks, report, _connector(keys))
+    return compose(common, sinks, report, environment, _connector(keys))
 
 
 def _connector(keys: Keys) -> Connector:

@@ -46,7 +46,7 @@ class SinkIOManager(dg.ConfigurableIOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: Request) -> None:
         """Land one hour or a range of hours; each gets its own metadata."""
-        landed = retried(lambda: _land(obj))
+        landed = retried(lambda: _land(obj), obj.landing.sink.errors)
         lags = _lags(obj.landing, landed)
         for hour in landed:
             found = metadata.of_hour(hour, obj.landing.index, lags.get(hour.tile.hour))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake import sink
 from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.properties import spark_options
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class KafkaResource:
     def spark_options(self) -> dict[str, str]:
         """Options of Spark's Kafka source."""
         return {"kafka.bootstrap.servers": self._kafka.bootstrap_servers, **spark_options(self._kafka.properties)}
+
+    def dead_letter_topic(self, route: sink.Sink, topic: str) -> DeadLetterTopic | None:
+        """Where refused records of `topic` go; None where the sink names no such topic."""
+        return DeadLetterTopic.of(route, topic, self._kafka.bootstrap_servers, self._kafka.properties)
 
 
 class SparkResource:
@@ -104,4 +109,6 @@ def landing(
         stores=stores(s3, hasty=hasty),
         offsets=kafka.offsets,
         kafka_options=kafka.spark_options,
+        # Stand-ins for `kafka` need not know of dead letters where no sink does.
+        dead_letter_topic=kafka.dead_letter_topic(route, topic) if route.errors.dead_letter_topic else None,
     )

@@ -254,6 +254,12 @@ class Sink(Part):
         if envelope and kind not in fitting.get(envelope.style, ("json", "json_array", "csv", "avro", "parquet")):
             raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
         self._columns_fit()
+        letters = self.errors.dead_letter_topic
+        if letters is not None and self.reads(letters.name):
+            raise Misfit(
+                f"{letters.name!r} is a topic that this sink reads: it would land its own dead letters",
+                *("errors", "dead_letter_topic", "name"),
+            )
         if self.layout.tombstones is not None and (self.nulls != "write" or self.sidecars.keys is None):
             raise Misfit(
                 "records without a value keep only their key: set nulls: write and sidecars.keys",

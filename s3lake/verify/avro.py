@@ -187,7 +187,7 @@ def _map(values: Compiled) -> Compiled:
 
 def _blocks(item: _Read) -> _Read:
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        found = []
+        found: list[Any] = []
         while True:
             count, at = _long(data, at)
             if count == 0:

@@ -1,0 +1,211 @@
+"""`s3lake preview` on the four documents' configurations: the keys that the documents state, and what the files hold."""
+
+import base64
+import gzip
+import json
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from s3lake import cli
+from s3lake_tests.dialects.documents import CONFIGURATIONS, NOON
+from s3lake_tests.registry.server import serving
+
+Previewed = dict[str, bytes]
+Preview = Callable[..., Previewed]
+EVENT = {"region": "us-east", "event_type": "click"}
+
+
+@pytest.fixture
+def preview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Preview:
+    """The command on a configuration's text and records: key -> bytes of every object; the clock stands at NOON."""
+    monkeypatch.setenv("S3LAKE_START", "2024-01-01T00")
+    monkeypatch.setenv("S3LAKE_BOOTSTRAP_SERVERS", "kafka:9092")
+    monkeypatch.setattr("s3lake.preview.time.time", lambda: NOON / 1000)
+
+    def preview(text: str, *records: dict[str, Any]) -> Previewed:
+        config, lines, objects = tmp_path / "connector", tmp_path / "records.jsonl", tmp_path / "objects"
+        config.write_text(text)
+        lines.write_text("".join(json.dumps(record) + "\n" for record in records))
+        arguments = ["preview", config, "--records", lines, "--out", objects, "--json"]
+        monkeypatch.setattr(sys, "argv", ["s3lake", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        assert ended.value.code == 0, err
+        keys = [json.loads(line)["key"] for line in out.splitlines()]
+        return {key: (objects / key).read_bytes() for key in keys}
+
+    return preview
+
+
+def record(topic: str, value: Any, **fields: Any) -> dict[str, Any]:
+    return {"topic": topic, "value": value, "timestamp": NOON, **fields}
+
+
+# Lenses
+
+
+def test_lenses_example(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["lenses: example"], record("demo", {"ts": 12}), record("demo", {"ts": 13}, offset=8))
+    assert made == {
+        "demo/demo/ts=12/demo(0_000000000000).json": b'{"ts":12}\n',
+        "demo/demo/ts=13/demo(0_000000000008).json": b'{"ts":13}\n',
+    }
+
+
+def test_lenses_default_object_key(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["lenses: default key"], record("demo", {"a": 1}, partition=2, offset=3))
+    assert list(made) == ["prefix/demo/2/000000000003.json"]
+
+
+def test_lenses_custom_object_key(preview: Preview) -> None:
+    made = preview(
+        CONFIGURATIONS["lenses: custom key"],
+        record("demo", {"fieldA": 1}, key={"fieldB": 2}, headers={"fieldC": "3"}, offset=5),
+    )
+    assert list(made) == ["prefix/demo/fieldA=1/fieldB=2/fieldC=3/demo(0_000000000005).avro"]
+
+
+def test_lenses_custom_object_key_without_names(preview: Preview) -> None:
+    made = preview(
+        CONFIGURATIONS["lenses: custom key without names"],
+        record("demo", {"fieldA": 1}, key={"fieldB": 2}, headers={"fieldC": "3"}, offset=5),
+    )
+    assert list(made) == ["prefix/demo/1/2/3/demo(0_000000000005).avro"]
+
+
+def test_lenses_field_with_a_dot_in_its_name(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["lenses: field with a dot"], record("kafka-topic", {"a.b": "value"}))
+    assert list(made) == ["prefix/kafka-topic/a.b=value/kafka-topic(0_000000000000).json"]
+
+
+def test_lenses_topics_of_an_expression(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["lenses: expression"], record("sensor_data_1", 1), record("sensor_data_2", 2))
+    assert list(made) == ["sensor_data_1/0/000000000000.json", "sensor_data_2/0/000000000000.json"]
+
+
+def test_lenses_rolling_windows(preview: Preview) -> None:
+    value = {"metadata_id": 1, "customer_id": 2, "timestamp": NOON - 3_600_000}
+    made = preview(CONFIGURATIONS["lenses: rolling window"], record("demo", value))
+    directory = "metadata_id=1/customer_id=2/ts=2024-01-15-09/wallclock=2024-01-15-10"
+    assert list(made) == [f"demo/demo/{directory}/demo(0_000000000000).json"]
+
+
+def test_lenses_json_as_parquet(preview: Preview, tmp_path: Path) -> None:
+    made = preview(CONFIGURATIONS["lenses: stored 1"], record("car_speed_events", {"speed": 50}))
+    assert list(made) == ["car_speed/car_speed_events/0/000000000000.parquet"]
+    assert pq.read_table(tmp_path / "objects" / next(iter(made))).to_pylist() == [{"speed": 50}]
+
+
+def test_lenses_the_full_message_as_json(preview: Preview) -> None:
+    headers = {"header1": "value1", "header2": "value2"}
+    made = preview(
+        CONFIGURATIONS["lenses: stored 2"], record("car_speed_events", {"speed": 50}, key="car", headers=headers)
+    )
+    (body,) = made.values()
+    assert json.loads(body) == {
+        "key": "car",
+        "value": {"speed": 50},
+        "headers": headers,
+        "metadata": {"offset": 0, "partition": 0, "timestamp": NOON, "topic": "car_speed_events"},
+    }
+
+
+def test_lenses_bytes_in_an_avro_envelope(preview: Preview, tmp_path: Path) -> None:
+    raw = {"base64": "AP8="}
+    made = preview(CONFIGURATIONS["lenses: stored 4"], record("car_speed_events", raw, key=raw))
+    with (tmp_path / "objects" / next(iter(made))).open("rb") as file:
+        (row,) = fastavro.reader(file)
+    assert isinstance(row, dict)
+    assert (row["key"], row["value"], row["metadata"]["topic"]) == (b"\x00\xff", b"\x00\xff", "car_speed_events")
+
+
+# Confluent
+
+
+@pytest.mark.parametrize("name", ["basic", "time"])
+def test_confluent_time_based_partitioning(preview: Preview, name: str) -> None:
+    made = preview(CONFIGURATIONS[f"confluent: {name}"], record("events", EVENT))
+    assert list(made) == ["topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000.parquet"]
+
+
+def test_confluent_field_based_partitioning(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["confluent: field"], record("events", EVENT))
+    assert list(made) == ["topics/events/region=us-east/event_type=click/events+0+0000000000.parquet"]
+
+
+def test_confluent_default_partitioning(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["confluent: default"], record("events", EVENT))
+    assert list(made) == ["topics/events/partition=0/events+0+0000000000.parquet"]
+
+
+@pytest.mark.parametrize(("name", "extension"), [("parquet", "parquet"), ("avro", "avro"), ("json", "json")])
+def test_confluent_output_formats(preview: Preview, name: str, extension: str) -> None:
+    made = preview(CONFIGURATIONS[f"confluent: {name}"], record("events", EVENT))
+    assert list(made) == [f"topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000.{extension}"]
+
+
+def test_confluent_complete_example(preview: Preview, tmp_path: Path) -> None:
+    with serving() as registry:
+        number = registry.add(
+            {
+                "type": "record",
+                "name": "Event",
+                "fields": [{"name": "region", "type": "string"}, {"name": "amount", "type": "long"}],
+            }
+        )
+        text = CONFIGURATIONS["confluent: complete"].replace("http://schema-registry:8081", registry.url)
+        value = {"base64": base64.b64encode(struct.pack(">bI", 0, number) + b"\x0eus-east" + b"\x0e").decode()}
+        made = preview(text, record("transactions", value, offset=12))
+    assert list(made) == ["topics/transactions/year=2024/month=01/day=15/hour=10/transactions+0+0000000012.parquet"]
+    assert pq.read_table(tmp_path / "objects" / next(iter(made))).to_pylist() == [{"region": "us-east", "amount": 7}]
+
+
+# Aiven
+
+
+def test_aiven_object_names_of_the_prefix_and_rows_of_the_fields(preview: Preview) -> None:
+    made = preview(
+        CONFIGURATIONS["aiven: rest"], record("source_topic", "value", key="key0", timestamp=1_554_210_895_000)
+    )
+    assert list(made) == ["example-s3-sink/source_topic-0-00000000000000000000.gz"]
+    (body,) = made.values()
+    assert gzip.decompress(body) == b"dmFsdWU=,a2V5MA==,1554210895000"
+
+
+def test_aiven_object_names_of_the_default(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["aiven: console"], record("YOUR-TOPIC", "value", offset=5))
+    assert {key: gzip.decompress(body) for key, body in made.items()} == {"YOUR-TOPIC-0-5.gz": b"dmFsdWU="}
+
+
+def test_aiven_dates_in_the_prefix(preview: Preview) -> None:
+    made = preview(CONFIGURATIONS["aiven: dates"], record("t", "value"))
+    assert list(made) == ["2024-01-15/t-0-00000000000000000000.gz"]
+
+
+# Iggy
+
+
+def test_iggy_path_and_lines(preview: Preview) -> None:
+    topic = "app_logs.api_requests"
+    made = preview(
+        CONFIGURATIONS["iggy: readme"],
+        record(topic, {"a": 1}, partition=1, headers={"h": "x"}),
+        record(topic, {"a": 2}, partition=1),
+    )
+    assert list(made) == [
+        "iggy/raw/app_logs/api_requests/2024-01-15/10/00001-00000000000000000000-00000000000000000001.jsonl"
+    ]
+    (body,) = made.values()
+    first, second = map(json.loads, body.splitlines())
+    assert list(first) == ["offset", "timestamp", "stream", "topic", "partition_id", "headers", "payload"]
+    assert first["timestamp"] == "2024-01-15T10:30:00Z"
+    assert (first["stream"], first["topic"], first["partition_id"]) == ("app_logs", "api_requests", 1)
+    assert (first["headers"], first["payload"], second["payload"]) == ({"h": "x"}, {"a": 1}, {"a": 2})

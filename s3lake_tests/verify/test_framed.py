@@ -1,0 +1,201 @@
+"""Values of a Schema Registry: what the pipeline lands of them is what they are, read without the writer's code."""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from s3lake.verify import avro
+from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.verify.test_writer_agrees import STYLES, agree, headers, staged
+from s3lake_tests.verify.world import World
+
+LOGICAL = "org.apache.kafka.connect.data."
+OLD = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "com.acme",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "price", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}]},
+        {"name": "size", "type": {"type": "enum", "name": "Size", "symbols": ["S", "L"]}},
+    ],
+}
+NEW = {
+    **OLD,
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "size", "type": ["null", {"type": "enum", "name": "Size", "symbols": ["S", "L"]}]},
+        {"name": "at", "type": {"type": "int", "logicalType": "time-millis"}},
+        {"name": "who", "type": ["null", {"type": "string", "logicalType": "uuid"}]},
+        {"name": "tags", "type": {"type": "map", "values": "double"}},
+        {"name": "any", "type": ["null", "int", "long", {"type": "array", "items": "bytes"}]},
+        {"name": "blob", "type": {"type": "fixed", "name": "Blob", "size": 2}},
+    ],
+}
+SPACELESS = {
+    "type": "record",
+    "name": "Flat",
+    "fields": [{"name": "a", "type": "float"}, {"name": "b", "type": "string"}],
+}
+text = st.text(st.characters(codec="utf-8"), max_size=4)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    with serving() as found:
+        yield found
+
+
+def plain(schema: Any) -> Any:
+    """Without logical types: fastavro writes what these are made of."""
+    if isinstance(schema, list):
+        return list(map(plain, schema))
+    if isinstance(schema, dict):
+        return {name: plain(one) for name, one in schema.items() if name != "logicalType"}
+    return schema
+
+
+def datum(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(plain(schema)), value)
+    return out.getvalue()
+
+
+def told(schema: Any, data: bytes, *references: Any) -> tuple[Any, Any]:
+    compiled = avro.compiled(json.dumps(schema), [json.dumps(one) for one in references])
+    return compiled.schema, avro.datum(compiled, data)
+
+
+# What a datum is
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "said", "value"),
+    [
+        ("null", b"", None, None),
+        ("boolean", b"\1", {"type": "boolean"}, True),
+        ("int", b"\3", {"type": "int32"}, -2),
+        ("long", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\1", {"type": "int64"}, 2**63 - 1),
+        ("double", b"\0\0\0\0\0\0\xf8\x7f", {"type": "double"}, "NaN"),
+        ("float", b"\0\0\x80\xff", {"type": "float"}, "-Infinity"),
+        ("bytes", b"\2\xff", {"type": "bytes"}, "/w=="),
+        ("string", b"\4\xc3\xa4", {"type": "string"}, "ä"),
+        (
+            {"type": "array", "items": "int"},
+            b"\3\4\2\4\2\6\0",
+            {"type": "array", "items": {"type": "int32"}},
+            [1, 2, 3],
+        ),
+        (["null", "int"], b"\2\2", {"type": "int32"}, 1),
+        ({"type": "int", "logicalType": "date"}, b"\2", {"type": "int32", "name": f"{LOGICAL}Date"}, 1),
+        ({"type": "long", "logicalType": "timestamp-micros"}, b"\2", {"type": "int64"}, 1),
+    ],
+)
+def test_a_datum_by_the_specification(schema: Any, data: bytes, said: Any, value: Any) -> None:
+    assert told(schema, data) == (said, value)
+
+
+def test_a_wide_union_says_which_branch_it_is() -> None:
+    said, value = told(["null", "int", "long"], b"\4\2")
+    assert [field["field"] for field in said["fields"]] == ["int", "long"]
+    assert value == {"long": 1}
+
+
+def test_types_of_references_are_known() -> None:
+    assert told({"type": "array", "items": "com.acme.Order"}, b"\0", OLD)[1] == []
+
+
+@pytest.mark.parametrize("data", [b"", b"\2ab", b"\6ab", b"\1"])
+def test_data_that_is_no_datum_is_told(data: bytes) -> None:
+    with pytest.raises(avro.BadDatum):
+        told("string", data)
+
+
+# Writer and verifier
+
+
+def messages(registry: SchemaRegistry) -> st.SearchStrategy[bytes]:
+    """Values of three schemas, and bytes that are none."""
+    price = st.none() | st.binary(min_size=1, max_size=3)
+    old = st.fixed_dictionaries({"id": st.integers(-9, 9), "price": price, "size": st.sampled_from("SL")})
+    wide = st.none() | st.integers(-9, 2**40) | st.lists(st.binary(max_size=2), max_size=2)
+    new = st.fixed_dictionaries(
+        {
+            "id": st.integers(-(2**63), 2**63 - 1),
+            "size": st.none() | st.sampled_from("SL"),
+            "at": st.integers(-1, 86_400_000),
+            "who": st.none() | st.uuids().map(str) | st.just("nobody"),
+            "tags": st.dictionaries(text, st.floats(), max_size=2),
+            "any": wide,
+            "blob": st.binary(min_size=2, max_size=2),
+        }
+    )
+    flat = st.fixed_dictionaries({"a": st.floats(width=32), "b": text})
+    found: list[st.SearchStrategy[bytes]] = [st.binary(max_size=7)]
+    for schema, values in ((OLD, old), (NEW, new), (SPACELESS, flat), ("string", text)):
+        number = registry.add(schema)
+
+        def message(value: Any, number: int = number, schema: Any = schema) -> bytes:
+            return framed(number, datum(schema, value))
+
+        found.append(values.map(message))
+    return st.one_of(found)
+
+
+SHAPES: list[dict[str, Any]] = [
+    {"format": {"type": format}} for format in ("json", "json_array", "csv", "text", "bytes", "avro", "parquet")
+]
+SHAPES += [
+    {"format": {"type": format}, "envelope": {"style": style, "fields": fields}}
+    for style, fields in (
+        ("record", ["key", "value", "headers", "metadata"]),
+        ("flat", ["key", "value", "offset"]),
+        ("iggy", ["metadata", "value"]),
+    )
+    for format in STYLES[style]
+]
+SHAPES += [{"format": {"type": "parquet"}, "sidecars": {"keys": keys}} for keys in ("json", "avro", "parquet", "bytes")]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), sink=st.sampled_from(SHAPES), touched=st.integers(0, 5))
+def test_writer_and_verifier_agree(
+    registry: SchemaRegistry, data: st.DataObject, sink: dict[str, Any], touched: int
+) -> None:
+    some = messages(registry)
+    records = data.draw(st.lists(st.tuples(st.none() | some, some, headers), min_size=1, max_size=6))
+    agree(world(registry, sink, {"key": "avro", "value": "avro"}), records, touched)
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "csv"])
+def test_writer_and_verifier_agree_on_json_schema(registry: SchemaRegistry, format: str) -> None:
+    some = world(registry, {"format": {"type": format}}, {"value": "json_schema"})
+    values = [framed(1, b'{"a":1}'), framed(2, b'{"a": 0.5,\n"b":"x"}'), b"{}"]
+    agree(some, [(None, value, []) for value in values], 1)
+
+
+def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> World:
+    count = 1 if sink["format"]["type"] == "bytes" else 3
+    return World(
+        **sink,
+        converter={**converter, "registry": {"url": registry.url}},
+        errors={"tolerance": "all"},
+        nulls="skip",
+        flush={"count": count},
+    )
+
+
+def test_without_a_registry_nothing_is_compared(registry: SchemaRegistry) -> None:
+    some = world(registry, {"format": {"type": "json"}}, {"value": "avro"})
+    staged(some, [(None, framed(registry.add("int"), b"\2"), [])])
+    some.sink = World(format={"type": "json"}).sink
+    report = some.verify()
+    assert report.differences == ()
+    (reason,) = (one.reason for checked in report.checked for one in checked.not_checkable)
+    assert "need a Schema Registry" in reason
