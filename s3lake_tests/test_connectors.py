@@ -1,4 +1,4 @@
-"""`s3lake preview` on the four documents' configurations: the keys that the documents state, and what the files hold."""
+"""`s3lake preview` on the four documents: the keys that they state, and what the files hold."""
 
 import base64
 import gzip
