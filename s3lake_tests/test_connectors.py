@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 import struct
 import sys
 from collections.abc import Callable
@@ -14,31 +15,46 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake import cli
+from s3lake.dialects import native
 from s3lake_tests.dialects.documents import CONFIGURATIONS, NOON
 from s3lake_tests.registry.server import serving
 
-Previewed = dict[str, bytes]
-Preview = Callable[..., Previewed]
+Run = Callable[..., tuple[str, str]]
+Preview = Callable[..., dict[str, bytes]]
 EVENT = {"region": "us-east", "event_type": "click"}
 
 
 @pytest.fixture
-def preview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Preview:
-    """The command on a configuration's text and records: key -> bytes of every object; the clock stands at NOON."""
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The console script, which has to succeed: what it prints, and what it tells beside that."""
     monkeypatch.setenv("S3LAKE_START", "2024-01-01T00")
     monkeypatch.setenv("S3LAKE_BOOTSTRAP_SERVERS", "kafka:9092")
-    monkeypatch.setattr("s3lake.preview.time.time", lambda: NOON / 1000)
+    monkeypatch.setenv("AWS_ACCESS_KEY", "AKIA")
+    monkeypatch.setenv("AWS_SECRET_KEY", "hush-hush")
+    stored = {"aws/access-key": "AKIA", "aws/secret-key": "hush-hush"}
+    monkeypatch.setattr("s3lake.dialects.references.SecretsManager.__call__", lambda _, name: stored[name])
 
-    def preview(text: str, *records: dict[str, Any]) -> Previewed:
-        config, lines, objects = tmp_path / "connector", tmp_path / "records.jsonl", tmp_path / "objects"
-        config.write_text(text)
-        lines.write_text("".join(json.dumps(record) + "\n" for record in records))
-        arguments = ["preview", config, "--records", lines, "--out", objects, "--json"]
+    def run(*arguments: str | Path) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["s3lake", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         out, err = capsys.readouterr()
         assert ended.value.code == 0, err
+        return out, err
+
+    return run
+
+
+@pytest.fixture
+def preview(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Preview:
+    """The command on a configuration's text and records: key -> bytes of every object; the clock stands at NOON."""
+    monkeypatch.setattr("s3lake.preview.time.time", lambda: NOON / 1000)
+
+    def preview(text: str, *records: dict[str, Any]) -> dict[str, bytes]:
+        config, lines, objects = tmp_path / "connector", tmp_path / "records.jsonl", tmp_path / "objects"
+        config.write_text(text)
+        lines.write_text("".join(json.dumps(record) + "\n" for record in records))
+        out, _ = run("preview", config, "--records", lines, "--out", objects, "--json")
         keys = [json.loads(line)["key"] for line in out.splitlines()]
         return {key: (objects / key).read_bytes() for key in keys}
 
@@ -209,3 +225,21 @@ def test_iggy_path_and_lines(preview: Preview) -> None:
     assert first["timestamp"] == "2024-01-15T10:30:00Z"
     assert (first["stream"], first["topic"], first["partition_id"]) == ("app_logs", "api_requests", 1)
     assert (first["headers"], first["payload"], second["payload"]) == ({"h": "x"}, {"a": 1}, {"a": 2})
+
+
+# All of them
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_check_and_convert_take_every_one_and_tell_no_secret(run: Run, tmp_path: Path, name: str) -> None:
+    config = tmp_path / "connector"
+    config.write_text(CONFIGURATIONS[name])
+    checked, beside = run("check", config)
+    converted, told = run("convert", config)
+    assert "hush" not in checked + beside + converted + told
+    assert "kafka.bootstrap_servers" in checked
+    assert native.loaded(converted, "s3lake.yaml", dict.fromkeys(_named(told), "x")).config.sinks
+
+
+def _named(told: str) -> list[str]:
+    return re.findall(r"is secret: set (\w+)", told.replace("\n", " "))

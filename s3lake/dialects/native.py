@@ -93,7 +93,7 @@ def loaded(text: str, name: str, environment: Mapping[str, str] = os.environ) ->
         document.check()
         what = f"the file holds {document.kind(())}" if document.holds(()) else "the file is empty"
         raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(names(Config))}")
-    _override(document)
+    misfit = _override(document)
     _text_where_wanted(document)
     try:
         config = Config.model_validate(document.data)
@@ -102,6 +102,8 @@ def loaded(text: str, name: str, environment: Mapping[str, str] = os.environ) ->
         document.check()
         raise AssertionError("an error of the model was told nobody") from None
     document.check()
+    if misfit is not None:  # told last: what is wrong in the file may be why
+        raise misfit
     origins = {path: places.Place(name, *at, dotted(path)) for path, at in document.positions()}
     origins |= {path: places.variable(variable) for path, variable in document.variables.items()}
     return Loaded(config, origins=origins)
@@ -188,16 +190,16 @@ def _hidden(place: Place) -> bool:
     return place[:2] in _HIDDEN or any(is_secret(str(step)) for step in place)
 
 
-def _override(document: Document) -> None:
-    """Put what the environment says of single settings over what the file says."""
+def _override(document: Document) -> ConfigurationError | None:
+    """Put what the environment says of single settings over what the file says; what does not fit is returned."""
     try:
         said = overrides(document.data, document.environment)
         document.data = overridden(document.data, document.environment)
-    except ConfigurationError:
-        document.check()  # what is wrong in the file may be why the variable does not fit
-        raise
+    except ConfigurationError as error:
+        return error
     for one in said:
         document.replace(one.place, one.value, one.variable)
+    return None
 
 
 def _text_where_wanted(document: Document) -> None:

@@ -575,6 +575,8 @@ def test_a_variable_of_no_sink_is_refused_but_the_file_comes_first() -> None:
         changed(GOOD, EVNETS_PREFIX="raw")
     with pytest.raises(ConfigurationError, match=r"s3lake.yaml:3:11: .*environment variable NOWHERE is not set"):
         changed(GOOD.replace("name: events", "name: ${NOWHERE}"), EVENTS_PREFIX="raw")
+    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:1:1: sinks: is missing"):
+        changed(KAFKA, EVENTS_PREFIX="raw")
 
 
 def test_variables_come_from_the_environment_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,111 @@
+"""A real registry: Apicurio, with Confluent's API under /apis/ccompat/v7, in memory and on 127.0.0.1 only."""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from s3lake import jars
+from s3lake.demo.process import GuardedProcess, free_ports, spawn
+
+VERSION = "3.3.3"
+_JAVA = 21
+_REQUEST = f"""<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
+<info organisation="s3lake" module="apicurio"/><configurations><conf name="default"/></configurations>
+<dependencies><dependency org="io.apicurio" name="apicurio-registry-app" rev="{VERSION}" conf="default->master"
+transitive="false"><artifact name="apicurio-registry-app" type="tar.gz" ext="tar.gz" e:classifier="all"/></dependency>
+</dependencies></ivy-module>"""
+
+
+class Apicurio:
+    """The registry's process, and what a producer asks of it."""
+
+    def __init__(self, process: GuardedProcess, port: int) -> None:
+        self._process = process
+        self.url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+
+    def register(self, subject: str, schema: str, references: Sequence[dict[str, Any]] = ()) -> int:
+        """A new version of a subject; its schema's id."""
+        body = {"schema": schema, "references": list(references)}
+        with requests.post(f"{self.url}/subjects/{subject}/versions", json=body, timeout=30) as response:
+            response.raise_for_status()
+            return int(response.json()["id"])
+
+    def stop(self) -> None:
+        """End it and wait until it is gone."""
+        self._process.stop()
+
+
+@contextmanager
+def running() -> Iterator[Apicurio]:
+    """A registry that ends with the block, or with this process."""
+    java, home = _java(), _installed()
+    port, management = free_ports(2)
+    scratch = Path(tempfile.mkdtemp(prefix="s3lake-apicurio-"))
+    settings = {"http.host": "127.0.0.1", "http.port": port}
+    settings |= {"management.host": "127.0.0.1", "management.port": management}
+    options = [f"-Dquarkus.{name}={value}" for name, value in settings.items()]
+    jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    command = [java, *jvm, *options, "-jar", home / "quarkus-run.jar"]
+    with spawn(command, scratch / "apicurio.log", remove=scratch) as process:
+        found = Apicurio(process, port)
+        _wait(process, found.url)
+        yield found
+
+
+def _wait(process: GuardedProcess, url: str) -> None:
+    deadline = time.monotonic() + 120
+    while process.running and time.monotonic() < deadline:
+        try:
+            with requests.get(f"{url}/subjects", timeout=5) as response:
+                if response.ok:
+                    return
+        except requests.exceptions.ConnectionError:
+            pass
+        time.sleep(0.1)
+    raise RuntimeError(f"Apicurio Registry did not start. The end of its log:\n{process.log()}")
+
+
+def _java() -> Path:
+    """Spark's Java may be 17, which is too old for it."""
+    homes = [Path(os.environ["JAVA_HOME"])] if "JAVA_HOME" in os.environ else []
+    homes += sorted(Path("/usr/lib/jvm").glob("*")) if Path("/usr/lib/jvm").is_dir() else []
+    on_path = shutil.which("java")
+    for java in [*(home / "bin" / "java" for home in homes), *([Path(on_path)] if on_path else [])]:
+        if java.exists():
+            said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+            version = re.search(r'version "(\d+)', said)
+            if version and int(version[1]) >= _JAVA:
+                return java
+    pytest.skip(f"Apicurio Registry {VERSION} needs Java {_JAVA}, which is neither JAVA_HOME, on PATH nor a system's")
+
+
+def _installed() -> Path:
+    """Its directory in the cache, downloaded once."""
+    target = jars.cache_dir() / f"apicurio-registry-{VERSION}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+        here = Path(scratch)
+        (here / "ivy.xml").write_text(_REQUEST, encoding="utf-8")
+        ivy = next(jars._pyspark_jars_dir().glob("ivy-*.jar"))
+        command = [str(jars.find_java()), "-jar", str(ivy), "-ivy", str(here / "ivy.xml"), "-confs", "default"]
+        command += ["-cache", str(here / "cache"), "-retrieve", f"{here}/[artifact].[ext]"]
+        if settings := os.environ.get("S3LAKE_IVY_SETTINGS"):
+            command += ["-settings", settings]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=True)
+        with tarfile.open(here / "apicurio-registry-app.tar.gz") as archive:
+            archive.extractall(here / "app", filter="data")
+        (here / "app").rename(target)
+    return target

@@ -1,0 +1,95 @@
+"""A real registry: schemas with references, subjects that evolve, landing from Kafka, and what happens without it."""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from s3lake.convert.values import Conversion, Converted
+from s3lake.errors import TransientError
+from s3lake.registry.client import Connection
+from s3lake_tests.convert.records import batch
+from s3lake_tests.lake import START, Lake, at
+from s3lake_tests.registry.apicurio import Apicurio, running
+from s3lake_tests.registry.server import framed
+
+pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+
+OLD = {"type": "record", "name": "Order", "namespace": "com.acme", "fields": [{"name": "id", "type": "int"}]}
+NEW: dict[str, Any] = {**OLD, "fields": [*OLD["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
+
+
+@pytest.fixture(scope="module")
+def apicurio() -> Iterator[Apicurio]:
+    with running() as registry:
+        yield registry
+
+
+def message(registry: Apicurio, subject: str, schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return framed(registry.register(subject, json.dumps(schema)), out.getvalue())
+
+
+def converted(registry: Apicurio, *values: bytes) -> Converted:
+    by = Conversion("string", "avro", "parquet", "skip", registry=Connection((registry.url,)))
+    return by(batch(*values), {})
+
+
+def test_a_schema_with_references(apicurio: Apicurio) -> None:
+    apicurio.register("order", json.dumps(OLD))
+    basket = {"type": "record", "name": "Basket", "fields": [{"name": "order", "type": "com.acme.Order"}]}
+    reference = {"name": "com.acme.Order", "subject": "order", "version": 1}
+    number = apicurio.register("basket", json.dumps(basket), [reference])
+    (part,) = converted(apicurio, framed(number, b"\x0a")).parts
+    assert (part.schema, part.streams["data"].to_pylist()) == ("Basket", [{"order": {"id": 5}}])
+
+
+def test_a_subject_that_evolves(apicurio: Apicurio) -> None:
+    values = [message(apicurio, "evolving", OLD, {"id": 1}), message(apicurio, "evolving", NEW, {"id": 2, "note": "x"})]
+    found = converted(apicurio, *values, b"\0\0\x0f\x42\x3f")
+    assert [part.streams["data"].to_pylist() for part in found.parts] == [[{"id": 1}], [{"id": 2, "note": "x"}]]
+    assert found.seen == {"id": "int32", "note": "string"}
+    assert found.refused == {2: "schema id 999999: the registry says 'Schema 999999 not found.'"}
+
+
+def test_without_the_registry_only_what_is_known_can_be_read() -> None:
+    with running() as registry:
+        known = message(registry, "known", OLD, {"id": 1})
+        other = message(registry, "other", NEW, {"id": 2, "note": None})
+        converted(registry, known)
+        registry.stop()
+        assert converted(registry, known, known).refused == {}
+        with pytest.raises(TransientError, match="did not answer in 3 attempts"):
+            converted(registry, known, other)
+
+
+def body(lake: Lake, key: str) -> bytes:
+    found = lake.store.get(key)
+    assert found is not None
+    return found.body
+
+
+@pytest.mark.spark
+@pytest.mark.s3
+def test_avro_is_landed_from_kafka_and_verified(apicurio: Apicurio, lake: Lake) -> None:
+    topic = lake.topic()
+    values = [message(apicurio, topic, OLD, {"id": number}) for number in range(3)]
+    values += [message(apicurio, topic, NEW, {"id": 3, "note": "x"}), None, b"broken"]
+    lake.produce(topic, values, at(START, 5))
+    converter = f"converter: {{value: avro, registry: {{url: '{apicurio.url}'}}}}"
+    landing = lake.landing(topic, f"{converter}, format: {{type: parquet}}, errors: {{tolerance: all}}", at(START, 200))
+    landing.land([START])
+    report = lake.verify(landing)
+    assert report.differences == ()
+    assert (report.landed, report.skipped, report.dead_letters) == (4, 1, 1)
+    tables = [pq.read_table(pa.BufferReader(body(lake, key))) for key in lake.objects() if key.endswith(".parquet")]
+    found = sorted((table.to_pylist() for table in tables), key=str)
+    assert found == [[{"id": 0}, {"id": 1}, {"id": 2}], [{"id": 3, "note": "x"}]]
+    assert {table.schema.field("id").type for table in tables} == {pa.int32()}
+    assert landing.index.columns()[0].columns == {"id": "int32", "note": "string"}
