@@ -14,6 +14,7 @@ from s3lake.dialects import Loaded, Place
 from s3lake.dialects.document import Place as Steps
 from s3lake.errors import ConfigurationError
 from s3lake.provide.dotenv import completed
+from s3lake.provide.overrides import PREFIX
 from s3lake.sink import Config
 
 _log = logging.getLogger(__name__)
@@ -51,11 +52,29 @@ def loaded(
         )
     dialect = dialect or variables.get(DIALECT) or None
     base = Path(location) if Path(location).is_dir() else Path(location).parent
-    found = [
-        dialects.loads(source.text, source.name, dialect, variables, base)
-        for source in provide.sources(location, variables)
-    ]
-    return found[0] if len(found) == 1 else _together(found, location)
+    sources = provide.sources(location, variables)
+    if len(sources) == 1:
+        return dialects.loads(sources[0].text, sources[0].name, dialect, variables, base)
+    plain = {name: text for name, text in variables.items() if not name.startswith(PREFIX)}
+    own = [_variables_of(dialects.loads(one.text, one.name, dialect, plain, base).config) for one in sources]
+    found = []
+    for position, one in enumerate(sources):
+        # A variable for a sink of another file is none of this one's; one that no file knows is an error in the first.
+        others = tuple(prefix for number, known in enumerate(own) if number != position for prefix in known)
+        seen = {
+            name: text
+            for name, text in variables.items()
+            if not name.startswith(PREFIX)
+            or name.startswith(tuple(own[position]))
+            or (position == 0 and not name.startswith(others or (" ",)))
+        }
+        found.append(dialects.loads(one.text, one.name, dialect, seen, base))
+    return _together(found, location)
+
+
+def _variables_of(config: Config) -> list[str]:
+    """What the names of variables begin with that change settings of these sinks."""
+    return [f"{PREFIX}{sink.name.upper().replace('-', '_')}_" for sink in config.sinks]
 
 
 def _together(found: Sequence[Loaded], location: str) -> Loaded:

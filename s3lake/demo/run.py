@@ -227,12 +227,13 @@ def _topics(config: Config) -> tuple[str, str]:
 
 
 def _written(config: Config) -> str:
-    """The configuration as a file, for processes that the demo starts; its one secret is the demo's own."""
+    """The configuration as a file, for processes that the demo starts; the secret of the demo's own S3 is none."""
     text, variables = native.rewritten(config)
     credentials = config.s3.credentials
     assert isinstance(credentials, Credentials), "the demo's own"
-    for variable in variables:
-        text = text.replace(f"${{{variable}}}", credentials.secret_access_key.get_secret_value())
+    for variable, place in variables.items():
+        if place == "s3.credentials.secret_access_key":
+            text = text.replace(f"${{{variable}}}", credentials.secret_access_key.get_secret_value())
     return text
 
 

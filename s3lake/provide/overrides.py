@@ -1,4 +1,4 @@
-"""`S3LAKE_SINKS_<NAME>_<PROPERTY>`: single settings of a sink of a native configuration from the environment.
+"""`S3LAKE_SINKS_<NAME>_<PROPERTY>`: single settings of a sink from the environment, whatever its dialect.
 
 NAME is the sink's name in upper case with `-` as `_`; PROPERTY is the native path in upper case with `_` between its
 steps. An empty variable says nothing.
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import SecretStr
 
 from s3lake.errors import ConfigurationError
 from s3lake.provide import values
@@ -157,7 +159,7 @@ def _value(text: str, annotation: Any) -> Any:
         texts = values.items_of(text) if values.is_list(text) else [text]
         return [_value(one, get_args(lists[0])[0]) for one in texts]
     typed = values.value_of(text)
-    wants_text = any(kind is str or get_origin(kind) is Literal for kind in kinds)
+    wants_text = any(kind in (str, SecretStr) or get_origin(kind) is Literal for kind in kinds)
     wants_other = any(kind in (int, float, bool) for kind in kinds)
     return text if wants_text and not wants_other else typed
 
