@@ -39,7 +39,7 @@ _REASONS: dict[Codec, str] = {
 }
 
 
-Conversion = Literal["json", "connect_json", "string", "bytes", "avro", "json_schema", "protobuf"]
+ConverterType = Literal["json", "connect_json", "string", "bytes", "avro", "json_schema", "protobuf"]
 
 
 class Converter(Part):
@@ -50,8 +50,8 @@ class Converter(Part):
     of the schema stands before the value (docs/registry.md).
     """
 
-    key: Conversion = "string"
-    value: Conversion = "json"
+    key: ConverterType = "string"
+    value: ConverterType = "json"
     registry: Registry | None = None
 
     @model_validator(mode="after")

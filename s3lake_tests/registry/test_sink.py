@@ -1,0 +1,63 @@
+"""What a configuration says of its registry, and which of it is refused at load."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from s3lake.convert.values import Conversion
+from s3lake.dialects import native
+from s3lake.errors import ConfigurationError
+from s3lake.registry.client import Connection
+from s3lake.sink import Converter, Registry
+
+
+def text(converter: str) -> str:
+    sink = f"{{name: e, topics: [t], bucket: lake, start: 2026-01-05T00, converter: {converter}}}"
+    return f"kafka: {{bootstrap_servers: 'h:9092'}}\nsinks:\n  - {sink}\n"
+
+
+def test_a_connection_is_what_the_configuration_says() -> None:
+    registry = "{url: 'http://a:8081, https://b/sr', user: u, password: p, ca_file: /ca.pem, timeout: 2s}"
+    found = native.loads(text(f"{{key: avro, value: avro, registry: {registry}}}"), "s3lake.yaml").sink("e")
+    connection = Conversion.of(found, "t").registry
+    assert connection == Connection(("http://a:8081", "https://b/sr"), "u", "p", ca_file="/ca.pem", timeout=2.0)
+
+
+def test_no_secret_is_shown() -> None:
+    registry = Registry(url="http://a", user="u", password="hidden")  # type: ignore[arg-type]
+    assert "hidden" not in f"{registry!r} {registry.model_dump(mode='json')}"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"url": "http://user:pw@h"}, "a URL with user and password is printed in logs"),
+        ({"url": "h:8081"}, "'h:8081' is no address of a registry: write http://HOST:PORT"),
+        ({"url": "http://h,"}, "is no address of a registry"),
+        ({"url": "http://h?x=1"}, "is no address of a registry"),
+        ({"url": "http://h", "user": "u"}, "user is given without password: give both, or neither"),
+        ({"url": "http://h", "password": "p"}, "password is given without user: give both, or neither"),
+        ({"url": "http://h", "user": "u", "password": "p", "token": "t"}, "either a token or user and password"),
+        ({"url": "http://h", "key_file": "k"}, "a key belongs to a certificate: give cert_file too"),
+        ({"url": "http://h", "timeout": 0}, "0.0 is out of range"),
+    ],
+)
+def test_a_registry_that_cannot_be_right_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Registry(**given)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_avro_needs_a_registry_and_json_schema_none(part: str) -> None:
+    with pytest.raises(ValidationError, match=f"converter.{part} avro needs its schemas: give converter.registry.url"):
+        Converter(**{part: "avro"})  # type: ignore[arg-type]
+    assert Converter(**{part: "json_schema"}).registry is None  # type: ignore[arg-type]
+
+
+def test_protobuf_is_refused_at_its_place() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"s3lake.yaml:3.*Protobuf with a Schema Registry is not supported yet"
+    ):
+        native.loads(text("{value: protobuf, registry: {url: 'http://h'}}"), "s3lake.yaml")
