@@ -65,7 +65,8 @@ class KafkaEngine:
 
     def read(self, work: Work, reads: Intervals) -> DataFrame:
         """See `Engine.read`."""
-        split = _split(reads, self.file_records)
+        # Where groups depend on the record, each task would have a file of its own for every value.
+        split = None if work.keys.fixed_group(0) is None else _split(reads, self.file_records)
         return reader.read(self.spark(), self.topic, reads, work.kafka_columns, self.options, records_per_task=split)
 
     def collect(self, work: Work, frame: DataFrame) -> list[Outcome]:

@@ -142,7 +142,18 @@ def _versitygw(port: int, home: Path) -> _Launch:
     data = home / "data"
     data.mkdir()
     health = f"/{uuid.uuid4().hex}"
-    command = [str(binary), "--quiet", "--port", f"127.0.0.1:{port}", "--region", _REGION, "--health", health, "posix"]
+    command = [
+        str(binary),
+        "--quiet",
+        "--keep-alive",
+        "--port",
+        f"127.0.0.1:{port}",
+        "--region",
+        _REGION,
+        "--health",
+        health,
+        "posix",
+    ]
     if not _keeps_attributes(data):
         sidecar = home / "attributes"
         sidecar.mkdir()
