@@ -210,7 +210,7 @@ class Job:
         if not types or not work.conversion.has_columns:
             return work
         landed = self.sink.landed.model_copy(update={"columns": {**types, **self.sink.columns}})
-        return replace(work, conversion=Conversion.of(landed, self.topic))
+        return replace(work, conversion=Conversion.of(landed, self.topic, keyed=work.keys.needs("key")))
 
     def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals) -> Failing:
         """The records that SQL fails on, by halves; an intolerant sink has to know only the first."""

@@ -84,13 +84,14 @@ class Work:
     ) -> Work:
         """The work of one micro-batch of `sink`; `wallclock_ms` is its time, whenever its tasks run."""
         chain, needs = _changes(sink)
+        keys = KeyRule.of(sink.landed, topic, renamed, wallclock_ms=wallclock_ms)
         return cls(
             stores=stores,
             bucket=sink.bucket,
             commit=commit,
             hour_start_ms=hour_start_ms,
-            conversion=Conversion.of(sink.landed, topic),
-            keys=KeyRule.of(sink.landed, topic, renamed, wallclock_ms=wallclock_ms),
+            conversion=Conversion.of(sink.landed, topic, keyed=keys.needs("key")),
+            keys=keys,
             files=FileRule.of(sink),
             tolerant=sink.errors.tolerance == "all",
             wallclock_ms=wallclock_ms,
@@ -231,19 +232,20 @@ class _Laid:
     streams: Streams
     values: pa.BinaryArray
     schema: str | None
+    keys: pa.BinaryArray | None = None
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part) -> _Laid:
         records = _taken(batch, part.rows)
         values = records.column("value") if part.values is None else part.values
-        return cls(
-            records, records if original is batch else _taken(original, part.rows), part.streams, values, part.schema
-        )
+        rows = records if original is batch else _taken(original, part.rows)
+        return cls(records, rows, part.streams, values, part.schema, part.keys)
 
     def where(self, mask: pa.BooleanArray) -> _Laid:
         streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
         records, original = self.records.filter(mask), self.original.filter(mask)
-        return _Laid(records, original, streams, self.values.filter(mask), self.schema)
+        keys = None if self.keys is None else self.keys.filter(mask)
+        return _Laid(records, original, streams, self.values.filter(mask), self.schema, keys)
 
     def without_data(self) -> _Laid:
         return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
@@ -252,7 +254,7 @@ class _Laid:
         records = self.records
         return Fields(
             values=self.values.to_pylist() if keys.needs("value") else (),
-            keys=records.column("key").to_pylist() if keys.needs("key") else (),
+            keys=(records.column("key") if self.keys is None else self.keys).to_pylist() if keys.needs("key") else (),
             headers=records.column("headers").to_pylist() if keys.needs("header") else (),
             timestamps=_milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
             schemas=[self.schema] * records.num_rows if keys.needs("schema") else (),

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
-import yaml
 
 from s3lake import cli, hours
 from s3lake.commit.index import File, Manifest, Read

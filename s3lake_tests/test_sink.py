@@ -237,13 +237,18 @@ def test_parts_of_an_envelope_fit_its_style(envelope: dict[str, Any], message: s
 def test_columns_are_for_tables_of_json() -> None:
     assert "columns need format avro, parquet or csv" in refusal(columns={"a": "int32"})
     needs = {"columns": {"a": "int32"}, "format": {"type": "avro"}, "converter": {"value": "string"}}
-    assert "converter.value json or connect_json" in refusal(**needs)
+    assert "converter.value json, connect_json or json_schema" in refusal(**needs)
 
 
 def test_tombstones_keep_only_their_key() -> None:
     layout = {"template": "{topic}/{partition}/{offset}", "tombstones": "{topic}/tombstone/{partition}+{offset}"}
     assert "set nulls: write and sidecars.keys" in refusal(layout=layout)
     assert sink(layout=layout, nulls="write", sidecars={"keys": "avro"}).layout.tombstones is not None
+
+
+def test_dead_letters_do_not_come_back() -> None:
+    errors = {"tolerance": "all", "dead_letter_topic": {"name": "events"}}
+    assert "'events' is a topic that this sink reads" in refusal(errors=errors)
 
 
 def test_sql_has_to_parse() -> None:

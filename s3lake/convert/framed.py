@@ -10,7 +10,7 @@ import functools
 import io
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +19,9 @@ from s3lake.convert import avro_schema
 from s3lake.convert.connect import Schema, SchemaError
 from s3lake.convert.gate import Refusals
 from s3lake.registry.client import Connection, Registered, UnknownSchema, client
+
+if TYPE_CHECKING:
+    from s3lake.sink import Registry
 
 _HEADER = 5
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -38,6 +41,38 @@ class Read:
     objects: list[Any]
     schemas: list[Schema | None]
     refused: Refusals
+
+
+@dataclass(frozen=True)
+class Unframing:
+    """Makes keys and values of a batch plain JSON, for what has to look at them before conversion does.
+
+    Attributes:
+        converters: column -> avro or json_schema.
+    """
+
+    converters: tuple[tuple[str, str], ...]
+    registry: Connection | None
+
+    @classmethod
+    def of(cls, converters: tuple[tuple[str, str], ...], registry: Registry | None) -> Unframing:
+        """The same with the registry of a configuration."""
+        return cls(converters, Connection.of(registry) if registry else None)
+
+    def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Refusals]:
+        """The batch, and the rows that cannot be read."""
+        refused: Refusals = {}
+        for name, converter in self.converters:
+            raw = batch.column(name)
+            if converter == "json_schema":
+                data, wrong = unframed(raw)
+            else:
+                assert self.registry is not None, "the sink model asks for one"
+                found = avro(raw, self.registry, tabular=False)
+                data, wrong = pa.array(found.texts, pa.binary()), found.refused
+            refused |= {row: reason if name == "value" else f"{name}: {reason}" for row, reason in wrong.items()}
+            batch = batch.set_column(batch.schema.get_field_index(name), name, data)
+        return batch, refused
 
 
 @dataclass(frozen=True)

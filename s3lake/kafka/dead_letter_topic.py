@@ -88,19 +88,10 @@ class DeadLetterTopic:
     def of(
         cls, sink: Sink, topic: str, bootstrap_servers: str, properties: Mapping[str, str]
     ) -> DeadLetterTopic | None:
-        """The dead letter topic of `sink`; None where it has none.
-
-        Raises:
-            ConfigurationError: it is `topic`, whose refused records would be read, and refused, for ever.
-        """
+        """The dead letter topic of `sink`; None where it has none."""
         given = sink.errors.dead_letter_topic
         if given is None:
             return None
-        if given.name == topic:
-            raise ConfigurationError(
-                f"sink {sink.name}: errors.dead_letter_topic.name: {topic!r} is a topic that the sink reads, so a "
-                "refused record would come back for ever: name another topic"
-            )
         return cls(
             name=given.name,
             topic=topic,

@@ -264,7 +264,7 @@ def _key(key: bytes | None, element: Key, reading: Reading) -> str:
         if element.required:
             raise Unplaceable("the record has no key")
         return reading.missing
-    if reading.key_converter not in ("json", "connect_json"):
+    if reading.key_converter in ("string", "bytes"):
         return safe(_utf8(key, "the key"), what)
     found = decoded(key, "the key")
     if reading.key_converter == "connect_json" and isinstance(found, dict) and found.keys() == _CONNECT:

@@ -258,7 +258,7 @@ def has_offset(pieces: tuple[Piece, ...]) -> bool:
 
 
 def _converters(name: str, pieces: tuple[Piece, ...], sink: Sink) -> None:
-    objects = ("json", "connect_json")
+    objects = ("json", "connect_json", "json_schema", "avro")
     for piece in pieces:
         if isinstance(piece, Field | Time) and piece.source == "value" and sink.converter.value not in objects:
             what = "{field:…}" if isinstance(piece, Field) else "{time:…} of layout.time.source field"

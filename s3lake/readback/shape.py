@@ -24,7 +24,7 @@ class Frame(NamedTuple):
 
 LINES = Frame(b"", b"\n", b"\n")
 _FRAMES = {"json": LINES, "text": LINES, "csv": LINES, "json_array": Frame(b"[\n", b",\n", b"\n]")}
-_JSON = ("json", "connect_json")
+_JSON = ("json", "connect_json", "json_schema", "avro")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 METADATA = pa.struct(
     [("timestamp", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]

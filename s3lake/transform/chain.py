@@ -7,12 +7,14 @@ producer's bytes. Headers that are the same for every record are added in Arrow,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat, takewhile
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from s3lake.convert import cells
+from s3lake.convert.framed import Unframing
 from s3lake.transform import headers, registry
 from s3lake.transform.record import UNREAD, Header, HeaderStep, Record, Refusal, Step, decoded, encoded
 from s3lake.transform.routing import Conditional
@@ -61,19 +63,29 @@ class Chain:
 
     Attributes:
         links: the steps; those that can do nothing to this sink's values are left out.
-        key, value: converters of what comes in.
+        key, value: converters of what comes in; those that some step looks at have no schema's id before them any more.
         notices: what the user should know, though nothing is wrong.
+        unframing: of keys and values with a schema's id before them that some step looks at.
     """
 
     links: tuple[Link, ...]
     key: str
     value: str
     notices: tuple[str, ...] = ()
+    unframing: Unframing | None = None
 
     @classmethod
     def of(cls, sink: Sink) -> Chain:
         """The chain of `sink`."""
-        return cls.build(sink.transforms, key=sink.converter.key, value=sink.converter.value)
+        given = {"key": str(sink.converter.key), "value": str(sink.converter.value)}
+        framed = {side: one for side, one in given.items() if one in cells.FRAMED}
+        chain = cls.build(sink.transforms, **given | dict.fromkeys(framed, "json"))
+        # What no step looks at stays as Kafka has it, and keeps its schema.
+        touched = chain.reads | chain.writes
+        now = {"key": chain.key, "value": chain.value} | {s: one for s, one in framed.items() if s not in touched}
+        opened = tuple((side, one) for side, one in framed.items() if side in touched)
+        unframing = Unframing.of(opened, sink.converter.registry) if opened else None
+        return replace(chain, key=now["key"], value=now["value"], unframing=unframing)
 
     @classmethod
     def build(cls, transforms: Sequence[Transform], *, key: str, value: str) -> Chain:
@@ -129,6 +141,15 @@ class Chain:
 
     def __call__(self, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
         """Transform one batch of one topic; `wallclock_ms` is the micro-batch's time."""
+        if self.unframing is None:
+            return self._transformed(batch, topic, wallclock_ms)
+        plain, refused = self.unframing(batch)
+        rows = [row for row in range(batch.num_rows) if row not in refused]
+        done = self._transformed(plain.take(pa.array(rows, pa.int64())), topic, wallclock_ms)
+        refused = refused | {rows[row]: reason for row, reason in done.refused.items()}
+        return Transformed(done.batch, pa.array(rows, pa.int64()).take(done.rows), refused, done.dropped)
+
+    def _transformed(self, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
         constants = [link.constants(wallclock_ms) for link in self.links]
         first = len(list(takewhile(lambda one: one is not None, constants)))
         last = max(first, len(constants) - len(list(takewhile(lambda one: one is not None, reversed(constants)))))

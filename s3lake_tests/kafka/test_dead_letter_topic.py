@@ -241,11 +241,6 @@ def test_a_sink_without_one_has_none() -> None:
     assert DeadLetterTopic.of(plain, "orders", "broker:9092", {}) is None
 
 
-def test_it_is_no_topic_that_the_sink_reads() -> None:
-    with pytest.raises(ConfigurationError, match=r"'orders' is a topic that the sink reads.*name another topic"):
-        DeadLetterTopic.of(sink("orders"), "orders", "broker:9092", {})
-
-
 def test_it_travels_to_workers_and_shows_no_secret() -> None:
     found = DeadLetterTopic.of(sink(), "orders", "broker:9092", {"sasl.password": "hush"})
     assert pickle.loads(pickle.dumps(found)) == found

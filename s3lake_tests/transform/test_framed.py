@@ -1,0 +1,43 @@
+"""Transforms of keys and values with a Schema Registry."""
+
+import pytest
+
+from s3lake.sink import Sink
+from s3lake.transform.chain import Chain
+from s3lake_tests.convert.records import batch
+from s3lake_tests.registry.server import framed, serving
+
+
+def sink(url: str, *transforms: dict[str, object], **more: object) -> Sink:
+    given = {"name": "e", "topics": ("t",), "bucket": "lake", "start": "2026-01-01T00", **more}
+    converter = {"value": "avro", "key": "json_schema", "registry": {"url": url}}
+    return Sink.model_validate({**given, "converter": converter, "transforms": transforms})
+
+
+def test_a_value_that_is_changed_becomes_json() -> None:
+    rename = {"type": "org.apache.kafka.connect.transforms.ReplaceField$Value", "options": {"renames": "a:b"}}
+    with serving() as registry:
+        number = registry.add({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+        found = sink(registry.url, rename)
+        chain = Chain.of(found)
+        done = chain(batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
+    assert done.batch.column("value").to_pylist() == [b'{"b":1}', None]
+    assert (done.rows.to_pylist(), list(done.refused)) == ([1, 2], [0])
+    assert (found.landed.converter.key, found.landed.converter.value) == ("json_schema", "json")
+    assert found.landed.converter.registry == found.converter.registry
+
+
+def test_what_no_step_looks_at_keeps_its_schema() -> None:
+    header = {
+        "type": "org.apache.kafka.connect.transforms.InsertHeader",
+        "options": {"header": "h", "literal.value": "v"},
+    }
+    found = sink("http://nowhere", header)
+    chain = Chain.of(found)
+    assert chain.unframing is None
+    assert found.landed.converter == found.converter
+
+
+def test_sql_is_refused() -> None:
+    with pytest.raises(Exception, match="SQL of keys or values with a Schema Registry is not supported yet"):
+        sink("http://nowhere", sql={"select": "*"})
