@@ -16,7 +16,7 @@ import msgspec
 import psutil
 import pytest
 
-from s3lake import cli, hours
+from s3lake import cli, configuration, hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
@@ -123,6 +123,7 @@ class TestCheck:
             "kafka 127.0.0.1:1",
             "bucket lake of sink events",
             "conditional writes in bucket lake of sink events",
+            "uploads in bucket lake of sink events",
         ]
         assert all("127.0.0.1:1" in one for one in said.values())
         assert "hunter2" not in outcome.out
@@ -135,7 +136,8 @@ class TestCheck:
         path.write_text(lake.config_text("name: events, topics: [orders]"))
         outcome = run("check", path, "--connect")
         assert outcome.code == 0
-        assert outcome.out.count(": ok\n") == 3
+        assert outcome.out.count(": ok\n") == 4
+        assert lake.uploads() == []
         assert lake.objects(".indexes") == []
 
     @pytest.mark.spark
@@ -151,6 +153,72 @@ class TestCheck:
         outcome = run("check", path, "--connect")
         assert outcome.code == 3
         assert re.search("bucket gone-with-the-wind of sink events: .*NoSuchBucket", outcome.out)
+
+
+class TestPreview:
+    def preview(self, run: Run, config: Path, *values: str, options: tuple[str, ...] = ("--json",)) -> Outcome:
+        records = config.parent / "records.jsonl"
+        records.write_text("".join(json.dumps({"topic": "orders", "value": value}) + "\n" for value in values))
+        return run("preview", config, "--records", records, *options)
+
+    def test_prints_an_object_a_line(self, run: Run, nobody: Path) -> None:
+        outcome = self.preview(run, nobody, "1", "2")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.rows == [
+            {
+                "key": "orders/0/000000000000.json",
+                "topic": "orders",
+                "partition": 0,
+                "first_offset": 0,
+                "last_offset": 1,
+                "records": 2,
+                "bytes": 4,
+            }
+        ]
+
+    def test_writes_the_objects_where_it_is_told(self, run: Run, nobody: Path, tmp_path: Path) -> None:
+        assert self.preview(run, nobody, "1", options=("--out", str(tmp_path / "out"))).code == 0
+        assert (tmp_path / "out" / "orders" / "0" / "000000000000.json").read_bytes() == b"1\n"
+
+    def test_one_refused_record_is_exit_code_one_and_no_object(self, run: Run, nobody: Path) -> None:
+        outcome = self.preview(run, nobody, "1", "{")
+        assert (outcome.code, outcome.out) == (1, "")
+        error = json.loads(outcome.err)
+        assert (error["offset"], error["stage"]) == (1, "convert")
+
+    def test_dead_letters_are_objects_and_no_failure(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, errors: {tolerance: all},"))
+        outcome = self.preview(run, nobody, "1", "{")
+        assert outcome.code == 0
+        assert [row["key"].partition("/")[0] for row in outcome.rows] == ["_dead_letters", "orders"]
+        assert json.loads(outcome.err)["offset"] == 1
+
+    @pytest.mark.parametrize("change", [("lake", "l"), ("topics", "topcis")])
+    def test_a_wrong_configuration_is_exit_code_two(self, change: tuple[str, str], run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace(*change))
+        assert self.preview(run, nobody, "1").code == 2
+
+    def test_records_that_no_sink_takes_are_exit_code_two(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
+        outcome = self.preview(run, nobody, "1")
+        assert outcome.code == 2
+        assert "no sink takes topic 'orders'" in outcome.err
+
+
+class TestConvert:
+    def test_prints_native_yaml_with_variables_for_secrets(
+        self, run: Run, nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outcome = run("convert", nobody)
+        assert outcome.code == 0
+        assert "hunter2" not in outcome.out + outcome.err
+        for variable, secret in (("KAFKA", "hunter2-kafka"), ("S3_CREDENTIALS_SECRET", "hunter2-s3")):
+            (name,) = re.findall(rf"\$\{{(S3LAKE_SECRET_{variable}\w*)\}}", outcome.out)
+            assert name in outcome.err
+            monkeypatch.setenv(name, secret)
+        again = tmp_path / "again.yaml"
+        again.write_text(outcome.out)
+        assert configuration.load(again) == configuration.load(nobody)
 
 
 class TestExitCodeTwo:

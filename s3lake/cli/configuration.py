@@ -1,9 +1,7 @@
 """Commands about a configuration: what it means, and what it would write."""
 
-import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from s3lake import configuration, rows
+from s3lake.cli import reach
 from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, load, sinks_named
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
 from s3lake.dialects import Loaded, native
-from s3lake.errors import S3LakeError
-from s3lake.sink import Config
 
 if TYPE_CHECKING:
-    from s3lake.store import Store
+    pass
 
 
 def check(
@@ -56,8 +53,8 @@ def check(
     _ = KafkaResource(loaded.config.kafka).spark_options  # raises where the properties do not fit both clients
     if connect:
         failed = False
-        for what, attempt in _connections(loaded.config):
-            outcome = _outcome(attempt)
+        for what, attempt in reach.attempts(loaded.config):
+            outcome = reach.outcome(attempt)
             failed = failed or outcome != "ok"
             tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
         if failed:
@@ -125,38 +122,3 @@ def _write_below(directory: Path, key: str, body: bytes) -> None:
     path = directory / key.lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)
-
-
-def _connections(config: Config) -> Iterator[tuple[str, Callable[[], object]]]:
-    from s3lake.kafka.client import KafkaOffsets
-    from s3lake.store.probe import probe
-    from s3lake.store.s3 import S3Connection, S3Store
-
-    offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
-    yield f"kafka {config.kafka.bootstrap_servers}", offsets.topics
-    connection = S3Connection.of(config.s3)
-    for sink in config.sinks:
-        store = S3Store(connection, sink.bucket)
-        yield (
-            f"bucket {sink.bucket} of sink {sink.name}",
-            functools.partial(_some_key, store, f"{sink.index.prefix}/{sink.name}/"),
-        )
-        if sink.exactly_once:
-            place = f"{sink.index.prefix}/{sink.name}"
-            yield (
-                f"conditional writes in bucket {sink.bucket} of sink {sink.name}",
-                functools.partial(probe, store, place),
-            )
-
-
-def _some_key(store: "Store", prefix: str) -> str | None:
-    # A listing knows a bucket that is not there; the head of an object does not tell which of both is missing.
-    return next(iter(store.list(prefix)), None)
-
-
-def _outcome(attempt: Callable[[], object]) -> str:
-    try:
-        attempt()
-    except S3LakeError as error:
-        return str(error)
-    return "ok"

@@ -1,0 +1,77 @@
+"""What `check --connect` tries: that everything a configuration names answers, and lets us do what landing does."""
+
+import functools
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from s3lake.errors import S3LakeError
+from s3lake.sink import Config, Sink
+from s3lake.store import COMMIT, Store
+
+if TYPE_CHECKING:
+    from s3lake.kafka.client import KafkaOffsets
+
+Attempt = tuple[str, Callable[[], object]]
+"""What is tried, and how."""
+
+
+def attempts(config: Config) -> Iterator[Attempt]:
+    """Everything to try, in the order in which a run would meet it."""
+    from s3lake.kafka.client import KafkaOffsets
+    from s3lake.store.probe import probe
+    from s3lake.store.s3 import S3Connection, S3Store
+
+    offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
+    topics = sorted({topic for sink in config.sinks for topic in sink.topics})
+    yield f"kafka {config.kafka.bootstrap_servers}", functools.partial(_topics, offsets, topics)
+    for sink in config.sinks:
+        if sink.converter.registry is not None:
+            yield f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink)
+    connection = S3Connection.of(config.s3)
+    for sink in config.sinks:
+        store, place = S3Store(connection, sink.bucket), f"{sink.index.prefix}/{sink.name}"
+        where = f"bucket {sink.bucket} of sink {sink.name}"
+        yield where, functools.partial(_some_key, store, f"{place}/")
+        if sink.exactly_once:
+            yield f"conditional writes in {where}", functools.partial(probe, store, place)
+        yield f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}{uuid.uuid4()}")
+
+
+def outcome(attempt: Callable[[], object]) -> str:
+    """`ok`, or why not."""
+    try:
+        attempt()
+    except S3LakeError as error:
+        return str(error)
+    return "ok"
+
+
+def _topics(offsets: "KafkaOffsets", topics: Sequence[str]) -> None:
+    """Whether this user may see the offsets of every topic; one that is not there yet has none."""
+    offsets.topics()
+    for topic in topics:
+        offsets.ranges(topic)
+
+
+def _registry(sink: Sink) -> None:
+    from s3lake.registry.client import Connection, UnknownSchema, client
+
+    assert sink.converter.registry is not None
+    with suppress(UnknownSchema):  # then it has answered, which is all that was asked
+        client(Connection.of(sink.converter.registry)).schema(1)
+
+
+def _some_key(store: Store, prefix: str) -> str | None:
+    # A listing knows a bucket that is not there; the head of an object does not tell which of both is missing.
+    return next(iter(store.list(prefix)), None)
+
+
+def _upload(store: Store, key: str) -> None:
+    """Begin an upload where data goes, send a part, and drop both: nothing becomes visible."""
+    upload = store.create_upload(key, {COMMIT: "check"})
+    try:
+        store.upload_part(key, upload, 1, b"x")
+    finally:
+        store.abort_upload(key, upload)
