@@ -1,0 +1,77 @@
+"""Spark's own readers on our files, through none of our code."""
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from s3lake.encode import FileFormat
+from s3lake_tests.encode.written import written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("small", pa.int32()),
+        ("price", pa.decimal128(20, 4)),
+        ("at", pa.timestamp("ms", "UTC")),
+        ("day", pa.date32()),
+        ("raw", pa.binary()),
+        ("tags", pa.list_(pa.string())),
+        ("counts", pa.map_(pa.string(), pa.int64())),
+        ("user", pa.struct([("name", pa.string()), ("scores", pa.list_(pa.float64()))])),
+    ]
+)
+ROW: dict[str, Any] = {
+    "id": 2**62,
+    "small": -7,
+    "price": Decimal("1234567890.1234"),
+    "at": datetime.datetime(2026, 11, 20, 5, 7, 1, 123000, tzinfo=datetime.timezone.utc),
+    "day": datetime.date(2026, 11, 20),
+    "raw": b"\x00\xff",
+    "tags": ["a", None],
+    "counts": [("b", 2)],
+    "user": {"name": "Łódź", "scores": [0.5, None]},
+}
+
+
+def seen(row: Any) -> dict[str, Any]:
+    """A row of Spark's as the one that was written."""
+    found = row.asDict(recursive=True)
+    if found["at"] is not None:
+        found["at"] = found["at"].astimezone(datetime.timezone.utc)
+        found["counts"], found["raw"] = list(found["counts"].items()), bytes(found["raw"])
+    return found
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4"])
+def test_parquet_of_every_type(spark: "SparkSession", tmp_path: Path, codec: str) -> None:
+    batch = pa.RecordBatch.from_pylist([ROW, dict.fromkeys(ROW)], SCHEMA)
+    path = tmp_path / "file.parquet"
+    path.write_bytes(written(FileFormat("parquet", codec, None, True, None), [batch]))
+    rows = spark.read.parquet(str(path)).collect()
+    assert [seen(row) for row in rows] == [ROW, dict.fromkeys(ROW)]
+
+
+def test_csv_with_quotes_and_line_breaks(spark: "SparkSession", tmp_path: Path) -> None:
+    values = ['say "x"', "two\nlines", "a,b", "", None]
+    batch = pa.record_batch([pa.array(range(5)), pa.array(values)], names=["id", "text"])
+    path = tmp_path / "file.csv"
+    path.write_bytes(written(FileFormat("csv", "none", None, True, ("", "\n", "\n")), [batch]))
+    frame = spark.read.csv(
+        str(path),
+        schema="id long, text string",
+        header=True,
+        escape='"',
+        multiLine=True,
+        emptyValue="",
+        nullValue="\x01",
+    )
+    assert [row["text"] or "" for row in frame.orderBy("id").collect()] == [value or "" for value in values]
