@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from s3lake import dialects, provide
-from s3lake.dialects import Loaded, Place
+from s3lake import dialects, hours, provide
+from s3lake.dialects import Loaded, Notice, Place
 from s3lake.dialects.document import Place as Steps
+from s3lake.dialects.overrides import SERVERS, START
+from s3lake.dialects.places import variable
 from s3lake.errors import ConfigurationError
 from s3lake.provide.dotenv import completed
 from s3lake.provide.overrides import PREFIX
@@ -31,7 +35,11 @@ def load(location: str | Path | None = None, dialect: str | None = None) -> Conf
 
 
 def loaded(
-    location: str | None = None, dialect: str | None = None, environment: Mapping[str, str] | None = None
+    location: str | None = None,
+    dialect: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    to_land: bool = True,
 ) -> Loaded:
     """The configuration at `location`, with the place of every setting and what has to be said of them.
 
@@ -40,6 +48,8 @@ def loaded(
             what `S3LAKE_CONFIG` names.
         dialect: of every file there; without it that is seen from the content.
         environment: of the process; a `.env` file that it names is read too.
+        to_land: whether it has to say where Kafka is and which hour is the first, which a connector's file does not;
+            else something stands in, with a notice.
 
     Raises:
         ConfigurationError: there is none, it cannot be read, or it cannot be right.
@@ -51,6 +61,24 @@ def loaded(
             f"no configuration: set {LOCATION} to a file, a directory or an address, or give CONFIG on the command line"
         )
     dialect = dialect or variables.get(DIALECT) or None
+    if not to_land:
+        return _with_stand_ins(location, dialect, variables)
+    return _loaded(location, dialect, variables)
+
+
+def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
+    stand_ins = {SERVERS: "localhost:9092", START: hours.key_of_ms(int(time.time() * 1000))}
+    missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
+    found = _loaded(location, dialect, {**variables, **missing})
+    used = [name for name in missing if variable(name) in found.origins.values()]
+    notices = tuple(
+        Notice(variable(name), f"is not set, and nothing else says it: {missing[name]} stands in; set it to land")
+        for name in used
+    )
+    return replace(found, notices=(*found.notices, *notices))
+
+
+def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
     base = Path(location) if Path(location).is_dir() else Path(location).parent
     sources = provide.sources(location, variables)
     if len(sources) == 1:

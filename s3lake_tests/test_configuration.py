@@ -73,3 +73,20 @@ def test_load_gives_the_configuration_and_logs_what_has_to_be_said(
     config = configuration.load(path)
     assert (config.sinks[0].name, config.spark.master) == ("cars", "local[2]")
     assert "tasks.max" in caplog.text
+
+
+def test_what_a_connectors_file_does_not_say_is_needed_to_land(tmp_path: Path) -> None:
+    path = tmp_path / "cars.properties"
+    path.write_text(LENSES)
+    with pytest.raises(ConfigurationError, match="S3LAKE_BOOTSTRAP_SERVERS") as refused:
+        configuration.loaded(str(path), environment={})
+    assert "S3LAKE_START" in str(refused.value)
+
+
+def test_what_it_does_not_say_is_stood_in_for_where_nothing_is_landed(tmp_path: Path) -> None:
+    path = tmp_path / "cars.properties"
+    path.write_text(LENSES)
+    found = configuration.loaded(str(path), environment={"S3LAKE_START": "2026-11-20T00"}, to_land=False)
+    assert (found.config.kafka.bootstrap_servers, found.config.sinks[0].start) == ("localhost:9092", "2026-11-20T00")
+    said = [str(notice) for notice in found.notices if "stands in" in str(notice)]
+    assert [one.partition(": ")[0] for one in said] == ["environment variable S3LAKE_BOOTSTRAP_SERVERS"]

@@ -32,7 +32,7 @@ def check(
     """What a configuration comes to: its sinks, every setting and where it was read from, and what is doubtful."""
     from s3lake.orchestration.resources import KafkaResource
 
-    loaded = configuration.loaded(config, dialect)
+    loaded = configuration.loaded(config, dialect, to_land=connect)
     effective = loaded.config.model_dump(mode="json", by_alias=True)
     if as_json:
         print_json(effective)
@@ -74,7 +74,7 @@ def _print_settings(effective: dict[str, Any], loaded: Loaded) -> None:
 
 def convert(config: ConfigArgument = None, dialect: DialectOption = None) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    text, variables = native.rewritten(load(config, dialect))
+    text, variables = native.rewritten(load(config, dialect, to_land=False))
     for variable, place in variables.items():
         err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
     sys.stdout.write(text)
@@ -94,7 +94,7 @@ def preview(
     from s3lake.preview import preview as previewed
     from s3lake.preview.records import read
 
-    loaded = load(config, dialect)
+    loaded = load(config, dialect, to_land=False)
     of_topic: dict[str, list[Any]] = {}
     for record in read(records):
         of_topic.setdefault(record.topic, []).append(record)

@@ -1,6 +1,5 @@
 """Commands about hours: land them in the demo, verify, rewrite, clean up after."""
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -75,8 +74,7 @@ def demo(
 
 def _given(config: str, dialect: str | None) -> Config:
     """A configuration for the demo, whose own Kafka and first hour stand in for those that the file may lack."""
-    stand_ins = {"S3LAKE_BOOTSTRAP_SERVERS": "127.0.0.1:9092", "S3LAKE_START": "2000-01-01T00"}
-    loaded = configuration.loaded(config, dialect, stand_ins | os.environ)
+    loaded = configuration.loaded(config, dialect, to_land=False)
     notices(loaded)
     return loaded.config
 

@@ -39,9 +39,9 @@ FromOption = Annotated[str | None, typer.Option("--from", metavar="H", help="Fir
 ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last hour, included.")]
 
 
-def load(location: str | None, dialect: str | None = None) -> Config:
+def load(location: str | None, dialect: str | None = None, *, to_land: bool = True) -> Config:
     """The configuration; what has to be said of it is told."""
-    loaded = configuration.loaded(location, dialect)
+    loaded = configuration.loaded(location, dialect, to_land=to_land)
     notices(loaded)
     return loaded.config
 
