@@ -18,7 +18,7 @@ from s3lake.dialects.overrides import SERVERS, START
 from s3lake.dialects.places import variable
 from s3lake.errors import ConfigurationError
 from s3lake.provide.dotenv import completed
-from s3lake.provide.overrides import PREFIX
+from s3lake.provide.overrides import PREFIX, prefix_of
 from s3lake.sink import Config
 
 _log = logging.getLogger(__name__)
@@ -81,28 +81,25 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
 def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
     base = Path(location) if Path(location).is_dir() else Path(location).parent
     sources = provide.sources(location, variables)
+
+    def read(source: provide.Source, seen: Mapping[str, str]) -> Loaded:
+        return dialects.loads(source.text, source.name, dialect, seen, base)
+
     if len(sources) == 1:
-        return dialects.loads(sources[0].text, sources[0].name, dialect, variables, base)
+        return read(sources[0], variables)
     plain = {name: text for name, text in variables.items() if not name.startswith(PREFIX)}
-    own = [_variables_of(dialects.loads(one.text, one.name, dialect, plain, base).config) for one in sources]
-    found = []
-    for position, one in enumerate(sources):
-        # A variable for a sink of another file is none of this one's; one that no file knows is an error in the first.
-        others = tuple(prefix for number, known in enumerate(own) if number != position for prefix in known)
-        seen = {
-            name: text
-            for name, text in variables.items()
-            if not name.startswith(PREFIX)
-            or name.startswith(tuple(own[position]))
-            or (position == 0 and not name.startswith(others or (" ",)))
-        }
-        found.append(dialects.loads(one.text, one.name, dialect, seen, base))
+    found = [read(source, plain) for source in sources]
+    if len(plain) < len(variables):
+        own = [tuple(prefix_of(sink.name) for sink in one.config.sinks) for one in found]
+        every = tuple(prefix for prefixes in own for prefix in prefixes)
+        # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
+        found = [
+            read(
+                source, {one: variables[one] for one in variables if one.startswith(mine) or not one.startswith(every)}
+            )
+            for source, mine in zip(sources, own, strict=True)
+        ]
     return _together(found, location)
-
-
-def _variables_of(config: Config) -> list[str]:
-    """What the names of variables begin with that change settings of these sinks."""
-    return [f"{PREFIX}{sink.name.upper().replace('-', '_')}_" for sink in config.sinks]
 
 
 def _together(found: Sequence[Loaded], location: str) -> Loaded:

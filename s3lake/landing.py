@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,7 +30,7 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
-from s3lake.outcomes import Done, Outcome, merged, recorded
+from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
@@ -238,7 +237,7 @@ class Landing:
             converter=landed.converter.value,
             nulls=landed.nulls,
             shape=landed.shape,
-            columns=_united(work.file_columns, done),
+            columns=None if work.file_columns is None else with_seen(work.file_columns, done),
         )
 
     def _same_types(self, recorded: Columns) -> None:
@@ -263,11 +262,6 @@ class Landing:
                 written = wanted == found[0] or (self.index.swap(self.index.columns_key, wanted, found[1]) is not None)
             if written:
                 return wanted
-
-
-def _united(columns: Columns | None, done: Sequence[Done]) -> Columns | None:
-    """Columns of the files, those of records that brought their own schema included."""
-    return columns if columns is None else reduce(kinds.agree, (one.seen for one in done), columns)
 
 
 def _covers(attempt: Attempt) -> bool:

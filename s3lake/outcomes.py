@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -83,11 +84,15 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome]) -> Recorded:
     grown = [one for one in outcomes if isinstance(one, Grown)]
     columns = united(have.columns, [one for one in grown if not one.source])
     source = united(have.source, [one for one in grown if one.source])
-    for one in outcomes:
-        columns = kinds.agree(columns, one.seen) if isinstance(one, Done) else columns
+    columns = with_seen(columns, [one for one in outcomes if isinstance(one, Done)])
     if (columns, source) == (have.columns, have.source):
         return have
     return Recorded(columns, source, have.rev + 1)
+
+
+def with_seen(columns: Columns, done: Iterable[Done]) -> Columns:
+    """Columns, and those of records that brought their own schema."""
+    return reduce(kinds.agree, (one.seen for one in done), columns)
 
 
 def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:

@@ -84,13 +84,14 @@ class Work:
     ) -> Work:
         """The work of one micro-batch of `sink`; `wallclock_ms` is its time, whenever its tasks run."""
         chain, needs = _changes(sink)
-        keys = KeyRule.of(sink.landed, topic, renamed, wallclock_ms=wallclock_ms)
+        landed = sink.landed
+        keys = KeyRule.of(landed, topic, renamed, wallclock_ms=wallclock_ms)
         return cls(
             stores=stores,
             bucket=sink.bucket,
             commit=commit,
             hour_start_ms=hour_start_ms,
-            conversion=Conversion.of(sink.landed, topic, keyed=keys.needs("key")),
+            conversion=Conversion.of(landed, topic, keyed=keys.needs("key")),
             keys=keys,
             files=FileRule.of(sink),
             tolerant=sink.errors.tolerance == "all",
@@ -344,8 +345,8 @@ class _Task:
         counts.late += pc.sum(pc.less(_milliseconds(batch), self.work.hour_start_ms)).as_py() or 0
         for part in () if self._grown else converted.parts:
             rows = _Laid.of(ready.batch, original, part)
-            nulls = rows.records.column("value").is_null()
-            if self.work.keys.has_tombstones and pc.any(nulls).as_py():
+            if self.work.keys.has_tombstones and rows.records.column("value").null_count:
+                nulls = rows.records.column("value").is_null()
                 counts.landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
                 rows = rows.where(pc.invert(nulls))
             counts.landed += self._lay_out(partition, rows, tombstones=False)

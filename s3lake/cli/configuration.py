@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -15,9 +15,6 @@ from s3lake.cli import reach
 from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, load, sinks_named
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
 from s3lake.dialects import Loaded, native
-
-if TYPE_CHECKING:
-    pass
 
 
 def check(

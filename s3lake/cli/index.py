@@ -7,9 +7,7 @@ from rich.table import Table
 
 from s3lake import rows
 from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
-from s3lake.cli.terminal import out, print_json, tell
-
-_TABLE_WIDTH = 120  # of a table that is not on a terminal; narrower ones would cut off figures
+from s3lake.cli.terminal import print_json, print_table, tell
 
 app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
 
@@ -29,7 +27,7 @@ def index_show(
             table.add_column(column, no_wrap=True)
         for tile in lander.index.tiles():
             table.add_row(*rows.tile_cells(tile))
-        out.print(table, width=max(out.width, _TABLE_WIDTH), crop=False)
+        print_table(table)
 
 
 @app.command("accept")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from s3lake import configuration, hours, rows
+from s3lake import hours, rows
 from s3lake.cli.options import (
     ConfigArgument,
     DialectOption,
@@ -19,7 +19,6 @@ from s3lake.cli.options import (
     TopicOption,
     hour_range,
     load,
-    notices,
     routes,
 )
 from s3lake.cli.terminal import DIFFERENCES, progress_bar, say, tell
@@ -48,7 +47,7 @@ def demo(
         from s3lake.demo import run
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: pip install 's3lake[demo]'") from None
-    given = _given(config, dialect) if config else None
+    given = load(config, dialect, to_land=False) if config else None
     with (
         progress_bar("produce", records, quiet=as_json) as produced,
         run.stage(records, keep, produced, given) as stage,
@@ -70,13 +69,6 @@ def demo(
                 run.trickle_until_interrupted(stage, process)
         if missing or not report.clean:
             raise typer.Exit(DIFFERENCES)
-
-
-def _given(config: str, dialect: str | None) -> Config:
-    """A configuration for the demo, whose own Kafka and first hour stand in for those that the file may lack."""
-    loaded = configuration.loaded(config, dialect, to_land=False)
-    notices(loaded)
-    return loaded.config
 
 
 def verify(

@@ -14,16 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3lake.convert.types import Type
+from s3lake.convert.types import AVRO_NAME, Type
 
 Columns = dict[str, Any]
 """Field name -> type."""
 
 INFERRED = frozenset({"bool", "int64", "double", "string"})
 """Primitive types that JSON shows by itself."""
-
-AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""The names of fields that Avro allows."""
 
 _ARROW = {
     "bool": pa.bool_(),

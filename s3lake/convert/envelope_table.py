@@ -17,7 +17,7 @@ from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.table import Rule
 from s3lake.convert.typed import fields_of
-from s3lake.convert.types import Type
+from s3lake.convert.types import AVRO_NAME, Type
 
 NAME = b"s3lake.name"
 """The member of a schema's metadata with the name of its rows' type."""
@@ -124,7 +124,7 @@ def _with_schema(
     part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, rule: Rule
 ) -> tuple[pa.RecordBatch | None, Refusals]:
     reason = table.misfit(columns, rule)
-    if rule == "avro" and name and not all(map(kinds.AVRO_NAME.fullmatch, name.split("."))):
+    if rule == "avro" and name and not all(map(AVRO_NAME.fullmatch, name.split("."))):
         reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
     reason = reason or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
     if reason:

@@ -10,6 +10,9 @@ PRIMITIVES = (
     *("bool", "int32", "int64", "float", "double", "string", "binary"),
     *("date", "time", "timestamp", "uuid"),
 )
+AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The names of fields that Avro allows."""
+
 _WRITTEN = (*PRIMITIVES, "decimal(10,2)", "list<string>", "map<string, int64>", "struct<a: int64, b: string>")
 _NAMES = (*PRIMITIVES, "decimal", "list", "map", "struct")
 _DIGITS = 38  # what 128 bits hold, and every reader of Parquet takes

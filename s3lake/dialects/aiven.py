@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.dialects import connect, converters, overrides, transforms
-from s3lake.dialects.confluent import provider
+from s3lake.dialects import connect, converters, overrides
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -76,16 +75,11 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.get("connector.class")
     for old, new in _OLD.items():
         keys.renamed(old, new)
-    sink.put("name", connect.name(keys))
-    topics = connect.topics(keys)
-    sink.put("topics_regex" if topics.regex.value else "topics", topics.regex if topics.regex.value else topics.names)
+    connect.route(keys, sink)
     kind = keys.choice("format.output.type", _TYPES, "csv")
     raw = kind.value == "csv"
     converters.put(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
-    connect.clients(keys, common, sink)
-    connect.errors(keys, sink)
-    connect.parallelism(keys, common)
-    transforms.chain(keys, sink)
+    connect.framework(keys, common, sink)
     _store(keys, common, sink)
     codec = _format(keys, sink, kind)
     _flush(keys, sink)
@@ -106,7 +100,7 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
         common.put("s3.endpoint_url", endpoint)
     common.put("s3.path_style", bool(endpoint.value))
     connect.credentials(keys, common, "aws.access.key.id", "aws.secret.access.key")
-    provider(keys, "aws.credentials.provider")
+    connect.provider(keys, "aws.credentials.provider")
     common.put("s3.retries.max_attempts", keys.integer("aws.s3.backoff.max.retries", 3, 1, 30))
     common.put("s3.retries.backoff_ms", keys.integer("aws.s3.backoff.delay.ms", 100, 1))
     told = "encryption of objects is not set by s3lake; set the bucket's default encryption, and take it out"

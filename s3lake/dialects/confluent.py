@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from s3lake.dialects import connect, converters, overrides, transforms
+from s3lake.dialects import connect, converters, overrides
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -41,16 +41,6 @@ _PARQUET_EXTENSIONS = {
     "lz4": ".lz4raw.parquet",
 }
 _DAY, _HOUR = 86_400_000, 3_600_000
-_OWN_CHAIN = (
-    "DefaultAWSCredentialsProviderChain",
-    "DefaultCredentialsProvider",
-    "EnvironmentVariableCredentialsProvider",
-    "InstanceProfileCredentialsProvider",
-    "ProfileCredentialsProvider",
-    "WebIdentityTokenCredentialsProvider",
-    "WebIdentityTokenFileCredentialsProvider",
-    "ContainerCredentialsProvider",
-)
 _DEFAULT_ENCRYPTION = "encryption of objects is not set by s3lake; set the bucket's default encryption, and take it out"
 _ONE_BY_ONE = "has no meaning: files are uploaded in parts of a few MB, whatever is in memory"
 _MEANINGLESS = {
@@ -87,14 +77,9 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys = Keys(settings, report)
     common, sink = Draft(), Draft()
     keys.get("connector.class")
-    sink.put("name", connect.name(keys))
-    topics = connect.topics(keys)
-    sink.put("topics_regex" if topics.regex.value else "topics", topics.regex if topics.regex.value else topics.names)
+    connect.route(keys, sink)
     converters.put(keys, sink)
-    connect.clients(keys, common, sink)
-    connect.errors(keys, sink)
-    connect.parallelism(keys, common)
-    transforms.chain(keys, sink)
+    connect.framework(keys, common, sink)
     _store(keys, common, sink)
     _format(keys, sink)
     _flush(keys, sink)
@@ -117,7 +102,7 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     common.put("s3.retries.max_attempts", attempts.to(lambda count: max(1, count)))
     common.put("s3.retries.backoff_ms", keys.integer("s3.retry.backoff.ms", 200, 0))
     connect.credentials(keys, common, "aws.access.key.id", "aws.secret.access.key")
-    provider(keys, "s3.credentials.provider.class")
+    connect.provider(keys, "s3.credentials.provider.class")
     storage = keys.get("storage.class")
     if storage is not None and storage.value.rpartition(".")[2] != "S3Storage":
         keys.wrong(storage, f"{storage.shown} is not known; use io.confluent.connect.s3.storage.S3Storage")
@@ -129,23 +114,6 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     keys.refused("s3.object.tagging.key.value.pairs", "objects are not tagged by s3lake; take it out")
     for key in ("s3.proxy.url", "s3.proxy.user", "s3.proxy.password"):
         keys.refused(key, "a proxy is set for boto3 by the environment variable HTTPS_PROXY; take it out")
-
-
-def provider(keys: Keys, key: str) -> None:
-    """A class that gives credentials: those of AWS's own chain are boto3's too."""
-    found = keys.get(key)
-    below = keys.below(f"{key.removesuffix('.class')}.") if key.endswith(".class") else []
-    if found is None or not found.value:
-        return
-    if found.value.rpartition(".")[2] not in _OWN_CHAIN:
-        fix = "take it out, and let boto3 find credentials: environment, profile, web identity, instance role"
-        told = f"{found.shown} is a class of Java's and cannot run here; {fix}"
-        keys.wrong(found, told)
-        return
-    keys.report.notice(found, f"has no meaning: {connect.LOCAL_CHAIN}")
-    for one in below:
-        if one.key != key:
-            keys.wrong(one, "is an option of a class that is not used here; take it out")
 
 
 def _class(keys: Keys, key: str, known: Mapping[str, str], default: str) -> Given[str]:

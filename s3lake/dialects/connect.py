@@ -5,10 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from s3lake.dialects import transforms
 from s3lake.dialects.draft import Connector, Draft
 from s3lake.dialects.keys import Given, Keys
 
 LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
+_OWN_CHAIN = (
+    "DefaultAWSCredentialsProviderChain",
+    "DefaultCredentialsProvider",
+    "EnvironmentVariableCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+    "ProfileCredentialsProvider",
+    "WebIdentityTokenCredentialsProvider",
+    "WebIdentityTokenFileCredentialsProvider",
+    "ContainerCredentialsProvider",
+)
 UNLIMITED_RECORDS = 2**63 - 1
 LARGEST_FILE = 80 * 10**9
 
@@ -75,6 +86,21 @@ def topics(keys: Keys) -> Topics:
         )
         keys.report.error(where, f"topics and topics.regex {told}")
     return Topics(names, regex)
+
+
+def route(keys: Keys, sink: Draft) -> None:
+    """Name and topics of a connector that is one sink."""
+    sink.put("name", name(keys))
+    found = topics(keys)
+    sink.put("topics_regex" if found.regex.value else "topics", found.regex if found.regex.value else found.names)
+
+
+def framework(keys: Keys, common: Draft, sink: Draft) -> None:
+    """What Kafka Connect does round every connector: clients, refused records, tasks, transforms."""
+    clients(keys, common, sink)
+    errors(keys, sink)
+    parallelism(keys, common)
+    transforms.chain(keys, sink)
 
 
 def clients(keys: Keys, common: Draft, sink: Draft) -> None:
@@ -158,3 +184,20 @@ def credentials(keys: Keys, common: Draft, access: str, secret: str) -> None:
     elif one.value:
         common.put("s3.credentials.access_key_id", one)
         common.put("s3.credentials.secret_access_key", other)
+
+
+def provider(keys: Keys, key: str) -> None:
+    """A class that gives credentials: those of AWS's own chain are boto3's too."""
+    found = keys.get(key)
+    below = keys.below(f"{key.removesuffix('.class')}.") if key.endswith(".class") else []
+    if found is None or not found.value:
+        return
+    if found.value.rpartition(".")[2] not in _OWN_CHAIN:
+        fix = "take it out, and let boto3 find credentials: environment, profile, web identity, instance role"
+        told = f"{found.shown} is a class of Java's and cannot run here; {fix}"
+        keys.wrong(found, told)
+        return
+    keys.report.notice(found, f"has no meaning: {LOCAL_CHAIN}")
+    for one in below:
+        if one.key != key:
+            keys.wrong(one, "is an option of a class that is not used here; take it out")

@@ -15,6 +15,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from s3lake.dialects.schema import dotted
+from s3lake.dialects.variables import looked_up
 from s3lake.errors import ConfigurationError
 from s3lake.masking import MASK, is_secret
 
@@ -23,7 +24,6 @@ Place = tuple[str | int, ...]
 
 _PREFIX = "tag:yaml.org,2002:"
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\})?")
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 class _Loader(yaml.SafeLoader):
@@ -286,19 +286,18 @@ class Document:
             if found[0] == "$${":
                 pieces.append("${")
                 continue
-            reference = _NAME.fullmatch(found[1]) if found[2] else None
+            reference = looked_up(found[1], self.environment) if found[2] else None
             if reference is None or "${" in found[1]:
                 self._unknown(node, place, "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${")
                 return None
-            name, default = reference.groups()
-            value = self.environment.get(name) or default  # as in a shell, `:-` stands in for an empty value too
-            if value is None and name not in self.environment:
+            name, value = reference
+            if value is None:
                 fix = f"set it, or write ${{{name}:-default}}"
                 self._unknown(node, place, f"environment variable {name} is not set; {fix}")
                 return None
             if value and is_secret(name):
                 self._secrets.add(value)
-            pieces.append(value or "")
+            pieces.append(value)
         return "".join([*pieces, node.value[position:]])
 
 

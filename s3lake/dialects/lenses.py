@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.dialects import connect, converters, kcql, kcql_sink, overrides, transforms
+from s3lake.dialects import connect, converters, kcql, kcql_sink, overrides
 from s3lake.dialects.draft import Connector, Draft, Loaded, compose
 from s3lake.dialects.kcql import KcqlError, Statement
 from s3lake.dialects.keys import Given, Keys
@@ -75,10 +75,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
             keys.wrong(found, f"is an old name, which Lenses refuses; write {new}")
     name, topics = connect.name(keys), connect.topics(keys)
     converters.put(keys, each)
-    connect.clients(keys, common, each)
-    connect.errors(keys, each)
-    connect.parallelism(keys, common)
-    transforms.chain(keys, each)
+    connect.framework(keys, common, each)
     keys.meaningless(
         {"offset.flush.interval.ms": "has no meaning: flush.interval in PROPERTIES says when files are closed"}
     )

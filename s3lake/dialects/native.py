@@ -27,18 +27,6 @@ _MASKED = re.compile(r"\*{8,}")
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
 
 
-def default_path() -> Path:
-    """The file that `S3LAKE_CONFIG` names.
-
-    Raises:
-        ConfigurationError: it names none.
-    """
-    path = os.environ.get(VARIABLE)
-    if not path:
-        raise ConfigurationError(f"no configuration: set {VARIABLE} to a YAML file, or give CONFIG on the command line")
-    return Path(path)
-
-
 def load(path: Path) -> Config:
     """The configuration in the file `path`.
 

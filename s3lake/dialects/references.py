@@ -15,10 +15,10 @@ from pathlib import Path
 
 from s3lake.dialects import properties
 from s3lake.dialects.places import Report, Setting
+from s3lake.dialects.variables import looked_up
 from s3lake.masking import is_secret
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _FORMS = "${NAME}, ${env:NAME}, ${file:path:key} or ${secrets:name}"
 
 
@@ -87,14 +87,13 @@ class References:
         raise Unresolved(f"provider {provider!r} is not known; write {_FORMS}")
 
     def _variable(self, reference: str) -> tuple[str, bool]:
-        found = _NAME.fullmatch(reference)
+        found = looked_up(reference, self.environment)
         if found is None:
             raise Unresolved(f"names nothing; write {_FORMS}")
-        name, default = found.groups()
-        value = self.environment.get(name) or default
-        if value is None and name not in self.environment:
+        name, value = found
+        if value is None:
             raise Unresolved(f"environment variable {name} is not set; set it")
-        return value or "", is_secret(name)
+        return value, is_secret(name)
 
     def _of_file(self, path: str, key: str) -> str:
         if not path or not key:

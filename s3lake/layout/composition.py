@@ -86,10 +86,11 @@ class Composition:
                 pieces, extension = (*pieces[:-2], Text(stem), Extension()), dot + rest
         parts: list[list[Text | Number | Element]] = [[]]
         gaps: list[Gap] = []
+        name: Text | Routed = Routed() if sink.routes else Text(topic)
         for piece in pieces:
             match piece:
                 case Topic():
-                    parts[-1].append(Routed() if sink.routes else Text(topic))
+                    parts[-1].append(name)
                 case Extension():
                     parts[-1].append(Text(mark))
                     gaps.append(piece)

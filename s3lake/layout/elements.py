@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache, reduce
 from typing import Any
 
 import msgspec
 
+from s3lake.convert.java_numbers import java_double
 from s3lake.layout import dates, joda, zones
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
 from s3lake.layout.timestamps import milliseconds
@@ -230,19 +230,10 @@ def text_of(value: Any, what: str) -> str:
         case int():
             return str(value)
         case float():
-            return _double(value)
+            return java_double(value)
         case _:
             kind = "null" if value is None else "an object" if isinstance(value, dict) else "a list"
             raise Unplaceable(f"{what} is {kind}, not a primitive")
-
-
-def _double(value: float) -> str:
-    """Java's Double.toString: plain from 10^-3 to 10^7, else with E."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{len(digits) - 1 + int(exponent)}"
 
 
 def decoded(data: bytes, what: str) -> Any:

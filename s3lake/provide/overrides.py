@@ -32,6 +32,11 @@ class Override:
     value: Any
 
 
+def prefix_of(sink: str) -> str:
+    """What the names of the variables of a sink begin with."""
+    return f"{PREFIX}{_upper(sink)}_"
+
+
 def overridden(document: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
     """The native document with what the environment says otherwise; `document` itself is left as it is.
 
@@ -103,7 +108,8 @@ def _override(variable: str, text: str, sinks: list[tuple[int, Mapping[str, Any]
         meanings = " and ".join(f"{_dotted(place[2:])} of sink {sinks[_at(place)][1]['name']}" for place, _ in fits)
         raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
     if not fits:
-        raise ConfigurationError(_unknown(variable, rest, *max(named, key=lambda one: len(one[1]["name"]))))
+        longest = max((sink for _, sink in named), key=lambda sink: len(sink["name"]))
+        raise ConfigurationError(_unknown(variable, rest, longest))
     place, annotation = fits[0]
     if _only_parts(annotation):
         inner = ", ".join(f"{variable}_{name.upper()}" for name, _ in _fields(next(_parts(annotation))))
@@ -164,7 +170,7 @@ def _value(text: str, annotation: Any) -> Any:
     return text if wants_text and not wants_other else typed
 
 
-def _unknown(variable: str, rest: str, _: int, sink: Mapping[str, Any]) -> str:
+def _unknown(variable: str, rest: str, sink: Mapping[str, Any]) -> str:
     name = rest[len(_upper(sink["name"])) + 1 :]
     known = list(_paths(Sink))
     near = get_close_matches(name, known, 1, 0.5)

@@ -212,11 +212,11 @@ class Sink(Part):
                 raise Misfit(str(error), name) from None
         return value
 
-    def _columns_fit(self) -> None:
+    def _columns_fit(self, after: Converter) -> None:
         from s3lake.convert import types
 
         kind = self.format.type
-        if self.columns and (kind not in TABULAR or self.landed.converter.value not in _INFERRED):
+        if self.columns and (kind not in TABULAR or after.value not in _INFERRED):
             raise Misfit(
                 "columns need format avro, parquet or csv, and converter.value json, connect_json or json_schema",
                 "columns",
@@ -224,7 +224,7 @@ class Sink(Part):
         for name, text in self.columns.items():
             if kind == "csv" and not isinstance(types.parse(text), str):
                 raise Misfit(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
-            if kind == "avro" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            if kind == "avro" and not types.AVRO_NAME.fullmatch(name):
                 raise Misfit(f"{name!r} is no name in Avro: letters, digits and '_', no digit first", "columns", name)
 
     @model_validator(mode="before")
@@ -249,7 +249,8 @@ class Sink(Part):
             raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
         if self.sql is not None and (self.converter.key in _FRAMED or self.converter.value in _FRAMED):
             raise Misfit("SQL of keys or values with a Schema Registry is not supported yet: take it out", "sql")
-        self._fields_exist()
+        landed = self.landed
+        self._fields_exist(landed.converter)
         kind, envelope = self.format.type, self.envelope
         if self.format.one_record_an_object and self.flush.count != 1:
             raise Misfit(
@@ -258,7 +259,7 @@ class Sink(Part):
         fitting = {"record": ("json", "json_array", "avro", "parquet"), "iggy": ("json", "json_array")}
         if envelope and kind not in fitting.get(envelope.style, ("json", "json_array", "csv", "avro", "parquet")):
             raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
-        self._columns_fit()
+        self._columns_fit(landed.converter)
         letters = self.errors.dead_letter_topic
         if letters is not None and self.reads(letters.name):
             raise Misfit(
@@ -275,15 +276,14 @@ class Sink(Part):
             from s3lake.layout import template
 
             try:
-                template.check(self.landed)
+                template.check(landed)
             except ValueError as error:
                 raise Misfit(str(error), "layout", "template") from None
         return self
 
-    def _fields_exist(self) -> None:
+    def _fields_exist(self, after: Converter) -> None:
         from s3lake.layout import partitioners
 
-        after = self.landed.converter
         for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
             for source, converter in (("value", after.value), ("key", after.key)):
                 if element.source == source and element.path and converter not in _OBJECTS:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from s3lake.convert.java_numbers import java_double
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
 
@@ -135,15 +136,6 @@ def _string(value: Any) -> str:
         case Decimal():
             return java_double(_double(value))
     return str(value)
-
-
-def java_double(value: float) -> str:
-    """Java's `Double.toString`: plain from 10^-3 to 10^7, else with E."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{len(digits) - 1 + int(exponent)}"
 
 
 _CASTS: dict[str, Callable[[Any], Any]] = {

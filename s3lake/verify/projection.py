@@ -46,11 +46,6 @@ def of_file(kind: Kind) -> Projection | None:
     return _of(kind, _FILE.get, strict=False)
 
 
-def of_fields(kinds: Mapping[str, Kind]) -> Projection:
-    """The projection of objects, decoded from JSON, on columns."""
-    return _of_struct(kinds, _JSON.get, strict=True)
-
-
 def decimals_within(kind: Kind) -> bool:
     """Whether a number of such a column must not be read as a double."""
     if isinstance(kind, str):

@@ -5,6 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from s3lake.convert.values import Conversion, Converted
+
 Headers = Sequence[tuple[str, bytes | None]]
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -35,3 +37,17 @@ def batch(
         found = [None if one is None else [{"key": name, "value": value} for name, value in one] for one in headers]
         columns["headers"] = pa.array(found, HEADERS)
     return pa.record_batch(columns)
+
+
+def lines(by: Conversion, records: pa.RecordBatch) -> list[str]:
+    """The texts that records become, none of which is refused."""
+    converted = by(records, {})
+    assert converted.refused == {}
+    (part,) = converted.parts
+    return [line.decode() for line in part.streams["data"].to_pylist()]
+
+
+def table(converted: Converted) -> list[dict[str, Any]]:
+    """The rows of the one part."""
+    (part,) = converted.parts
+    return part.streams["data"].to_pylist()  # type: ignore[no-any-return]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from s3lake.convert.columns import Columns, to_arrow
 from s3lake.convert.envelope import Envelope
-from s3lake.convert.values import Conversion, Converted
-from s3lake_tests.convert.records import batch
+from s3lake.convert.values import Conversion
+from s3lake_tests.convert.records import batch, lines, table
 
 ALL = ("key", "value", "headers", "metadata")
 
@@ -26,18 +26,6 @@ def conversion(
     given: Columns | None = None,
 ) -> Conversion:
     return Conversion(key, value, format, nulls, Envelope("record", fields or ALL, "orders"), given or {})
-
-
-def lines(by: Conversion, records: pa.RecordBatch) -> list[str]:
-    converted = by(records, {})
-    assert converted.refused == {}
-    (part,) = converted.parts
-    return [line.decode() for line in part.streams["data"].to_pylist()]
-
-
-def table(converted: Converted) -> list[dict[str, Any]]:
-    (part,) = converted.parts
-    return part.streams["data"].to_pylist()  # type: ignore[no-any-return]
 
 
 # JSON

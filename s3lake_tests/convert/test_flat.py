@@ -1,14 +1,12 @@
 """The styles `flat` (Aiven's rows) and `iggy` (its S3 sink's lines)."""
 
 import datetime
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from s3lake.convert.envelope import Envelope
-from s3lake.convert.values import Conversion, Converted
-from s3lake_tests.convert.records import batch
+from s3lake.convert.values import Conversion
+from s3lake_tests.convert.records import batch, lines, table
 
 ALL = ("value", "key", "timestamp", "offset", "headers")
 
@@ -22,18 +20,6 @@ def flat(
 def iggy(*fields: str, value: str = "json", format: str = "json") -> Conversion:
     envelope = Envelope("iggy", fields, "orders", printed_stream="shop", printed_topic="orders-1")
     return Conversion("string", value, format, "write", envelope)
-
-
-def lines(by: Conversion, records: pa.RecordBatch) -> list[str]:
-    converted = by(records, {})
-    assert converted.refused == {}
-    (part,) = converted.parts
-    return [line.decode() for line in part.streams["data"].to_pylist()]
-
-
-def table(converted: Converted) -> list[dict[str, Any]]:
-    (part,) = converted.parts
-    return part.streams["data"].to_pylist()  # type: ignore[no-any-return]
 
 
 # CSV

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.dialects import Loaded
-from s3lake.dialects.native import default_path, dump, load, loaded, loads
+from s3lake.dialects.native import dump, load, loaded, loads
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Credentials
 
@@ -399,18 +399,6 @@ def test_a_file_that_is_not_utf8_is_told_where(tmp_path: Path) -> None:
         ConfigurationError, match=re.escape(f"{path}:2:6: byte 0xe9 is no UTF-8; save the file as UTF-8")
     ):
         load(path)
-
-
-def test_the_default_path_is_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("S3LAKE_CONFIG", "/etc/s3lake.yaml")
-    assert default_path() == Path("/etc/s3lake.yaml")
-
-
-def test_without_a_default_path_both_ways_are_named() -> None:
-    with pytest.raises(
-        ConfigurationError, match="set S3LAKE_CONFIG to a YAML file, or give CONFIG on the command line"
-    ):
-        default_path()
 
 
 # The effective configuration
