@@ -1,4 +1,4 @@
-"""`NAME` and `NAME:-default` in a reference to the environment; as in a shell, the default stands in for an empty value."""
+"""`NAME` and `NAME:-default` in a reference to the environment; as in a shell, the default also stands in for "" there."""
 
 from __future__ import annotations
 
