@@ -1,4 +1,4 @@
-"""`NAME` and `NAME:-default` in a reference to the environment; as in a shell, the default also stands in for "" there."""
+"""`NAME` and `NAME:-default` in a reference to the environment; an empty value is none, as in a shell."""
 
 from __future__ import annotations
 
