@@ -34,6 +34,21 @@ def parse(text: str) -> Type:
     return kind
 
 
+def text(kind: Type | None) -> str:
+    """The type as `parse` reads it; `unknown` where nothing was seen in it yet."""
+    if kind is None or isinstance(kind, str):
+        return kind or "unknown"
+    if "list" in kind:
+        return f"list<{text(kind['list'])}>"
+    if "map" in kind:
+        return f"map<string, {text(kind['map'])}>"
+    return f"struct<{', '.join(f'{_quoted(name)}: {text(field)}' for name, field in kind['struct'].items())}>"
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text

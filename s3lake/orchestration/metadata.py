@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.convert import types
+
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
-    from s3lake.convert.types import Type
     from s3lake.landing import LandedHour
 
 
@@ -50,14 +51,6 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         metadata["dagster/uri"] = f"s3://{bucket}/{index.manifest_key(tile.hour, last.id)}"
         if last.columns:
             metadata["dagster/column_schema"] = dg.TableSchema(
-                columns=[dg.TableColumn(name, _type_name(kind)) for name, kind in last.columns.items()]
+                columns=[dg.TableColumn(name, types.text(kind)) for name, kind in last.columns.items()]
             )
     return metadata
-
-
-def _type_name(kind: "Type") -> str:
-    if isinstance(kind, str):
-        return kind
-    if "list" in kind:
-        return f"list<{_type_name(kind['list'])}>"
-    return f"struct<{', '.join(f'{name}: {_type_name(one)}' for name, one in kind['struct'].items())}>"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.convert.types import parse
+from s3lake.convert.types import PRIMITIVES, parse, text
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,22 @@ def test_what_is_no_type_is_an_error_that_says_where_and_what_is_allowed(text: s
     with pytest.raises(ValueError, match="position") as error:
         parse(text)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *PRIMITIVES,
+        "decimal(10,2)",
+        "list<string>",
+        "map<string, int64>",
+        "struct<a: int64, b: string>",
+        'struct<"a b": date, "c`d": uuid, "e""f": list<map<string, struct<a: time>>>>',
+    ],
+)
+def test_a_type_is_written_as_it_is_read(written: str) -> None:
+    assert text(parse(written)) == written
+
+
+def test_a_type_of_which_nothing_was_seen_yet_is_written_as_unknown() -> None:
+    assert text({"struct": {"a": {"list": None}, "b": None}}) == "struct<a: list<unknown>, b: unknown>"
