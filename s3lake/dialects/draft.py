@@ -120,13 +120,15 @@ def compose(
     for position, sink in enumerate(sinks):
         origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}
     values = _overridden(values, origins, environment)
+    config = None
     try:
         config = Config.model_validate(values)
     except ValidationError as errors:
         for error in errors.errors(include_url=False, include_input=False):
             _note(error, origins, report)
-        report.check()
-        raise AssertionError("an error of the model was told nobody") from None
+    report.check()  # after the handler, or the model's own text would follow ours wherever the chain is shown
+    if config is None:
+        raise AssertionError("an error of the model was told nobody")
     places = {path: setting.place for path, setting in origins.items()}
     connectors = {sink.name: connector for sink in config.sinks} if connector else {}
     return Loaded(config, tuple(sorted(report.notices)), places, connectors)

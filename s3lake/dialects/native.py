@@ -83,13 +83,14 @@ def loaded(text: str, name: str, environment: Mapping[str, str] = os.environ) ->
         raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(names(Config))}")
     misfit = _override(document)
     _text_where_wanted(document)
+    config = None
     try:
         config = Config.model_validate(document.data)
     except ValidationError as errors:
         _note(errors, document)
-        document.check()
-        raise AssertionError("an error of the model was told nobody") from None
-    document.check()
+    document.check()  # after the handler, or the model's own text would follow ours wherever the chain is shown
+    if config is None:
+        raise AssertionError("an error of the model was told nobody")
     if misfit is not None:  # told last: what is wrong in the file may be why
         raise misfit
     origins = {path: places.Place(name, *at, dotted(path)) for path, at in document.positions()}

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,33 @@ def test_a_wrong_configuration_names_file_line_and_the_right_name(nobody: Path) 
     nobody.write_text(NOBODY.replace("bucket: lake", "buckte: lake", 1))
     with pytest.raises(ConfigurationError, match=r"elsewhere\.yaml:5:\d+: .*did you mean bucket\?"):
         definitions.defs()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("native.yaml", NOBODY.replace("bucket: lake", "buckte: lake", 1)),
+        (
+            "connector.properties",
+            "connector.class=io.confluent.connect.s3.S3SinkConnector\nname=a\ntopics=orders\ns3.bucket.name=l\n"
+            "flush.size=10\nformat.class=io.confluent.connect.s3.format.json.JsonFormat\nbootstrap.servers=a:1\n"
+            "s3lake.start=2026-01-05T00\n",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_told_in_our_words_alone(
+    name: str, text: str, nobody: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster shows an error with all that it came from."""
+    path = nobody.with_name(name)
+    path.write_text(text)
+    monkeypatch.setenv("S3LAKE_CONFIG", str(path))
+    with pytest.raises(ConfigurationError) as wrong:
+        definitions.defs()
+    shown = "".join(traceback.format_exception(wrong.value))
+    assert f"{name}:" in shown
+    assert "pydantic" not in shown
+    assert "During handling" not in shown
 
 
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
