@@ -2,13 +2,23 @@
 
 An hour's key is `%Y-%m-%dT%H`. Dagster's own default has a colon in it, which Spark's path glob refuses.
 This is the only module that does dates of partitions; everything else passes keys and epoch milliseconds.
+
+Many hours are ranges: inclusive pairs of keys, in order, none touching another. A topic's whole history is one pair or a
+few, and is asked by bisection (keys sort as hours do), never written out.
 """
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta, timezone
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timezone
+from operator import itemgetter
 
 FORMAT = "%Y-%m-%dT%H"
 HOUR_MS = 3_600_000
+_EPOCH = date(1970, 1, 1).toordinal()
+_first, _last = itemgetter(0), itemgetter(1)
+
+Range = tuple[str, str]
+"""First and last hour, both included."""
 
 
 def parse(key: str) -> datetime:
@@ -17,28 +27,22 @@ def parse(key: str) -> datetime:
     Raises:
         ValueError: `key` is not of the form 2026-11-20T05.
     """
-    try:
-        hour = datetime.strptime(key, FORMAT).replace(tzinfo=timezone.utc)
-    except (ValueError, TypeError):
-        hour = None
-    if hour is None or hour.strftime(FORMAT) != key:
-        raise ValueError(f"{key!r} is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05")
-    return hour
+    return datetime.fromtimestamp(start_ms(key) // 1000, timezone.utc)
 
 
 def key(moment: datetime) -> str:
     """The key of the hour that holds `moment` (aware)."""
-    return moment.astimezone(timezone.utc).strftime(FORMAT)
+    return key_of_ms(int(moment.timestamp() // 1) * 1000)
 
 
 def key_of_ms(epoch_ms: int) -> str:
     """The key of the hour that holds `epoch_ms` (milliseconds since the epoch)."""
-    return key(datetime.fromtimestamp(epoch_ms // 1000, timezone.utc))
+    return _key(epoch_ms // HOUR_MS)
 
 
 def start_ms(hour: str) -> int:
     """First millisecond of the hour, since the epoch."""
-    return int(parse(hour).timestamp()) * 1000
+    return _number(hour) * HOUR_MS
 
 
 def end_ms(hour: str) -> int:
@@ -48,33 +52,112 @@ def end_ms(hour: str) -> int:
 
 def shift(hour: str, by: int) -> str:
     """The hour `by` hours later (earlier when negative)."""
-    return key(parse(hour) + timedelta(hours=by))
+    return _key(_number(hour) + by)
 
 
 def span(first: str, last: str) -> Iterator[str]:
     """Every hour from `first` to `last`, both included."""
-    moment, stop = parse(first), parse(last)
-    while moment <= stop:
-        yield key(moment)
-        moment += timedelta(hours=1)
+    return map(_key, range(_number(first), _number(last) + 1))
 
 
-def ranges(hours: Iterable[str]) -> list[tuple[str, str]]:
-    """Hours as the fewest inclusive ranges, in order: how the index writes them down."""
-    found: list[tuple[str, str]] = []
-    for hour in sorted(set(hours)):
-        if found and shift(found[-1][1], 1) == hour:
-            found[-1] = (found[-1][0], hour)
+def count(among: Iterable[Range]) -> int:
+    """How many hours the ranges have."""
+    return sum(_number(last) - _number(first) + 1 for first, last in among)
+
+
+def ranges(hours: Iterable[str]) -> list[Range]:
+    """Hours as the fewest ranges: how the index writes them down."""
+    return united([(hour, hour) for hour in hours])
+
+
+def united(among: Iterable[Range]) -> list[Range]:
+    """Ranges in any order, which may overlap, as the fewest."""
+    found: list[Range] = []
+    for first, last in sorted(among):
+        if found and _number(first) <= _number(found[-1][1]) + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
         else:
-            found.append((hour, hour))
+            found.append((first, last))
     return found
 
 
-def in_ranges(hour: str, among: Iterable[tuple[str, str]]) -> bool:
-    """Whether `hour` lies in one of the inclusive ranges (keys sort as hours do)."""
-    return any(first <= hour <= last for first, last in among)
+def without(among: Iterable[Range], others: Sequence[Range]) -> list[Range]:
+    """Ranges of the hours of `among` that `others` have not."""
+    found: list[Range] = []
+    for first, last in among:
+        for begin, end in others[bisect_left(others, first, key=_last) :]:
+            if begin > last:
+                break
+            if begin > first:
+                found.append((first, shift(begin, -1)))
+            first = shift(end, 1)
+        if first <= last:
+            found.append((first, last))
+    return found
 
 
-def expand(among: Iterable[tuple[str, str]]) -> list[str]:
-    """Every hour of the ranges, in order."""
+def between(first: str, last: str, among: Sequence[Range]) -> list[Range]:
+    """What the ranges have from `first` to `last`, both included."""
+    inside = among[bisect_left(among, first, key=_last) : bisect_right(among, last, key=_first)]
+    return [(max(first, begin), min(last, end)) for begin, end in inside]
+
+
+def in_ranges(hour: str, among: Sequence[Range]) -> bool:
+    """Whether `hour` lies in one of the ranges."""
+    at = bisect_left(among, hour, key=_last)
+    return at < len(among) and among[at][0] <= hour
+
+
+def before(hour: str, among: Sequence[Range]) -> str | None:
+    """The greatest hour of the ranges that is earlier than `hour`."""
+    at = bisect_left(among, hour, key=_first)
+    return min(among[at - 1][1], shift(hour, -1)) if at else None
+
+
+def after(hour: str, among: Sequence[Range]) -> str | None:
+    """The smallest hour of the ranges that is later than `hour`."""
+    at = bisect_right(among, hour, key=_last)
+    return max(among[at][0], shift(hour, 1)) if at < len(among) else None
+
+
+def latest(among: Sequence[Range], most: int) -> list[str]:
+    """The last hours of the ranges, at most so many, in order."""
+    found: list[str] = []
+    for first, last in reversed(among):
+        if len(found) == most:
+            break
+        end = _number(last)
+        found += map(_key, range(end, max(_number(first), end - most + len(found) + 1) - 1, -1))
+    return found[::-1]
+
+
+def earliest(among: Iterable[Range], most: int) -> list[str]:
+    """The first hours of the ranges, at most so many, in order."""
+    found: list[str] = []
+    for first, last in among:
+        if len(found) == most:
+            break
+        begin = _number(first)
+        found += map(_key, range(begin, min(_number(last), begin + most - len(found) - 1) + 1))
+    return found
+
+
+def expand(among: Iterable[Range]) -> list[str]:
+    """Every hour of the ranges, in order: for whoever looks at each of them anyway."""
     return [hour for first, last in among for hour in span(first, last)]
+
+
+def _number(hour: str) -> int:
+    """Hours since the epoch."""
+    try:
+        number = (date.fromisoformat(hour[:10]).toordinal() - _EPOCH) * 24 + int(hour[11:])
+        known = _key(number) == hour
+    except (ValueError, TypeError, OverflowError):
+        known = False
+    if not known:
+        raise ValueError(f"{hour!r} is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05")
+    return number
+
+
+def _key(number: int) -> str:
+    return f"{date.fromordinal(number // 24 + _EPOCH).isoformat()}T{number % 24:02}"

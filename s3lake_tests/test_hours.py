@@ -102,3 +102,45 @@ def test_ranges_hold_exactly_their_hours(first: str, shifts: set[int]):
     assert hours.expand(ranges) == wanted
     for by in range(-1, 62):
         assert hours.in_ranges(hours.shift(first, by), ranges) == (by in shifts)
+
+
+@st.composite
+def some_hours(draw: st.DrawFn) -> list[str]:
+    """Hours of four days, in order, with gaps at random."""
+    return sorted(hours.shift("2026-02-27T00", by) for by in draw(st.sets(st.integers(0, 95))))
+
+
+any_of_them = st.integers(-2, 98).map(lambda by: hours.shift("2026-02-27T00", by))
+
+
+@given(some_hours(), any_of_them)
+def test_neighbours_are_found_in_ranges_as_in_a_list(wanted: list[str], hour: str):
+    ranges = hours.ranges(wanted)
+
+    assert hours.before(hour, ranges) == max((one for one in wanted if one < hour), default=None)
+    assert hours.after(hour, ranges) == min((one for one in wanted if one > hour), default=None)
+    assert hours.in_ranges(hour, ranges) == (hour in wanted)
+
+
+@given(some_hours(), some_hours())
+def test_ranges_are_united_and_taken_away_as_sets_are(some: list[str], others: list[str]):
+    one, other = hours.ranges(some), hours.ranges(others)
+
+    assert hours.united([*one, *other]) == hours.ranges({*some, *others})
+    assert hours.without(one, other) == hours.ranges({*some} - {*others})
+    assert hours.count(one) == len(some)
+
+
+@given(some_hours(), any_of_them, any_of_them)
+def test_a_part_of_ranges_is_what_lies_between_two_hours(some: list[str], first: str, last: str):
+    part = hours.between(first, last, hours.ranges(some))
+
+    assert part == hours.ranges(hour for hour in some if first <= hour <= last)
+
+
+@given(some_hours(), st.integers(0, 100))
+def test_the_ends_of_ranges_are_those_of_a_list(some: list[str], most: int):
+    ranges = hours.ranges(some)
+
+    assert hours.latest(ranges, most) == some[max(0, len(some) - most) :]
+    assert hours.earliest(ranges, most) == some[:most]

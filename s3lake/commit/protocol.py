@@ -75,18 +75,21 @@ def open_hour(
             index.create(index.head_key, TopicHead())
             continue
         head, etag = found
-        known = hours.in_ranges(hour, head.hours)
-        if not known or (head.new is not None and head.new.hour == hour):
-            finish_creation(index, head)
-        if known:
+        if hours.in_ranges(hour, head.hours):
+            if head.new is not None and head.new.hour == hour:
+                finish_creation(index, head)
             return head
+        if head.new is not None and head.new.hour != hours.before(hour, head.hours):
+            finish_creation(index, head)  # the tile before is read when it is closed
         made = _make(index, offsets, hour, head, earliest_hour, pace)
         if made is None:
             return None
         tile, topic_id = made
-        added = tuple(hours.ranges([*hours.expand(head.hours), hour]))
-        if index.swap(index.head_key, head.changed(hours=added, new=tile, topic_id=topic_id), etag):
-            continue  # the next round writes the tile, as anyone would
+        added = tuple(hours.united([*head.hours, (hour, hour)]))
+        opened = head.changed(hours=added, new=tile, topic_id=topic_id)
+        if index.swap(index.head_key, opened, etag):
+            index.create(index.tile_key(hour), tile)
+            return opened
 
 
 def finish_creation(index: TopicIndex, head: TopicHead) -> None:
@@ -103,6 +106,9 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
     """
     while True:
         found = index.tile(hour)
+        if found is None and head.new is not None and head.new.hour == hour:
+            finish_creation(index, head)
+            found = index.tile(hour)
         if found is None or found[0].closed:
             return found[0] if found else None
         tile, etag = found
@@ -237,11 +243,11 @@ def _make(
             f"{index.topic} {hour} was landed by a connector before its bucket was adopted, or belongs to an earlier "
             f"topic of this name, which was deleted: the hours to land begin at {head.since}"
         )
-    existing = [one for one in hours.expand(head.hours) if head.since is None or one >= head.since]
-    earlier = [one for one in existing if one < hour]
-    later = [one for one in existing if one > hour]
-    before = close_hour(index, offsets, head, earlier[-1], pace) if earlier else None
-    after = index.tile(later[0]) if later else None
+    earlier, later = hours.before(hour, head.hours), hours.after(hour, head.hours)
+    if earlier is not None and head.since is not None and earlier < head.since:
+        earlier = None
+    before = close_hour(index, offsets, head, earlier, pace) if earlier else None
+    after = index.tile(later) if later else None
     if (earlier and before is None) or (later and after is None):
         raise DataLossError(f"a tile of {index.topic} beside {hour} is gone from the index: it was deleted by hand")
     kafka = offsets.snapshot(index.topic, hour)

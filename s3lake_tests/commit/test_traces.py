@@ -410,8 +410,9 @@ def without_finishing_creation(monkeypatch: pytest.MonkeyPatch) -> None:
     finish, make = protocol.finish_creation, protocol._make
 
     def made(index, *rest):
+        tile = make(index, *rest)
         announced.add(id(index))
-        return make(index, *rest)
+        return tile
 
     monkeypatch.setattr(protocol, "_make", made)
     monkeypatch.setattr(
