@@ -3,8 +3,8 @@
 An hour's key is `%Y-%m-%dT%H`. Dagster's own default has a colon in it, which Spark's path glob refuses.
 This is the only module that does dates of partitions; everything else passes keys and epoch milliseconds.
 
-Many hours are ranges: inclusive pairs of keys, in order, none touching another. A topic's whole history is one pair or a
-few, and is asked by bisection (keys sort as hours do), never written out.
+Many hours are ranges: inclusive pairs of keys, in order, none touching another. A topic's whole history is one pair or
+a few, and is asked by bisection (keys sort as hours do), never written out.
 """
 
 from bisect import bisect_left, bisect_right
