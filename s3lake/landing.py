@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -86,13 +86,17 @@ class Landing:
         return self._staging + Counter(getattr(self.store, "requests", {}))
 
     def land(self, wanted: Sequence[str]) -> list[LandedHour]:
-        """Land everything that Kafka has for the hours `wanted`, in order; hours that are complete cost two requests.
+        """Land what Kafka has now of the hours `wanted`, in order; hours that are complete cost two requests.
+
+        Where records keep arriving, those that come from now on wait for another run: an hour that is under way would
+        be followed to its end otherwise, in ever smaller files.
 
         Raises:
             RecordError: a record was refused and the sink tolerates none; its micro-batch is not visible.
             DataLossError: Kafka no longer is what the index expects.
             TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
         """
+        until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
         heads = {hour: self._open(hour) for hour in wanted}
         new: Counter[str] = Counter()
         with ThreadPoolExecutor(1, "s3lake-commit") as background:
@@ -100,7 +104,7 @@ class Landing:
             again: list[str] = []
             for hour in wanted:
                 head = heads[hour]
-                while head is not None and (attempt := self._begin(head, hour)):
+                while head is not None and (attempt := self._begin(head, hour, until)):
                     attempt, staged = self._staged(head, attempt)
                     try:
                         if flying and not self._arrived(flying, new):
@@ -117,7 +121,7 @@ class Landing:
             if flying and not self._arrived(flying, new):
                 again.append(flying[0])
         for hour in again:
-            self._insist(heads[hour], hour, new)
+            self._insist(heads[hour], hour, until, new)
         return [self.report(hour, new[hour]) for hour in wanted]
 
     def rewrite(self, hour: str) -> LandedHour:
@@ -148,7 +152,7 @@ class Landing:
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
         return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
 
-    def _begin(self, head: TopicHead, hour: str) -> Attempt | None:
+    def _begin(self, head: TopicHead, hour: str, until: Mapping[int, int]) -> Attempt | None:
         return protocol.begin(
             self.index,
             self.offsets,
@@ -157,6 +161,7 @@ class Landing:
             limit=self.sink.batch_records,
             now_ms=self.clock(),
             grace_ms=int(self.sink.close_grace * 1000),
+            until=until,
         )
 
     def _arrived(self, flying: tuple[str, Future[Manifest]], new: Counter[str]) -> bool:
@@ -169,10 +174,10 @@ class Landing:
         new[flying[0]] += 1
         return True
 
-    def _insist(self, head: TopicHead | None, hour: str, new: Counter[str]) -> None:
+    def _insist(self, head: TopicHead | None, hour: str, until: Mapping[int, int], new: Counter[str]) -> None:
         for tries in range(1, _TRIES + 1):
             try:
-                while head is not None and (attempt := self._begin(head, hour)):
+                while head is not None and (attempt := self._begin(head, hour, until)):
                     self._commit(*self._staged(head, attempt))
                     new[hour] += 1
                 return

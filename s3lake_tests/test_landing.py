@@ -2,6 +2,7 @@
 
 import functools
 import io
+import itertools
 import json
 import threading
 import time
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake import hours, readback
+from s3lake.commit import protocol
 from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
@@ -135,6 +137,58 @@ class TestHours:
 
 def _no_spark() -> NoReturn:
     raise AssertionError("a session is started for nothing")
+
+
+class TestAProducerThatNeverStops:
+    """A run lands what was there when it began, in files by the flush rules; the sensor decides about the next one."""
+
+    def test_is_not_followed(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(250), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        stop = threading.Event()
+
+        def produce() -> None:
+            for number in itertools.count(250):
+                lake.produce(topic, values(1, first=number), at(TEN, 5))
+                if stop.wait(0.01):
+                    return
+
+        producer = threading.Thread(target=produce)
+        producer.start()
+        try:
+            began = [lake.offsets.ranges(topic)[0][1]]
+            (first,) = landing.land([TEN])
+            began.append(lake.offsets.ranges(topic)[0][1])
+            (second,) = landing.land([TEN])
+        finally:
+            stop.set()
+            producer.join()
+        assert [first.new, second.new] == [1, 1]
+        (_, one), (other, _) = intervals(second)
+        assert one == other
+        assert began[0] <= one < began[1] <= intervals(second)[1][1]
+        assert [len(manifest.files) for manifest in second.manifests] == [1, 1]
+        landing.clock = lambda: AFTER
+        landing.land([TEN])
+        assert_all_landed(lake, landing, lake.offsets.ranges(topic)[0][1])
+
+    def test_is_not_followed_either_by_a_run_that_has_to_plan_again(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(100), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        commit = protocol.commit
+
+        def fenced(*_: object) -> NoReturn:
+            lake.produce(topic, values(10), at(TEN, 5))
+            monkeypatch.setattr(protocol, "commit", commit)
+            raise FencedError("another writer changed it first")
+
+        monkeypatch.setattr(protocol, "commit", fenced)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed) == [(0, 100)]
 
 
 class TestMicroBatches:

@@ -131,6 +131,7 @@ def begin(
     limit: int,
     now_ms: int,
     grace_ms: int = 0,
+    until: Mapping[int, int] | None = None,
     pace: Pace = PACE,
 ) -> Attempt | None:
     """Step 1 and the plan: what to do next in `hour`, or None when all there is has landed.
@@ -143,6 +144,7 @@ def begin(
         limit: most offsets one micro-batch reads.
         now_ms: this actor's clock; it decides when the hour is closed, never whether anything is right.
         grace_ms: how long after its end an hour is left open for late records.
+        until: where the run's topic ended when the run began: an open hour is landed up to there; None for no such end.
         pace: of the recovery that step 1 may need.
 
     Raises:
@@ -163,7 +165,7 @@ def begin(
             if grown is not tile:
                 index.swap_tile(grown, etag)
                 continue
-        batch = next_batch(tile, kafka, limit)
+        batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
         return attempt(tile, etag, batch, renamed=tile.burnt) if batch else None
 
 

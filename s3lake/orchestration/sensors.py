@@ -193,6 +193,9 @@ def _flush_due(
     lander: "Landing", tile: "Tile", ends: Mapping[int, int], policy: due.Policy, cursor: Cursor, now: int
 ) -> str | None:
     name, behind = lander.sink.name, due.backlog(tile, ends)
+    if behind and now >= hours.end_ms(tile.hour):  # open for late records; others wait for the next hour's tile
+        following = lander.offsets.first_since(lander.topic, hours.end_ms(tile.hour))
+        behind = due.backlog(tile, {one: min(end, following.get(one, end)) for one, end in ends.items()})
     if not behind:
         cursor.waiting.pop(name, None)
         return None
@@ -209,7 +212,7 @@ def _flush_due(
         records=sum(behind.values()),
         bytes=int(sum(behind.values()) * size),
         partitions=len(behind),
-        overdue=due.overdue(tile, since, age),
+        overdue=due.overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
     )
     return due.flush_due(waiting, policy)
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from s3lake.errors import DataLossError
-from s3lake.kafka.offsets import Snapshot
-from s3lake.plan.tile import Tile
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.plan.tile import Tile, log_of
 
 Intervals = Mapping[int, tuple[int, int]]
 
@@ -30,21 +30,32 @@ class Batch:
         return sum(end - start for start, end in self.intervals.values())
 
 
-def next_batch(tile: Tile, kafka: Snapshot, limit: int) -> Batch | None:
+def next_batch(
+    tile: Tile, kafka: Snapshot, limit: int, until: Mapping[int, int] | None = None, *, ended: bool = False
+) -> Batch | None:
     """The next micro-batch of `tile`: at most `limit` offsets to read, or None when there is nothing to do.
 
     A closed tile is read to its end, an open one to the last stable offset. The limit is shared out in proportion, so
     all topic-partitions of a long backlog advance together and every task has a like share.
 
+    Args:
+        tile: what is to be landed.
+        kafka: offsets around its hour.
+        limit: most offsets to read.
+        until: an open tile is not landed beyond these ends, which a run took when it began: where records keep arriving
+            it would never come to an end. None for no such ends.
+        ended: the hour is over, and its tile is open for late records: those of the next hour are not taken.
+
     Raises:
         DataLossError: Kafka's log ends below what is committed, or before the tile does.
+        KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
     """
     wanted: dict[int, tuple[int, int]] = {}
     for partition, span in sorted(tile.partitions.items()):
-        end = span.committed if span.end is None else span.end
-        if span.end is None and partition in kafka.partitions:
-            _must_reach(kafka, partition, end)
-            end = _log_end(kafka, partition)
+        end = span.end
+        if end is None:
+            _must_reach(kafka, partition, span.committed)
+            end = _reach(log_of(kafka, partition), None if until is None else until.get(partition, 0), ended)
         if end > span.committed:
             wanted[partition] = (span.committed, end)
     return covering(_shared_out(wanted, kafka, limit), kafka) if wanted else None
@@ -60,13 +71,14 @@ def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
     """The micro-batch that covers `intervals`, with what Kafka has expired taken out of what is read.
 
     Raises:
-        DataLossError: Kafka's log does not reach an interval's end, or lacks the topic-partition.
+        DataLossError: Kafka's log does not reach an interval's end.
+        KafkaUnavailableError: a topic-partition is missing in what Kafka said.
     """
     reads: dict[int, tuple[int, int]] = {}
     expired: list[tuple[int, int, int]] = []
     for partition, (start, end) in intervals.items():
         _must_reach(kafka, partition, end)
-        low = min(kafka.partitions[partition].low, end)
+        low = min(log_of(kafka, partition).low, end)
         if low > start:
             expired.append((partition, start, low))
         if max(start, low) < end:
@@ -74,28 +86,25 @@ def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
     return Batch(intervals, reads, tuple(expired))
 
 
-def _log_end(kafka: Snapshot, partition: int) -> int:
-    log = kafka.partitions.get(partition)
-    return log.end if log else 0
+def _reach(log: LogRange, until: int | None, ended: bool) -> int:
+    """How far an open tile may be landed now."""
+    end = log.next if ended else log.end
+    return end if until is None else min(end, until)
 
 
 def _must_reach(kafka: Snapshot, partition: int, end: int) -> None:
-    if _log_end(kafka, partition) < end:
-        known = f"has them up to {_log_end(kafka, partition)}" if partition in kafka.partitions else "does not know it"
+    log = log_of(kafka, partition)
+    if log.end < end:
         raise DataLossError(
-            f"topic-partition {partition}: the index expects offsets up to {end}, Kafka {known}; the log was cut off, "
-            "or the topic was created again (see `s3lake index accept`)"
+            f"topic-partition {partition}: the index expects offsets up to {end}, Kafka has them up to {log.end}; the "
+            "log was cut off, or the topic was created again (see `s3lake index accept`)"
         )
 
 
-def _first(kafka: Snapshot, partition: int, start: int, end: int) -> int:
-    """The first offset of the interval that Kafka still has."""
-    log = kafka.partitions.get(partition)
-    return min(max(start, log.low), end) if log else start
-
-
 def _shared_out(wanted: Intervals, kafka: Snapshot, limit: int) -> Intervals:
-    firsts = {partition: _first(kafka, partition, start, end) for partition, (start, end) in wanted.items()}
+    firsts = {
+        partition: min(max(start, log_of(kafka, partition).low), end) for partition, (start, end) in wanted.items()
+    }
     readable = {partition: end - firsts[partition] for partition, (_, end) in wanted.items()}
     total = sum(readable.values())
     if total <= limit:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from s3lake import hours
-from s3lake.errors import DataLossError
+from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 
 
@@ -23,7 +23,6 @@ class Span(msgspec.Struct, frozen=True):
 
 
 NOTHING = Span(0, 0, 0)
-EMPTY = LogRange(0, 0, 0, 0)
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -81,11 +80,14 @@ def opened(hour: str, kafka: Snapshot, before: Tile | None, after: Tile | None, 
         after: the tile of the smallest later hour; None where there is none.
         earliest: without `before`, begin at the log start instead of at the hour's first record.
         fresh: the first tile after a topic was created again; its keys may repeat the former topic's.
+
+    Raises:
+        KafkaUnavailableError: a topic-partition of a tile beside it is missing in what Kafka said.
     """
     partitions: dict[int, Span] = {}
     known = set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
     for partition in sorted(known):
-        log = kafka.partitions.get(partition, EMPTY)
+        log = log_of(kafka, partition)
         start = _start(hour, partition, log, before, earliest=earliest)
         end = None
         if after is not None:
@@ -106,16 +108,33 @@ def _start(hour: str, partition: int, log: LogRange, before: Tile | None, *, ear
 
 
 def closed(tile: Tile, kafka: Snapshot) -> Tile:
-    """The tile with its edges written: at the next hour's first record, never below what is committed."""
+    """The tile with its edges written: at the next hour's first record, never below what is committed.
+
+    Raises:
+        KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
+    """
     known = extended(tile, kafka).partitions
     return tile.changed(
         partitions={
-            partition: msgspec.structs.replace(
-                span, end=max(span.committed, kafka.partitions.get(partition, EMPTY).next)
-            )
+            partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).next))
             for partition, span in known.items()
         }
     )
+
+
+def log_of(kafka: Snapshot, partition: int) -> LogRange:
+    """The offsets of a topic-partition that a tile names. A topic never loses one, but a broker's metadata may be old.
+
+    Raises:
+        KafkaUnavailableError: Kafka did not name it; an edge written now would cut off records that it has.
+    """
+    log = kafka.partitions.get(partition)
+    if log is None:
+        raise KafkaUnavailableError(
+            f"topic-partition {partition} is in the index, and missing in what the brokers say of the topic just now: "
+            "their metadata is out of date. The next run asks again"
+        )
+    return log
 
 
 def extended(tile: Tile, kafka: Snapshot) -> Tile:

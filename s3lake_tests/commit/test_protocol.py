@@ -7,11 +7,32 @@ import pytest
 from s3lake.commit import protocol, recovery
 from s3lake.commit.index import File
 from s3lake.commit.protocol import Staged
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreUnavailableError
+from s3lake.errors import (
+    ConfigurationError,
+    DataLossError,
+    FencedError,
+    ForeignObjectError,
+    KafkaUnavailableError,
+    StoreUnavailableError,
+)
+from s3lake.kafka.offsets import Snapshot
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import COMMIT
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
-from s3lake_tests.commit.world import PACE, Actor, World, hour, materialise, ms, recovering, stage
+from s3lake_tests.commit.world import (
+    PACE,
+    Actor,
+    FakeKafka,
+    Work,
+    World,
+    closing,
+    hour,
+    materialise,
+    ms,
+    recovering,
+    stage,
+    void,
+)
 
 
 def tile(world: World, number: int) -> Tile:
@@ -80,7 +101,7 @@ def test_opening_an_hour_again_changes_nothing(world: World):
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
     world.do("A", materialise(0))
-    reader = world.start("B", materialise(0, rounds=0))
+    reader = world.start("B", lambda me: void(protocol.open_hour(me.index, me.offsets, hour(0), pace=PACE)))
 
     world.run(reader)
 
@@ -136,6 +157,81 @@ def test_an_open_hour_takes_what_has_arrived_until_it_is_closed(world: World):
     world.minute = 61
     world.do("A", materialise(0))
     assert tile(world, 0).partitions == {0: Span(0, 5, 5)}
+
+
+def test_within_its_grace_an_hour_waits_for_late_records_and_takes_none_of_the_next_hours(world: World):
+    world.minute = 64
+    world.do("A", materialise(0, grace=10))
+    assert tile(world, 0).partitions == {0: Span(0, 4)}
+
+    world.kafka.produce(0, 63, 64)
+    world.do("B", materialise(0, grace=10))
+    assert tile(world, 0).partitions == {0: Span(0, 4)}
+
+    world.minute = 70
+    world.do("C", materialise(0, 1, grace=10))
+    assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
+    assert tile(world, 1).partitions == {0: Span(4, 7)}
+
+
+def test_within_its_grace_an_hour_takes_late_records_before_the_first_of_the_next_hour(world: World):
+    world.add_partition()
+    world.kafka.produce(1, 58)
+    world.minute = 64
+    world.do("A", materialise(0, grace=10))
+    world.kafka.produce(1, 59, 62)
+
+    world.do("B", materialise(0, grace=10))
+
+    assert tile(world, 0).partitions == {0: Span(0, 4), 1: Span(0, 2)}
+
+
+def test_an_hour_under_way_is_landed_up_to_where_the_log_ended_when_the_run_began(world: World):
+    class Growing(FakeKafka):
+        def snapshot(self, topic: str, hour: str) -> Snapshot:
+            self.produce(0, 5)
+            return super().snapshot(topic, hour)
+
+    world.kafka = Growing(1)
+    world.topics = {"": world.kafka.topic_id}
+    world.kafka.produce(0, 1, 2, 3)
+
+    world.do("A", materialise(0, rounds=50))
+
+    assert tile(world, 0).partitions == {0: Span(0, 3)}
+    assert len(tile(world, 0).commits) == 1
+
+
+def test_an_hour_that_was_closed_meanwhile_is_landed_to_its_end(world: World):
+    late = world.start("late", materialise(0))
+    world.run(late, until=creates(0))
+    world.kafka.produce(0, 59)
+    world.kafka.logs[0].stamps.sort()
+    world.do("B", materialise(1))
+
+    world.run(late)
+
+    assert tile(world, 0).partitions == {0: Span(0, 5, 5)}
+
+
+@pytest.mark.parametrize("work", [materialise(0), closing(0), materialise(1), materialise(3)])
+def test_a_topic_partition_that_kafka_leaves_out_once_ends_nowhere(world: World, work: Work):
+    world.add_partition()
+    world.kafka.produce(1, 1, 2)
+    world.do("A", materialise(0))
+    world.kafka.produce(1, 40, 50)
+    world.minute = 65
+    before = tile(world, 0)
+    world.kafka.unseen = {1}
+
+    actor = world.do("B", work)
+
+    assert isinstance(actor.error, KafkaUnavailableError)
+    assert "topic-partition 1 is in the index, and missing in what the brokers say" in str(actor.error)
+    assert tile(world, 0) == before
+    world.kafka.unseen = set()
+    world.do("C", materialise(3))
+    assert tile(world, 0).partitions[1] == Span(0, 2, 4)
 
 
 def test_closing_an_hour_without_a_tile_does_nothing(world: World):

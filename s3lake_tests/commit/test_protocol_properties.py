@@ -84,6 +84,18 @@ class AddPartition:
 
 
 @dataclass(frozen=True)
+class Stale:
+    """Brokers answer with old metadata, in which a topic-partition is missing, or know all of them again."""
+
+    partition: int
+
+    def happen(self, world: World) -> None:
+        known = world.kafka.unseen
+        world.kafka.unseen = set() if known or len(world.kafka.logs) < 2 else {self.partition % len(world.kafka.logs)}
+        world.happens(f"brokers do not name topic-partitions {world.kafka.unseen or 'that they do not have'}")
+
+
+@dataclass(frozen=True)
 class Lifecycle:
     """The bucket drops an upload."""
 
@@ -222,6 +234,7 @@ outside = st.one_of(
     st.builds(Retention, PARTITION, st.integers(1, 6)),
     st.builds(AddPartition),
     st.builds(AddPartition),
+    st.builds(Stale, PARTITION),
     st.builds(Lifecycle, st.integers(0, 9)),
     st.builds(Arrive, st.integers(0, 3)),
     st.builds(Transaction, PARTITION),

@@ -206,13 +206,11 @@ def rewrite_twice(world: World) -> None:
 
 def boundary(world: World) -> None:
     """T1: two runs either side of the hour, as their clocks say; the later hour is opened first."""
-    world.minute = 54
-    world.kafka.produce(0, 1, 2)
-    x = world.start("X", materialise(0), skew=-30)
-    assert world.run(x, until=creates(0))
     world.minute = 66
-    world.do("Y", materialise(1))
-    world.kafka.produce(0, 66, 72)
+    world.kafka.produce(0, 1, 2, 66, 72)
+    x = world.start("X", materialise(0), skew=-42)
+    assert world.run(x, until=creates(0))
+    world.do("Y", materialise(1, rounds=0))
     world.run(x)
 
 
@@ -296,7 +294,7 @@ def close_recreated(world: World) -> None:
     """T10: a topic is created again; nothing of the former one's open hour may be cut by the new one's offsets."""
     world.kafka.produce(0, 1, 2)
     world.do("A", materialise(0, rounds=0))
-    world.kafka.create_topic(1)
+    world.kafka.create_topic(2)
     world.kafka.produce(0, 3, 4, 5, 6, 7)
     world.minute = 66
     world.do("B", materialise(1))

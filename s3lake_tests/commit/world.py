@@ -113,6 +113,7 @@ class FakeKafka:
         self.answered: dict[int, set[int]] = {}
         self.expired: dict[tuple[str, int], int] = {}
         self.gone: set[str] = set()
+        self.unseen: set[int] = set()  # topic-partitions that a broker with old metadata does not name
         self.topic_id = f"topic-{next(self._ids)}"
         self.logs = [Log() for _ in range(partitions)]
 
@@ -145,11 +146,19 @@ class FakeKafka:
                 log.low, log.end, log.first_since(hours.start_ms(hour)), log.first_since(hours.end_ms(hour))
             )
             for partition, log in enumerate(self.logs)
+            if partition not in self.unseen
         }
         for partition, log_range in ranges.items():
             known = self.answered.setdefault(partition, {0})
             known |= {log_range.low, log_range.end, log_range.at, log_range.next}
         return Snapshot(self.topic_id, ranges)
+
+    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """See `Offsets.ranges`."""
+        assert topic == TOPIC
+        return {
+            partition: (log.low, log.end) for partition, log in enumerate(self.logs) if partition not in self.unseen
+        }
 
     def read(self, topic_id: str, partition: int, start: int, end: int) -> list[tuple[str, int, int]]:
         """Records of `[start, end)` as (topic id, topic-partition, offset)."""
@@ -405,6 +414,9 @@ class _Door:
     def snapshot(self, topic: str, hour: str) -> Snapshot:
         return self._ask("kafka", "snapshot", topic, hour)
 
+    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        return self._ask("kafka", "ranges", topic)
+
     def read(self, topic_id: str, partition: int, start: int, end: int) -> Sequence[tuple[str, int, int]]:
         return self._ask("kafka", "read", topic_id, partition, start, end)
 
@@ -431,9 +443,10 @@ def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
 
 
 def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
-    """Open these hours, and land each in up to `rounds` micro-batches."""
+    """Open these hours, and land what Kafka has when the work begins, each in up to `rounds` micro-batches."""
 
     def work(me: Actor) -> None:
+        until = {partition: end for partition, (_, end) in me.offsets.ranges(TOPIC).items()}
         for number in numbers:
             head = protocol.open_hour(me.index, me.offsets, hour(number), pace=PACE)
         for number in numbers if head else ():
@@ -446,6 +459,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
                     limit=me.limit,
                     now_ms=me.now_ms,
                     grace_ms=int(grace * MINUTE),
+                    until=until,
                     pace=PACE,
                 )
                 if attempt is None:
@@ -833,6 +847,7 @@ class World:
         self.remove_foreign()
         self.minute += 180
         self.happens("three hours later")
+        self.kafka.unseen.clear()
         for log in self.kafka.logs:
             log.unstable = None
         if not self.kafka.topic_id:

@@ -269,6 +269,19 @@ class TestBacklog:
         world.now += MINUTE_MS
         assert self.reason(world) == "the oldest record has waited for flush.interval"
 
+    def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        world.kafka.ends, world.now = {0: 500}, at(HOUR, 61)
+        world.kafka.since = {0: 100}
+        assert self.reason(world) is None
+        world.kafka.since = {0: 250}
+        assert self.reason(world) == "150 records wait, flush.count is 100 a topic-partition"
+
+    def test_a_topic_partition_where_nothing_waits_makes_nothing_overdue(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 100), 1: Span(0, 99)}))
+        world.kafka.ends, world.kafka.since = {0: 100, 1: 100}, {0: 101, 1: 99}
+        assert self.reason(world) is None
+
     def test_an_older_hour_comes_first(self, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 50)}))
         world.kafka.ends = {0: 500}

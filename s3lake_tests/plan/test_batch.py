@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.errors import DataLossError
+from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, covering, next_batch, whole
@@ -34,8 +34,25 @@ def test_there_is_nothing_to_do_when_everything_is_landed():
     assert next_batch(tile(p0=(0, 9, None), p1=(3, 4, 4)), kafka(p0=(0, 9), p1=(0, 9)), 100) is None
 
 
-def test_a_partition_that_kafka_does_not_answer_for_waits_while_the_tile_is_open():
-    assert next_batch(tile(p0=(0, 5, None), p1=(0, 5, None)), kafka(p0=(0, 9)), 100) == Batch({0: (5, 9)}, {0: (5, 9)})
+def test_an_open_tile_is_read_up_to_where_the_log_ended_when_the_run_began():
+    batch = next_batch(tile(p0=(0, 5, None), p1=(0, 3, None)), kafka(p0=(0, 9), p1=(0, 9)), 100, {0: 7, 1: 2})
+
+    assert batch == Batch({0: (5, 7)}, {0: (5, 7)})
+
+
+def test_a_partition_that_was_not_there_when_the_run_began_waits():
+    assert next_batch(tile(p0=(0, 5, None)), kafka(p0=(0, 9)), 100, {}) is None
+
+
+def test_a_closed_tile_is_read_to_its_end_whenever_the_run_began():
+    assert next_batch(tile(p0=(0, 5, 7)), kafka(p0=(0, 9)), 100, {0: 6}, ended=True) == Batch({0: (5, 7)}, {0: (5, 7)})
+
+
+def test_an_open_tile_whose_hour_is_over_is_read_up_to_the_next_hours_first_record():
+    snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 0, 7)})
+
+    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100, {0: 8}, ended=True) == Batch({0: (5, 7)}, {0: (5, 7)})
+    assert next_batch(tile(p0=(0, 8, None)), snapshot, 100, {0: 9}, ended=True) is None
 
 
 def test_a_log_that_ends_below_what_is_committed_is_a_loss():
@@ -88,9 +105,10 @@ def test_a_log_that_ends_before_the_tile_does_is_a_loss():
         next_batch(tile(p0=(0, 5, 12)), kafka(p0=(0, 9)), 100)
 
 
-def test_a_closed_tiles_partition_that_kafka_does_not_know_is_a_loss():
-    with pytest.raises(DataLossError, match=r"topic-partition 1: .* up to 4, Kafka does not know it"):
-        next_batch(tile(p0=(0, 5, 5), p1=(0, 0, 4)), kafka(p0=(0, 9)), 100)
+@pytest.mark.parametrize("end", [None, 4])
+def test_a_partition_that_kafka_leaves_out_is_asked_for_again(end: int | None):
+    with pytest.raises(KafkaUnavailableError, match="topic-partition 1 is in the index, and missing"):
+        next_batch(tile(p0=(0, 5, 5), p1=(0, 0, end)), kafka(p0=(0, 9)), 100)
 
 
 # -------------------------------------------------------------------------------------------------------------- rewrite

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake import hours
-from s3lake.errors import DataLossError
+from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
@@ -90,10 +90,10 @@ def test_a_partition_that_the_tile_after_does_not_name_is_empty():
     assert opened(FIVE, kafka(p0=(0, 90, 30, 40), p1=(0, 9, 5, 7)), None, after).partitions[1] == Span(0, 0, 0)
 
 
-def test_a_partition_that_kafka_does_not_answer_for_does_not_vanish():
-    before = Tile(FIVE, {0: Span(0, 20, 20), 1: Span(0, 30, 30)})
-
-    assert opened(SIX, kafka(p0=(0, 90, 30, 80)), before).partitions[1] == Span(30, 30, None)
+def test_a_partition_of_a_neighbour_that_kafka_leaves_out_is_asked_for_again():
+    for beside in ({"before": Tile(FIVE, {1: Span(0, 20, 20)})}, {"after": Tile(SEVEN, {1: Span(20, 20)})}):
+        with pytest.raises(KafkaUnavailableError, match="topic-partition 1 is in the index, and missing"):
+            opened(SIX, kafka(p0=(0, 90, 30, 80)), **beside)
 
 
 def test_a_tile_after_one_with_burnt_names_has_burnt_names():
@@ -132,6 +132,11 @@ def test_closing_takes_in_partitions_that_are_new():
     shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}), kafka(p0=(0, 90, 10, 70), p1=(0, 9, 0, 4)))
 
     assert shut.partitions[1] == Span(0, 0, 4)
+
+
+def test_a_partition_that_kafka_leaves_out_is_not_cut_off():
+    with pytest.raises(KafkaUnavailableError, match="topic-partition 1 is in the index, and missing"):
+        tiles.closed(Tile(FIVE, {0: Span(10, 20), 1: Span(0, 4)}), kafka(p0=(0, 90, 10, 70)))
 
 
 def test_closing_is_one_revision():
