@@ -5,6 +5,7 @@ S3LakeError
 │   ├── ConfigurationError    the sink's configuration is wrong: place, value, what is allowed
 │   ├── RecordError           a record was refused and `errors.tolerance` is none
 │   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
+│   ├── IncompleteError       hours that are to be read are not landed, or only in part
 │   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
 │   └── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
 └── TransientError            the same request may pass later
@@ -36,6 +37,10 @@ class RecordError(TerminalError):
 
 class DataLossError(TerminalError):
     """Kafka no longer has, or no longer is, what the index expects."""
+
+
+class IncompleteError(TerminalError):
+    """Hours that are to be read are not landed, or only in part: land them first."""
 
 
 class ForeignObjectError(TerminalError):

@@ -581,7 +581,7 @@ class TestFormats:
         (landed,) = landing.land([START])
         assert rows(landed) == 300
         assert_all_landed(lake, landing, 300)
-        read = readback.frame(lake.session(), landing.sink, topic, landing.stores, [START])
+        read = readback.frame(lake.session, landing.sink, topic, landing.stores, [START])
         assert len(read.collect()) == 300
 
     @pytest.mark.parametrize("format", ["avro", "parquet", "json"])
@@ -592,7 +592,7 @@ class TestFormats:
         lake.produce(topic, [b'{"id": 1}', None], at(START, 5))
         landing = lake.landing(topic, f"format: {{type: {format}}}, envelope: {{}}, nulls: write", AFTER)
         landing.land([START])
-        first, second = readback.frame(lake.session(), landing.sink, topic, landing.stores, [START]).collect()
+        first, second = readback.frame(lake.session, landing.sink, topic, landing.stores, [START]).collect()
         assert (first["key"], second["key"], second["value"]) == ("k0", "k1", None)
         assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
         assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}

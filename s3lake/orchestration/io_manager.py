@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.errors import ConfigurationError
 from s3lake.orchestration import metadata
 from s3lake.orchestration.names import sink_key
 from s3lake.orchestration.resources import stores
@@ -59,6 +60,8 @@ class SinkIOManager(dg.ConfigurableIOManager):
     def load_input(self, context: dg.InputContext) -> "DataFrame":
         """The committed records of the hours that the downstream asset asks for.
 
+        An hour that is not complete is refused, unless the input's metadata say `allow_incomplete`.
+
         Returns:
             Avro, Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope
             its parts, as Kafka had them (`readback.frame`).
@@ -67,14 +70,28 @@ class SinkIOManager(dg.ConfigurableIOManager):
 
         sink, topic = self._route(context.asset_key)
         hours = context.asset_partition_keys if context.has_asset_partitions else None
-        session = self.spark.spark_session
-        return retried(lambda: readback.frame(session, sink, topic, stores(self.s3), hours))
+
+        def read() -> "DataFrame":
+            return readback.frame(
+                lambda: self.spark.spark_session,
+                *(sink, topic, stores(self.s3), hours),
+                allow_incomplete=_allows_incomplete(context),
+            )
+
+        return retried(read)
 
     def _route(self, key: dg.AssetKey) -> tuple[Sink, str]:
         for sink in map(Sink.model_validate_json, self.sinks):
             if sink.reads(key.path[-1]) and sink_key(sink, key.path[-1]) == key:
                 return sink, key.path[-1]
         raise dg.Failure(f"{key.to_user_string()} is no asset of a sink of this code location")
+
+
+def _allows_incomplete(context: dg.InputContext) -> bool:
+    allowed = (context.definition_metadata or {}).get("allow_incomplete", False)
+    if not isinstance(allowed, bool):
+        raise ConfigurationError(f"metadata allow_incomplete of an input is {allowed!r}: write True or False")
+    return allowed
 
 
 def _land(request: Request) -> list["LandedHour"]:

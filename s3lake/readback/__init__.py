@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.pipeline import Stores
-from s3lake.readback import objects
+from s3lake.plan.tile import Tile
+from s3lake.readback import completeness, objects
 from s3lake.readback.shape import Shape
 
 if TYPE_CHECKING:
@@ -20,20 +20,40 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 
-def frame(spark: SparkSession, sink: Sink, topic: str, stores: Stores, wanted: Sequence[str] | None) -> DataFrame:
+def frame(
+    spark: Callable[[], SparkSession],
+    sink: Sink,
+    topic: str,
+    stores: Stores,
+    wanted: Sequence[str] | None,
+    *,
+    allow_incomplete: bool = False,
+) -> DataFrame:
     """The records that `sink` committed of `topic` in the hours `wanted` (None: all that the index has).
 
     Avro, Parquet and CSV give the sink's recorded columns, whichever of them a file has. Text formats give one column
     `value`, with an envelope one column for each of its fields. Keys' and headers' own files are not read.
     A file of an hour that is being rewritten is read from one side of the switch, never from both.
 
+    Args:
+        spark: gives the session; called when the hours can be read.
+        sink: the sink.
+        topic: one of its topics.
+        stores: opens the bucket.
+        wanted: the hours.
+        allow_incomplete: take what is there of hours that are not landed, or only in part.
+
     Raises:
+        IncompleteError: some of these hours are not landed, or only in part.
         ConfigurationError: some of these hours were landed in another format or envelope than the sink has now.
         DataLossError: a manifest is gone from the index.
     """
     index = TopicIndex(stores(sink.bucket), f"{sink.index.prefix}/{sink.name}", topic)
     now = Shape.of_sink(sink)
-    found = manifests(index, wanted)
+    tiles = completeness.tiles(index, wanted)
+    if not allow_incomplete:
+        completeness.refuse(tiles, f"topic {topic} in sink {sink.name}")
+    found = manifests(index, tiles)
     shapes: dict[Shape, int] = {}
     files = []
     for manifest in found:
@@ -43,23 +63,20 @@ def frame(spark: SparkSession, sink: Sink, topic: str, stores: Stores, wanted: S
         files += [(file.key, number) for file in manifest.files if file.kind == "data"]
     recorded = index.columns()
     schema = now.schema(recorded[0].columns if recorded else {})
-    ddl = spark.createDataFrame([], _spark_schema(schema)).schema
+    session = spark()
+    ddl = session.createDataFrame([], _spark_schema(schema)).schema
     if not files:
-        return spark.createDataFrame([], ddl)
-    listed = spark.createDataFrame(files, "key string, shape int").repartition(min(len(files), 64))
+        return session.createDataFrame([], ddl)
+    listed = session.createDataFrame(files, "key string, shape int").repartition(min(len(files), 64))
     read = _reader(stores, sink.bucket, list(shapes), schema)
     return listed.mapInArrow(lambda batches: read(batches), ddl)
 
 
-def manifests(index: TopicIndex, wanted: Iterable[str] | None) -> list[Manifest]:
+def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:
     """The manifests of every commit of the hours, in order."""
-    head = index.head()
-    existing = hours.expand(head[0].hours) if head else []
-    asked = set(existing if wanted is None else wanted)
     found: list[Manifest] = []
-    for hour in existing:
-        tile = index.tile(hour) if hour in asked else None
-        for commit in tile[0].commits if tile else ():
+    for hour, tile in tiles.items():
+        for commit in tile.commits if tile else ():
             manifest = index.manifest(hour, commit)
             if manifest is None:
                 raise DataLossError(f"manifest {index.manifest_key(hour, commit)} is gone: it was deleted by hand")

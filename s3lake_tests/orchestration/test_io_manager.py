@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 
 from s3lake import hours
+from s3lake.errors import RecordError
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.resources import S3, SparkResource
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
-AFTER = at("2026-01-06T00")
+AFTER = at("2026-01-06T01")
 
 
-def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None) -> "DataFrame":
-    """What a downstream asset gets for these hours (None: it has no partitions)."""
+def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None, **metadata: object) -> "DataFrame":
+    """What a downstream asset whose input has these metadata gets for these hours (None: it has no partitions)."""
     sink = lake.sink(topic, settings)
     config = lake.config("name: a, topics: [a]")
     manager = SinkIOManager(
@@ -35,7 +36,8 @@ def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None) ->
             "asset_partitions_def": partitions,
             "asset_partition_key_range": dg.PartitionKeyRange(wanted[0], wanted[-1]),
         }
-    context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", topic]), **where)
+    key = dg.AssetKey(["s3", "events", topic])
+    context = dg.build_input_context(asset_key=key, definition_metadata=metadata, **where)
     return manager.load_input(context)
 
 
@@ -64,13 +66,6 @@ class TestHours:
     def test_of_all_where_the_reader_has_no_partitions(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, None)) == list(range(60))
 
-    def test_of_hours_that_were_never_landed_there_is_nothing_with_the_sink_s_columns(
-        self, lake: Lake, topic: str
-    ) -> None:
-        frame = read(lake, topic, self.SETTINGS, ["2026-01-05T08"])
-        assert frame.columns == ["id", "type"]
-        assert frame.collect() == []
-
     def test_only_what_the_index_lists_counts(self, lake: Lake, topic: str) -> None:
         key = next(key for key in lake.objects() if "000000000007" in key)
         found = lake.store.get(key)
@@ -93,7 +88,9 @@ class TestHours:
             seen.extend(ids(records))
             return dg.MaterializeResult()
 
-        config = lake.config(f"name: events, topics: ['{topic}'], start: 2026-01-05T00, {self.SETTINGS}")
+        midnight = f"start: 2026-01-05T00, {self.SETTINGS}"
+        lake.landing(topic, midnight, AFTER).land([*hours.span("2026-01-05T00", "2026-01-05T23")])
+        config = lake.config(f"name: events, topics: ['{topic}'], {midnight}")
         definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[daily]))
         job = definitions.resolve_implicit_global_asset_job_def()
         with dg.DagsterInstance.ephemeral() as instance:
@@ -136,8 +133,93 @@ def test_bytes_that_are_no_text_come_back_as_they_were(lake: Lake) -> None:
     ]
 
 
+class TestIncompleteHours:
+    """Of four hours one was never landed, one is complete, one is landed in part, and one is under way."""
+
+    SETTINGS = "format: {type: parquet}, batch_records: 10"
+    EIGHT = "2026-01-05T08"
+
+    @pytest.fixture
+    def topic(self, lake: Lake) -> str:
+        topic = lake.topic()
+        lake.produce(topic, values(30), at(NINE, 5))
+        lake.produce(topic, [*values(20, first=30), b"{ broken", *values(9, first=50)], at(TEN, 5))
+        lake.produce(topic, values(5, first=59), at(ELEVEN, 5))
+        landing = lake.landing(topic, self.SETTINGS, AFTER)
+        landing.land([NINE])
+        with pytest.raises(RecordError):  # the third micro-batch's
+            landing.land([TEN])
+        lake.landing(topic, self.SETTINGS, at(ELEVEN, 30)).land([ELEVEN])
+        return topic
+
+    def test_are_refused_by_name_with_what_is_missing_of_each(self, lake: Lake, topic: str) -> None:
+        with pytest.raises(dg.Failure) as refused:
+            read(lake, topic, self.SETTINGS, [self.EIGHT, ELEVEN])
+        told = str(refused.value.description)
+        assert f"topic {topic} in sink events: 3 of 4 hours are not complete" in told
+        assert f"{self.EIGHT} never landed; {TEN} lacks 10 of 30 offsets; {ELEVEN} is still open, 5 offsets" in told
+        assert 'metadata={"allow_incomplete": True}' in told
+        assert refused.value.allow_retries is False
+
+    def test_beside_them_a_complete_hour_is_read(self, lake: Lake, topic: str) -> None:
+        assert ids(read(lake, topic, self.SETTINGS, [NINE])) == list(range(30))
+
+    def test_are_read_as_far_as_they_are_landed_where_the_input_says_so(self, lake: Lake, topic: str) -> None:
+        frame = read(lake, topic, self.SETTINGS, [self.EIGHT, ELEVEN], allow_incomplete=True)
+        assert ids(frame) == [*range(50), *range(59, 64)]
+
+    def test_of_one_that_was_never_landed_there_is_nothing_with_the_sink_s_columns(
+        self, lake: Lake, topic: str
+    ) -> None:
+        frame = read(lake, topic, self.SETTINGS, [self.EIGHT], allow_incomplete=True)
+        assert frame.columns == ["id", "type"]
+        assert frame.collect() == []
+
+    def test_are_refused_where_the_reader_has_no_partitions_too(self, lake: Lake, topic: str) -> None:
+        with pytest.raises(dg.Failure, match="2 of 3 hours are not complete"):
+            read(lake, topic, self.SETTINGS, None)
+
+    def test_what_the_input_says_is_true_or_false(self, lake: Lake, topic: str) -> None:
+        with pytest.raises(dg.Failure, match="allow_incomplete of an input is 'yes': write True or False"):
+            read(lake, topic, self.SETTINGS, [NINE], allow_incomplete="yes")
+        with pytest.raises(dg.Failure, match="not complete"):
+            read(lake, topic, self.SETTINGS, [TEN], allow_incomplete=False)
+
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_make_no_green_materialisation_downstream_unless_they_are_allowed(
+        self, allowed: bool, lake: Lake, topic: str
+    ) -> None:
+        config = lake.config(f"name: events, topics: ['{topic}'], {self.SETTINGS}")
+        hourly = dg.HourlyPartitionsDefinition(config.sinks[0].start, fmt=hours.FORMAT, end_offset=1)
+
+        @dg.asset(
+            ins={
+                "records": dg.AssetIn(
+                    ["s3", "events", topic],
+                    input_manager_key="sink",
+                    metadata={"allow_incomplete": True} if allowed else None,
+                )
+            },
+            partitions_def=hourly,
+        )
+        def downstream(records: Any) -> dg.MaterializeResult[None]:
+            return dg.MaterializeResult(metadata={"records": records.count()})
+
+        definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[downstream]))
+        job = definitions.resolve_implicit_global_asset_job_def()
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = job.execute_in_process(
+                asset_selection=[downstream.key], partition_key=TEN, instance=instance, raise_on_error=False
+            )
+        found = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]
+        assert result.success is allowed
+        assert [one.metadata["records"].value for one in found] == ([20] if allowed else [])
+
+
 def test_of_a_topic_that_was_never_landed_there_is_nothing(lake: Lake) -> None:
-    assert read(lake, "never", "format: {type: parquet}", [TEN]).collect() == []
+    with pytest.raises(dg.Failure, match="no hour was ever landed"):
+        read(lake, "never", "format: {type: parquet}", None)
+    assert read(lake, "never", "format: {type: parquet}", [TEN], allow_incomplete=True).collect() == []
 
 
 def test_files_of_a_narrower_schema_are_read_with_all_columns(lake: Lake) -> None:

@@ -1,0 +1,63 @@
+"""Whether hours hold every record that Kafka had for them: what is missing of each that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from s3lake import hours
+from s3lake.commit.index import TopicIndex
+from s3lake.errors import IncompleteError
+from s3lake.plan.tile import Tile
+
+_NEVER = "never landed"
+_NAMED = 20
+
+
+def tiles(index: TopicIndex, wanted: Iterable[str] | None) -> dict[str, Tile | None]:
+    """The tile of each of these hours, in order; None: of every hour that the index has."""
+    head = index.head()
+    known = head[0].hours if head else ()
+    asked = hours.expand(known) if wanted is None else sorted(set(wanted))
+    found = {hour: index.tile(hour) if hours.in_ranges(hour, known) else None for hour in asked}
+    return {hour: tile[0] if tile else None for hour, tile in found.items()}
+
+
+def refuse(found: Mapping[str, Tile | None], what: str) -> None:
+    """Refuse hours of which records are missing; one that is being rewritten or cleaned up has all of them.
+
+    Args:
+        found: the hours, with their tiles.
+        what: what they are hours of.
+
+    Raises:
+        IncompleteError: some are not landed, or only in part.
+    """
+    missing = {hour: _missing(tile) for hour, tile in found.items() if tile is None or not tile.landed}
+    if found and not missing:
+        return
+    never = [hour for hour, reason in missing.items() if reason == _NEVER]
+    reasons = {first: f"{_range(first, last)} {_NEVER}" for first, last in hours.ranges(never)}
+    reasons |= {hour: f"{hour} {reason}" for hour, reason in missing.items() if reason != _NEVER}
+    told = [reasons[hour] for hour in sorted(reasons)]
+    if len(told) > _NAMED:
+        told[_NAMED:] = [f"and {len(told) - _NAMED} more"]
+    told = told or ["no hour was ever landed"]
+    raise IncompleteError(
+        f"{what}: {len(missing)} of {len(found)} hours are not complete, so that what would be read is not all that "
+        f"Kafka had: {'; '.join(told)}. Materialise these hours first; to read what there is "
+        'all the same, give the input (AssetIn) metadata={"allow_incomplete": True}'
+    )
+
+
+def _range(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
+def _missing(tile: Tile | None) -> str:
+    if tile is None:
+        return _NEVER
+    landed = sum(span.committed - span.start for span in tile.partitions.values())
+    if not tile.closed:
+        return f"is still open, {landed:,} offsets landed so far"
+    total = sum((span.end or 0) - span.start for span in tile.partitions.values())
+    return f"lacks {total - landed:,} of {total:,} offsets"

@@ -1,0 +1,67 @@
+"""What docs/dagster.md shows, done as it is shown there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import s3lake
+from s3lake import hours
+from s3lake.orchestration.names import hourly
+from s3lake.sink import Sink
+
+DOCUMENT = (Path(s3lake.__file__).parent.parent / "docs" / "dagster.md").read_text(encoding="utf-8")
+
+
+def shown(heading: str) -> list[str]:
+    """The Python of a section."""
+    section = DOCUMENT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+class Reader(dg.IOManager):
+    """Remembers which hours were asked for."""
+
+    def __init__(self) -> None:
+        self.hours: list[str] = []
+        self.metadata: dict[str, Any] = {}
+
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        """Nothing is kept."""
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        self.hours = list(context.asset_partition_keys)
+        self.metadata = dict(context.definition_metadata)
+        return self
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_: self  # any DataFrame
+
+
+@pytest.mark.filterwarnings("ignore:Parameter `allow_nonexistent_upstream_partitions`:dagster.BetaWarning")
+@pytest.mark.parametrize("start", ["2026-11-20T00", "2026-11-20T07"])
+def test_a_daily_asset_gets_the_hours_of_its_day_the_first_one_too(start: str) -> None:
+    scope: dict[str, Any] = {"__name__": "shown"}
+    exec(shown("Downstream")[0], scope)
+    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": start})
+    reader = Reader()
+    definitions = dg.Definitions(
+        assets=[dg.AssetSpec(["s3", "events", "orders"], partitions_def=hourly(sink)), scope["revenue"]],
+        resources={"sink": reader},
+    )
+    job = definitions.resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        for day in ("2026-11-20", "2026-11-21"):
+            result = job.execute_in_process(
+                asset_selection=[scope["revenue"].key], partition_key=day, instance=instance, raise_on_error=False
+            )
+            assert result.success
+            assert reader.hours == list(hours.span(max(start, f"{day}T00"), f"{day}T23"))
+
+
+def test_an_input_that_takes_what_there_is() -> None:
+    scope: dict[str, Any] = {"dg": dg}
+    exec(shown("Downstream")[1], scope)
+    assert scope["orders"].metadata == {"allow_incomplete": True}
