@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -92,11 +93,14 @@ class Landing:
         be followed to its end otherwise, in ever smaller files.
 
         Raises:
+            ConfigurationError: there is no such topic, and never was one; the sink does not wait for it.
             RecordError: a record was refused and the sink tolerates none; its micro-batch is not visible.
             DataLossError: Kafka no longer is what the index expects.
             TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
         """
         until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
+        if not until:
+            self._await_topic()
         heads = {hour: self._open(hour) for hour in wanted}
         new: Counter[str] = Counter()
         with ThreadPoolExecutor(1, "s3lake-commit") as background:
@@ -145,6 +149,18 @@ class Landing:
         if None in manifests:
             raise DataLossError(f"a manifest of {self.topic} {hour} is gone from the index: it was deleted by hand")
         return LandedHour(tile, tuple(manifest for manifest in manifests if manifest), new)
+
+    def _await_topic(self) -> None:
+        """Refuse a topic that does not exist and never did, unless the sink waits for it."""
+        found = self.index.head()
+        if self.sink.missing_topic == "wait" or (found and found[0].topic_id):
+            return
+        near = get_close_matches(self.topic, self.offsets.topics(), 1)
+        raise ConfigurationError(
+            f"sink {self.sink.name}: topic {self.topic!r} does not exist, so there is nothing to land: "
+            f"{f'did you mean {near[0]!r}? ' if near else ''}Correct topics, create the topic, or set missing_topic: "
+            "wait, and its hours stay empty until it exists"
+        )
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
@@ -203,7 +219,7 @@ class Landing:
             attempt, staged = again, self._stage(again)
         try:
             # Spark knows topics by name: records of one that was created again meanwhile are not this tile's.
-            protocol.same_topic(self.index, head, self.offsets.snapshot(self.topic, attempt.tile.hour))
+            protocol.asked(self.index, self.offsets, head, attempt.tile.hour)
         except BaseException:
             abort(self.store, staged.files)
             raise

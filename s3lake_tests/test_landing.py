@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -20,7 +21,7 @@ from s3lake.commit import protocol
 from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
-from s3lake.errors import DataLossError, FencedError, RecordError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError
 from s3lake.landing import LandedHour, Landing
 from s3lake.plan.tile import Span
 from s3lake_tests.lake import START, Lake, at, values
@@ -116,12 +117,25 @@ class TestHours:
         assert [one.tile.complete for one in landed] == [True, True]
         assert_all_landed(lake, landing, 0)
 
-    def test_a_topic_that_does_not_exist_yet_has_none(self, lake: Lake) -> None:
-        landing = lake.landing("not-yet", now_ms=AFTER)
+    def test_a_topic_that_does_not_exist_has_none_and_the_nearest_is_named(self, lake: Lake) -> None:
+        topic = lake.topic()
+        landing = lake.landing(topic[:-1], now_ms=AFTER)
+        landing.spark = _no_spark
+        with pytest.raises(ConfigurationError, match=f"'{topic[:-1]}' does not exist.*did you mean '{topic}'.*: wait"):
+            landing.land([TEN])
+        assert landing.index.head() is None
+
+    def test_a_topic_that_is_waited_for_has_empty_ones_until_it_exists(self, lake: Lake) -> None:
+        name = f"t-{uuid.uuid4()}"
+        landing = lake.landing(name, "missing_topic: wait", AFTER)
         landing.spark = _no_spark
         (landed,) = landing.land([TEN])
         assert landed.tile.partitions == {}
         assert list(landing.index.tiles()) == []
+        lake.produce(lake.topic(name=name), values(10), at(TEN, 5))
+        landing.spark = lake.session
+        landing.land([TEN])
+        assert_all_landed(lake, landing, 10)
 
     def test_from_earliest_the_first_tile_takes_what_is_older(self, lake: Lake) -> None:
         topic = lake.topic()

@@ -115,8 +115,7 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
         if tile.pending is not None:
             settle(index, hour, pace)
             continue
-        kafka = offsets.snapshot(index.topic, hour)
-        same_topic(index, head, kafka)
+        kafka = asked(index, offsets, head, hour)
         shut = tiles.closed(tile, kafka)
         if index.swap_tile(shut, etag):
             return shut
@@ -155,8 +154,7 @@ def begin(
         tile, etag = ready(index, hour, pace)
         if tile.landed:
             return None
-        kafka = offsets.snapshot(index.topic, hour)
-        same_topic(index, head, kafka)
+        kafka = asked(index, offsets, head, hour)
         if not tile.closed:
             if now_ms >= hours.end_ms(hour) + grace_ms:
                 close_hour(index, offsets, head, hour, pace)
@@ -252,8 +250,7 @@ def _make(
     after = index.tile(later) if later else None
     if (earlier and before is None) or (later and after is None):
         raise DataLossError(f"a tile of {index.topic} beside {hour} is gone from the index: it was deleted by hand")
-    kafka = offsets.snapshot(index.topic, hour)
-    same_topic(index, head, kafka)
+    kafka = asked(index, offsets, head, hour)
     if not kafka.exists:
         return None
     tile = tiles.opened(
@@ -265,6 +262,18 @@ def _make(
         fresh=head.since is not None and before is None,
     )
     return tile, kafka.topic_id
+
+
+def asked(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> Snapshot:
+    """What Kafka says around `hour` of the topic that the index was cut from.
+
+    Raises:
+        DataLossError: the topic was deleted, or is another one.
+        KafkaUnavailableError: the brokers did not answer in time.
+    """
+    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
+    same_topic(index, head, kafka)
+    return kafka
 
 
 def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:

@@ -22,7 +22,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     tile, etag = ready(index, hour, pace)
     if not tile.landed:
         raise DataLossError(f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it")
-    kafka = offsets.snapshot(index.topic, hour)
+    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
     batch = whole(tile, kafka)

@@ -78,7 +78,7 @@ class KafkaOffsets:
     def __repr__(self) -> str:
         return f"KafkaOffsets({self.bootstrap_servers!r}, timeout_s={self.timeout_s})"
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
         """See `Offsets.snapshot`.
 
         Raises:
@@ -88,11 +88,11 @@ class KafkaOffsets:
         start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
 
         def question(ask: _Asking) -> Snapshot:
-            topic_id, partitions = ask.describe(topic)
+            topic_id, partitions = ask.describe(topic, known=known)
             # Before the timestamps: where nobody has one the end stands for it, and that must not have moved on since.
             edges = ask.ends(topic, partitions)
             at, next = ask.offsets(topic, partitions, start, end)
-            if ask.describe(topic)[0] != topic_id:
+            if topic_id and ask.describe(topic, known=known)[0] != topic_id:
                 # Offsets come without an id: those of a new topic must not go under the id of the old one.
                 raise _Again("the topic was deleted and created again meanwhile")
             found = {}
@@ -175,14 +175,18 @@ class _Asking:
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
-    def describe(self, topic: str) -> tuple[str, list[int]]:
-        """Id and partitions of the topic; nothing of both when there is none."""
-        asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._left())
-        try:
-            found = self._result(asked[topic])
-        except _Gone:
-            return "", []
-        return str(found.topic_id), sorted(partition.id for partition in found.partitions)
+    def describe(self, topic: str, *, known: bool = False) -> tuple[str, list[int]]:
+        """Id and partitions of the topic; nothing of both when there is none. A `known` one is waited for."""
+        while True:
+            asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._left())
+            try:
+                found = self._result(asked[topic])
+            except _Gone:
+                if not known or time.monotonic() + 5 * _PAUSE_S >= self._deadline:
+                    return "", []
+                time.sleep(_PAUSE_S)
+            else:
+                return str(found.topic_id), sorted(partition.id for partition in found.partitions)
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Log start and last stable offset."""

@@ -43,8 +43,14 @@ class Snapshot:
 class Offsets(Protocol):
     """What is asked of Kafka. Planning asks for a snapshot and nothing else; sensors and checks look at ends."""
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
         """The topic's offsets around `hour`.
+
+        Args:
+            topic: its name.
+            hour: see `LogRange`.
+            known: the topic was there before. A broker that has just started says of any topic that there is none; of
+                a known one that is believed only when it is said until the question's time is over.
 
         Raises:
             KafkaUnavailableError: the brokers did not answer in time.
@@ -53,6 +59,10 @@ class Offsets(Protocol):
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Log start and last stable offset per topic-partition; empty while the topic does not exist."""
+        ...
+
+    def topics(self) -> list[str]:
+        """Names of all topics but Kafka's own, in order."""
         ...
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:

@@ -120,6 +120,7 @@ class Sink(Part):
     """One configured route: topics to bucket, prefix, layout and format.
 
     Attributes:
+        missing_topic: what a run does about a topic that does not exist yet.
         envelope: which parts of a record its row holds; None for the value alone.
         columns: of a table, those that the user gives beside what is found in the data: name -> type, for example
             `decimal(10,2)`, `timestamp`, `list<string>` or `struct<a: int64>`.
@@ -128,6 +129,7 @@ class Sink(Part):
     name: str = Field(examples=["events"])
     topics: tuple[str, ...] = ()
     topics_regex: str | None = None
+    missing_topic: Literal["fail", "wait"] = "fail"
     bucket: str = Field(examples=["lake"])
     prefix: str = ""
     start: str = Field(examples=["2026-11-20T00"])

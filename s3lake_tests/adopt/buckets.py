@@ -103,7 +103,7 @@ class Log:
     partitions: dict[int, tuple[int, int]]
     topic_id: str = "id-1"
 
-    def snapshot(self, topic, hour):
+    def snapshot(self, topic, hour, *, known=False):  # noqa: ARG002
         assert (topic, len(hour)) == ("orders", 13)
         return Snapshot(
             self.topic_id, {one: LogRange(low, end, low, end) for one, (low, end) in self.partitions.items()}

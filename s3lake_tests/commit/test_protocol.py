@@ -188,9 +188,9 @@ def test_within_its_grace_an_hour_takes_late_records_before_the_first_of_the_nex
 
 def test_an_hour_under_way_is_landed_up_to_where_the_log_ended_when_the_run_began(world: World):
     class Growing(FakeKafka):
-        def snapshot(self, topic: str, hour: str) -> Snapshot:
+        def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
             self.produce(0, 5)
-            return super().snapshot(topic, hour)
+            return super().snapshot(topic, hour, known=known)
 
     world.kafka = Growing(1)
     world.topics = {"": world.kafka.topic_id}

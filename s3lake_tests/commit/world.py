@@ -138,7 +138,7 @@ class FakeKafka:
             self.delete_topic()
         self.topic_id, self.logs = f"topic-{next(self._ids)}", [Log() for _ in range(partitions)]
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:  # noqa: ARG002
         """See `Offsets.snapshot`."""
         assert topic == TOPIC
         ranges = {
@@ -149,8 +149,8 @@ class FakeKafka:
             if partition not in self.unseen
         }
         for partition, log_range in ranges.items():
-            known = self.answered.setdefault(partition, {0})
-            known |= {log_range.low, log_range.end, log_range.at, log_range.next}
+            answered = self.answered.setdefault(partition, {0})
+            answered |= {log_range.low, log_range.end, log_range.at, log_range.next}
         return Snapshot(self.topic_id, ranges)
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
@@ -411,8 +411,8 @@ class _Door:
     def abort_upload(self, key: str, upload: str) -> None:
         self._ask("store", "abort_upload", key, upload)
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
-        return self._ask("kafka", "snapshot", topic, hour)
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+        return self._ask("kafka", "snapshot", topic, hour, known=known)
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         return self._ask("kafka", "ranges", topic)

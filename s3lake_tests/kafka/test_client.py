@@ -104,6 +104,30 @@ class TestSnapshot:
         assert not snapshot.exists
         assert "no-such-topic" not in offsets.topics()
 
+    def test_a_known_topic_that_is_missing_once_is_asked_for_again(
+        self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = topics.create()
+        topics.produce(topic, [minute(HOUR)] * 3)
+        result, calls = client._Asking._result, []
+
+        def stale(self: client._Asking, future: object) -> object:
+            calls.append(future)
+            if len(calls) <= 3:  # as brokers say that have just started
+                raise client._Gone("unknown topic")
+            return result(self, future)
+
+        monkeypatch.setattr(client._Asking, "_result", stale)
+        assert offsets.snapshot(topic, HOUR, known=True).partitions == {0: LogRange(0, 3, 0, 3)}
+        calls.clear()
+        assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
+
+    def test_a_known_topic_that_stays_away_does_not_exist(self, kafka: EmbeddedKafka) -> None:
+        begun = time.monotonic()
+        offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=1.0)
+        assert offsets.snapshot("no-such-topic", HOUR, known=True) == Snapshot("", {})
+        assert 0.3 < time.monotonic() - begun < 1.5
+
     def test_timestamps_out_of_order_take_the_first_that_is_late_enough(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:

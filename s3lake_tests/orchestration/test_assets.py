@@ -210,11 +210,11 @@ class FlakyKafka(KafkaResource):
         self.real = self.offsets
         self.offsets = self  # type: ignore[assignment]
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
         if self.outages:
             self.outages -= 1
             raise KafkaUnavailableError("Kafka did not answer in time")
-        return self.real.snapshot(topic, hour)
+        return self.real.snapshot(topic, hour, known=known)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
