@@ -6,6 +6,7 @@ micro-batch, and the wait for S3 costs little.
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections import Counter
@@ -18,12 +19,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from s3lake import hours
-from s3lake.commit import protocol
+from s3lake.commit import protocol, sums
 from s3lake.commit.index import Columns as RecordedColumns
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.sums import Commits
 from s3lake.convert import columns as kinds
 from s3lake.convert import types
 from s3lake.convert.columns import Columns
@@ -33,7 +35,7 @@ from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
-from s3lake.plan.tile import Tile
+from s3lake.plan.tile import Sums, Tile
 from s3lake.store import Store
 from s3lake.store.probe import probe
 
@@ -48,11 +50,16 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class LandedHour:
-    """What the index says of an hour after a run; `manifests` are its commits'."""
+    """What the index says of an hour after a run; `manifests` are its commits', read when they are asked for."""
 
     tile: Tile
-    manifests: tuple[Manifest, ...]
+    manifests: Sequence[Manifest]
     new: int
+
+    @functools.cached_property
+    def sums(self) -> Sums:
+        """What the commits hold together."""
+        return sums.of_tile(self.tile, self.manifests)
 
 
 @dataclass
@@ -145,10 +152,11 @@ class Landing:
         """What the index says of `hour`; an empty tile where it has none."""
         found = self.index.tile(hour)
         tile = found[0] if found else Tile(hour, {})
-        manifests = [self.index.manifest(hour, commit) for commit in tile.commits]
-        if None in manifests:
-            raise DataLossError(f"a manifest of {self.topic} {hour} is gone from the index: it was deleted by hand")
-        return LandedHour(tile, tuple(manifest for manifest in manifests if manifest), new)
+        return LandedHour(tile, Commits(self.index, hour, tile.commits), new)
+
+    def sums(self, tile: Tile) -> Sums:
+        """What the commits of a tile hold together."""
+        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits))
 
     def _await_topic(self) -> None:
         """Refuse a topic that does not exist and never did, unless the sink waits for it."""

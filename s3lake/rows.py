@@ -45,16 +45,15 @@ def _state(tile: "Tile") -> str:
 
 def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
     """What was landed of an hour."""
-    reads = [read for manifest in landed.manifests for read in manifest.partitions.values()]
-    files = [file for manifest in landed.manifests for file in manifest.files]
+    sums = landed.sums
     return {
         "topic": topic,
         "hour": landed.tile.hour,
         "offsets": sum(span.committed - span.start for span in landed.tile.partitions.values()),
-        "rows": sum(read.landed for read in reads),
-        "files": sum(file.kind != "dead_letters" for file in files),
-        "bytes": sum(file.bytes for file in files),
-        "dead_letters": sum(read.dead for read in reads),
+        "rows": sums.landed,
+        "files": sums.files,
+        "bytes": sums.bytes,
+        "dead_letters": sums.dead,
     }
 
 

@@ -12,6 +12,8 @@ PAGE = 1000
 class CountedStore(MemoryStore):
     """Every method of the contract under its own name; `requests` may be cleared."""
 
+    endpoint = "counted"  # named, so that it is probed once
+
     def __init__(self, bucket: str = "lake") -> None:
         super().__init__(bucket)
         self.requests: Counter[str] = Counter()

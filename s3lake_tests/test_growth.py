@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -9,8 +10,13 @@ import pytest
 from s3lake import hours
 from s3lake.commit import protocol
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.protocol import Attempt, Staged
 from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.landing import Landing
+from s3lake.orchestration import metadata
 from s3lake.plan.tile import Span, Tile
+from s3lake.sink import Sink
+from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore
 
 HOURS = 20_000
@@ -19,15 +25,18 @@ LAST = hours.shift(FIRST, HOURS - 1)
 NEXT = hours.shift(LAST, 1)
 
 
+@dataclass
 class Log:
     """A topic of one topic-partition with ten records an hour."""
 
+    end: int = 10 * HOURS + 5
+
     def snapshot(self, _: str, hour: str) -> Snapshot:
         at = 10 * (hours.start_ms(hour) - hours.start_ms(FIRST)) // hours.HOUR_MS
-        return Snapshot("id", {0: LogRange(0, 10 * HOURS + 5, at, at + 10)})
+        return Snapshot("id", {0: LogRange(0, self.end, min(at, self.end), min(at + 10, self.end))})
 
     def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
-        return {0: (0, 10 * HOURS + 5)}
+        return {0: (0, self.end)}
 
     def first_since(self, *_: object) -> Mapping[int, int]:
         return {}
@@ -118,3 +127,33 @@ class TestOpening:
         assert head is not None
         assert head.hours == ((FIRST, LAST),)
         assert index.store.requests == {"get": 3, "put": 2}
+
+
+def staged(landing: Landing, attempt: Attempt) -> Staged:
+    """What Spark's tasks do, with one file a micro-batch."""
+    landing.index.columns()
+    (partition, (start, end)) = next(iter(attempt.batch.reads.items()))
+    key = f"lake/{start:012d}{attempt.suffix}"
+    upload = landing.store.create_upload(key, {COMMIT: attempt.commit})
+    etag = landing.store.upload_part(key, upload, 1, b"{}")
+    file = File(key, upload, (etag,), partition, start, end - 1, end - start, 2)
+    return Staged((file,), {partition: Read(start, end, end - start, end - start)})
+
+
+def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_of_it_included(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Landing, "_stage", staged)
+    store, log = CountedStore(), Log(0)
+    sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
+    landing = Landing(sink, "orders", lambda: None, lambda _: store, log, {}, clock=lambda: hours.start_ms(FIRST) + 1)
+    landing.land([FIRST])
+    dearest = 0
+    for number in range(100):
+        log.end += 7
+        store.requests.clear()
+        (landed,) = landing.land([FIRST])
+        said = metadata.of_hour(landed, landing.index, lag=0)
+        assert (said["rows"], said["files"], said["commits"]) == (7 * (number + 1), number + 1, number + 1)
+        dearest = max(dearest, store.requests.total())
+    assert dearest <= 12, store.requests

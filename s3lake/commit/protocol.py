@@ -227,7 +227,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manif
     """
     manifest = _manifest(index, attempt, staged)
     index.create(index.manifest_key(attempt.tile.hour, attempt.commit), manifest)
-    if index.swap_tile(forward(attempt.tile, manifest), attempt.etag) is None and not _is_mine(index, attempt):
+    if index.swap_tile(forward(index, attempt.tile, manifest), attempt.etag) is None and not _is_mine(index, attempt):
         raise FencedError(
             f"another writer changed {index.topic} {attempt.tile.hour} first; the objects of commit {attempt.commit} "
             "are visible but not in the index: `s3lake clean` removes them"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
+from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
@@ -63,22 +64,23 @@ def finish(
     """
     outcomes = _publish(index.store, manifest, pace) if manifest else {}
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
-        settled = forward(tile, manifest)
+        settled = forward(index, tile, manifest)
     else:
         settled = _back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
     swapped = index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
     return (settled, swapped) if swapped else None
 
 
-def forward(tile: Tile, manifest: Manifest) -> Tile:
+def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     """The tile with `manifest` committed."""
     return tile.changed(
         partitions=tiles.committed(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
         commits=(*(one for one in tile.commits if one not in manifest.replaces), manifest.id),
         garbage=(*tile.garbage, *manifest.replaces),
-        expired=(*tile.expired, *manifest.expired),
+        expired=tiles.joined((*tile.expired, *manifest.expired)),
         pending=None,
         foreign=(),
+        sums=sums.after(index, tile, manifest),
     )
 
 

@@ -49,13 +49,15 @@ def _ended(tile: Tile) -> Tile:
     spans = tile.partitions or {0: tiles.NOTHING}
     return tile.changed(
         partitions={partition: Span(span.start, _until(span), _until(span)) for partition, span in spans.items()},
-        expired=(
-            *tile.expired,
-            *(
-                (partition, span.committed, span.end)
-                for partition, span in spans.items()
-                if _until(span) > span.committed
-            ),
+        expired=tiles.joined(
+            (
+                *tile.expired,
+                *(
+                    (partition, span.committed, span.end)
+                    for partition, span in spans.items()
+                    if span.end is not None and span.end > span.committed
+                ),
+            )
         ),
     )
 

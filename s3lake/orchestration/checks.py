@@ -5,7 +5,7 @@ alone every hour.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -129,20 +129,18 @@ def _between(one: Tile, following: Tile) -> list[int]:
 def _explained(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     wrong, offsets, records, without = [], 0, 0, 0
     for one in seen.landed:
-        reads = [read for manifest in one.manifests for read in manifest.partitions.values()]
-        rows = sum(file.records for manifest in one.manifests for file in manifest.files)
-        by_commits = {gone for manifest in one.manifests for gone in manifest.expired}
-        given_up = _length(gone for gone in one.tile.expired if tuple(gone) not in by_commits)
+        sums, expired = one.sums, sum(end - start for _, start, end in one.tile.expired)
+        given_up = expired - sums.expired  # when the topic was created again
         covered = sum(span.committed - span.start for span in one.tile.partitions.values())
         if (
-            any(read.read != read.landed + read.skipped + read.dead for read in reads)
-            or rows != sum(read.landed + read.dead for read in reads)
-            or covered - given_up != sum(read.end - read.start for read in reads)
+            sums.read != sums.landed + sums.skipped + sums.dead
+            or sums.records != sums.landed + sums.dead
+            or covered - given_up != sums.offsets
         ):
             wrong.append(one.tile.hour)
         offsets += covered
-        records += sum(read.read for read in reads)
-        without += covered - _length(one.tile.expired) - sum(read.read for read in reads)
+        records += sums.read
+        without += covered - expired - sums.read
     return _result(
         key,
         not wrong and without >= 0,
@@ -155,18 +153,13 @@ def _explained(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     )
 
 
-def _length(expired: Iterable[tuple[int, int, int]]) -> int:
-    return sum(end - start for _, start, end in expired)
-
-
 def _lag(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     lander, tile = seen.lander, seen.last or Tile("", {})
     behind = due.backlog(tile, {one: end for one, (_, end) in lander.offsets.ranges(lander.topic).items()})
     patience_ms, late = int(2 * lander.sink.flush.interval * 1000), False
     if behind:
         now = lander.clock()
-        manifest = lander.index.manifest(tile.hour, tile.commits[-1]) if tile.commits else None
-        landed_ms = manifest.created_ms if manifest else 0
+        landed_ms = lander.sums(tile).landed_ms
         age = due.Age(now, patience_ms, landed_ms, seen_ms=now)
         late = due.overdue(tile, lander.offsets.first_since(lander.topic, now - patience_ms), age)
     return _result(
@@ -179,10 +172,7 @@ def _lag(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
 
 
 def _dead(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    counts = {
-        one.tile.hour: sum(read.dead for manifest in one.manifests for read in manifest.partitions.values())
-        for one in seen.landed
-    }
+    counts = {one.tile.hour: one.sums.dead for one in seen.landed}
     found = {hour: dead for hour, dead in counts.items() if dead}
     return _result(key, not found, dg.AssetCheckSeverity.WARN, dead_letters=sum(found.values()), hours=found)
 

@@ -1,6 +1,5 @@
 """What an hour's materialisation says of itself, from the index alone."""
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -20,22 +19,16 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         index: of its sink and topic.
         lag: offsets of the open tile that are not landed yet; None where the hour is closed.
     """
-    tile, manifests = landed.tile, landed.manifests
-    total: Counter[str] = Counter()
-    for manifest in manifests:
-        for read in manifest.partitions.values():
-            total.update(rows=read.landed, dead=read.dead, skipped=read.skipped, late=read.late)
-        for file in manifest.files:
-            total.update({"bytes": file.bytes, "dead_files" if file.kind == "dead_letters" else "files": 1})
+    tile, sums = landed.tile, landed.sums
     bucket = index.store.bucket
     metadata: dict[str, Any] = {
-        "dagster/partition_row_count": total["rows"],
-        "rows": total["rows"],
-        "bytes": total["bytes"],
-        "files": total["files"],
-        "dead_letters": total["dead"],
-        "skipped_nulls": total["skipped"],
-        "late": total["late"],
+        "dagster/partition_row_count": sums.landed,
+        "rows": sums.landed,
+        "bytes": sums.bytes,
+        "files": sums.files,
+        "dead_letters": sums.dead,
+        "skipped_nulls": sums.skipped,
+        "late": sums.late,
         "expired": sum(end - start for _, start, end in tile.expired),
         "lag": lag or 0,
         "commits": len(tile.commits),
@@ -46,8 +39,8 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         ),
         "index": dg.MetadataValue.path(f"s3://{bucket}/{index.tile_key(tile.hour)}"),
     }
-    if manifests:
-        last = manifests[-1]
+    if landed.manifests:
+        last = landed.manifests[-1]
         metadata["dagster/uri"] = f"s3://{bucket}/{index.manifest_key(tile.hour, last.id)}"
         if last.columns:
             metadata["dagster/column_schema"] = dg.TableSchema(

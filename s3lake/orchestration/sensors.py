@@ -203,10 +203,9 @@ def _flush_due(
     if seen is None or (seen.hour, seen.rev) != (tile.hour, tile.rev):
         seen = cursor.waiting[name] = Seen(tile.hour, tile.rev, now)
     interval_ms = int(lander.sink.flush.interval * 1000)
-    manifest = lander.index.manifest(tile.hour, tile.commits[-1]) if tile.commits else None
-    stored = sum(file.records for file in manifest.files) if manifest else 0
-    size = sum(file.bytes for file in manifest.files) / stored if manifest and stored else 0.0
-    age = due.Age(now, interval_ms, manifest.created_ms if manifest else 0, seen.since_ms)
+    sums = lander.sums(tile)
+    size = sums.bytes / sums.records if sums.records else 0.0
+    age = due.Age(now, interval_ms, sums.landed_ms, seen.since_ms)
     since = lander.offsets.first_since(lander.topic, now - interval_ms)
     waiting = due.Waiting(
         records=sum(behind.values()),

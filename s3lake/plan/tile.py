@@ -4,7 +4,7 @@ Pure rules over offsets (design: commit.md, open and close). An edge, once writt
 that a tile does not name is the empty interval at 0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,37 @@ class Span(msgspec.Struct, frozen=True):
     end: int | None = None
 
 
+Interval = tuple[int, int, int]
+"""Topic-partition, first offset, end: half-open."""
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """What the commits of a tile hold together.
+
+    Attributes:
+        offsets: that their intervals cover.
+        expired: offsets that they recorded as expired.
+        read: records, and those that were `landed`, `skipped`, `dead` (refused) or `late`, as manifests count them.
+        files: objects but for dead letters, which are `dead_files`.
+        records: records in those files, sidecars apart.
+        bytes: of all objects, as stored.
+        landed_ms: when the last of them was made, epoch milliseconds.
+    """
+
+    offsets: int = 0
+    expired: int = 0
+    read: int = 0
+    landed: int = 0
+    skipped: int = 0
+    dead: int = 0
+    late: int = 0
+    files: int = 0
+    dead_files: int = 0
+    records: int = 0
+    bytes: int = 0
+    landed_ms: int = 0
+
+
 NOTHING = Span(0, 0, 0)
 
 
@@ -37,6 +68,7 @@ class Tile(msgspec.Struct, frozen=True):
         burnt: keys of this tile may have been used by a commit that was rolled back; names need a suffix.
         expired: [topic-partition, first, end) that Kafka had expired before they were landed.
         foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
+        sums: of `commits`; unset in a tile of an earlier s3lake until its next commit.
     """
 
     hour: str
@@ -47,8 +79,9 @@ class Tile(msgspec.Struct, frozen=True):
     pending: str | None = None
     garbage: tuple[str, ...] = ()
     burnt: bool = False
-    expired: tuple[tuple[int, int, int], ...] = ()
+    expired: tuple[Interval, ...] = ()
     foreign: tuple[str, ...] = ()
+    sums: Sums | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def closed(self) -> bool:
@@ -151,6 +184,17 @@ def committed(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
         partition: msgspec.structs.replace(span, committed=max(span.committed, ends.get(partition, 0)))
         for partition, span in tile.partitions.items()
     }
+
+
+def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Intervals in order, those that touch or overlap as one."""
+    found: list[Interval] = []
+    for partition, start, end in sorted(intervals):
+        if found and found[-1][0] == partition and start <= found[-1][2]:
+            found[-1] = (partition, found[-1][1], max(end, found[-1][2]))
+        else:
+            found.append((partition, start, end))
+    return tuple(found)
 
 
 def _end(span: Span) -> int:

@@ -1,6 +1,6 @@
 """What the index claims: which commit covers which offsets of a tile, and whether its numbers agree with each other."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from s3lake import hours
@@ -35,7 +35,7 @@ class Segment:
 
 def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[Segment]:
     """The tile's `[start, committed)` cut into what each commit covers, in order; overlaps go to the earlier one."""
-    told = {one for manifest in manifests for one in manifest.expired}
+    told = sorted(one for manifest in manifests for one in manifest.expired)
     for partition in sorted({*tile.partitions, *(one for manifest in manifests for one in manifest.partitions)}):
         span = tile.partitions.get(partition)
         if span is None:
@@ -99,7 +99,7 @@ def edges(earlier: Tile, later: Tile, note: Note) -> None:
 
 
 def _claims(
-    partition: int, manifests: Sequence[Manifest], tile: Tile, told: set[tuple[int, int, int]]
+    partition: int, manifests: Sequence[Manifest], tile: Tile, told: Sequence[tuple[int, int, int]]
 ) -> list[Segment]:
     claims = []
     for manifest in manifests:
@@ -109,11 +109,23 @@ def _claims(
         files = tuple(file for file in manifest.files if file.partition == partition)
         landable = max((end for one, _, end in manifest.expired if one == partition), default=read.start)
         claims.append(Segment(partition, read.start, read.end, manifest, read, files, landable))
-    for given_up in tile.expired:
-        one, start, end = given_up
-        if one == partition and given_up not in told:  # when the topic was created again
-            claims.append(Segment(partition, start, end, landable=end))
+    recorded = [(first, end) for one, first, end in told if one == partition]
+    for one, start, end in tile.expired:
+        if one == partition:  # what no commit recorded was given up when the topic was created again
+            claims += [Segment(partition, *left, landable=left[1]) for left in _without(start, end, recorded)]
     return sorted(claims, key=lambda claim: (claim.start, claim.end))
+
+
+def _without(start: int, end: int, taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What is left of `[start, end)`; the intervals taken are in order."""
+    for first, last in taken:
+        if first >= end or last <= start:
+            continue
+        if first > start:
+            yield start, first
+        start = last
+    if start < end:
+        yield start, end
 
 
 def _cut(partition: int, span: Span, claims: Sequence[Segment], note: Note) -> Iterator[Segment]:

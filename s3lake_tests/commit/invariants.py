@@ -14,9 +14,10 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit import clean as clean_module
-from s3lake.commit import protocol, recovery
+from s3lake.commit import protocol, recovery, sums
 from s3lake.commit.index import Manifest, TopicHead
 from s3lake.errors import DataLossError, ForeignObjectError, S3LakeError, TransientError
+from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.store import COMMIT
 
@@ -66,14 +67,20 @@ def i3_one_index_entry(world: "World", view: "View") -> None:
     """The intervals of a tile's listed commits are disjoint, and their union is [start, committed)."""
     for tile in view.tiles.values():
         manifests = view.listed(tile)
-        said = {one for manifest in manifests for one in manifest.expired}
+        said = {(one, at) for manifest in manifests for one, *ends in manifest.expired for at in range(*ends)}
         covered: dict[int, list[tuple[int, int]]] = {}
         for manifest in manifests:
             for partition, read in manifest.partitions.items():
                 covered.setdefault(partition, []).append((read.start, read.end))
         for partition, start, end in tile.expired:
-            if (partition, start, end) not in said:  # given up when the topic was created again
-                covered.setdefault(partition, []).append((start, end))
+            given_up = [at for at in range(start, end) if (partition, at) not in said]  # the topic was created again
+            covered.setdefault(partition, []).extend((at, at + 1) for at in given_up)
+        if tile.expired != tiles.joined(tile.expired):
+            raise Violation(world, "I3", f"{tile.hour}: expired intervals are not joined: {tile.expired}")
+        if tile.sums is not msgspec.UNSET and tile.sums != sums.total(manifests):
+            raise Violation(world, "I3", f"{tile.hour}: {tile.sums} are not the sums of its commits")
+        if tile.sums is msgspec.UNSET and tile.commits:
+            raise Violation(world, "I3", f"{tile.hour}: no sums of its commits")
         for partition, span in tile.partitions.items():
             at = span.start
             for start, end in sorted(covered.pop(partition, [])):

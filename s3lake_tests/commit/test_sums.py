@@ -1,0 +1,114 @@
+"""What an hour's commits hold together stands in its tile."""
+
+import msgspec
+import pytest
+
+from s3lake.commit import sums
+from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.recovery import forward
+from s3lake.commit.sums import Commits
+from s3lake.errors import DataLossError
+from s3lake.plan.tile import Span, Sums, Tile, joined
+from s3lake_tests.counted import CountedStore
+
+HOUR = "2026-11-20T05"
+
+
+def manifest(commit: str, start: int, *, replaces: tuple[str, ...] = (), expired: int = 0) -> Manifest:
+    """Twenty offsets: twelve rows in a file with a sidecar, two dead letters, one skipped null."""
+    return Manifest(
+        commit,
+        "orders",
+        HOUR,
+        {0: Read(start, start + 20, read=15, landed=12, skipped=1, dead=2, late=3)},
+        (
+            File("a", "u", ("e",), 0, start, start + 19, 12, 100),
+            File("k", "u", ("e",), 0, start, start + 19, 12, 30, "keys"),
+            File("d", "u", ("e",), 0, start, start + 19, 2, 7, "dead_letters"),
+        ),
+        replaces=replaces,
+        expired=((0, start, start + expired),) if expired else (),
+        created_ms=1000 + start,
+    )
+
+
+ONE = Sums(
+    offsets=20, expired=4, read=15, landed=12, skipped=1, dead=2, late=3, files=2, dead_files=1, records=14, bytes=137
+)
+
+
+@pytest.fixture
+def index() -> TopicIndex:
+    return TopicIndex(CountedStore(), ".indexes/events", "orders")
+
+
+def test_a_first_commit_makes_them_without_a_request(index: TopicIndex):
+    tile = forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0, expired=4))
+
+    assert tile.sums == msgspec.structs.replace(ONE, landed_ms=1000)
+    assert index.store.requests.total() == 0
+
+
+def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
+    one = forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0))
+    two = forward(index, one, manifest("b", 20))
+
+    assert two.sums == sums.total([manifest("a", 0), manifest("b", 20)])
+    assert (two.sums.offsets, two.sums.landed, two.sums.landed_ms) == (40, 24, 1020)
+    assert index.store.requests.total() == 0
+
+
+def test_a_rewrite_has_its_own(index: TopicIndex):
+    tile = Tile(HOUR, {0: Span(0, 40, 40)}, commits=("a", "b"), sums=sums.total([manifest("a", 0), manifest("b", 20)]))
+
+    assert forward(index, tile, manifest("c", 0, replaces=("a", "b"))).sums == sums.total([manifest("c", 0)])
+
+
+def test_a_tile_of_an_earlier_s3lake_gets_them_with_its_next_commit_from_its_manifests_read_once(index: TopicIndex):
+    for one in (manifest("a", 0), manifest("b", 20)):
+        index.create(index.manifest_key(HOUR, one.id), one)
+    old = msgspec.json.decode(
+        b'{"version":1,"rev":9,"hour":"2026-11-20T05","partitions":{"0":{"start":0,"committed":40,"end":null}},'
+        b'"commits":["a","b"],"pending":null,"garbage":[],"burnt":false,"expired":[],"foreign":[]}',
+        type=Tile,
+    )
+    index.store.requests.clear()
+
+    tile = forward(index, old, manifest("c", 40))
+    assert tile.sums == sums.total([manifest("a", 0), manifest("b", 20), manifest("c", 40)])
+    assert index.store.requests == {"get": 2}
+
+    index.store.requests.clear()
+    forward(index, tile, manifest("d", 60))
+    assert index.store.requests.total() == 0
+
+
+def test_where_a_manifest_is_gone_a_commit_goes_on_without_them(index: TopicIndex):
+    tile = forward(index, Tile(HOUR, {0: Span(0, 20)}, commits=("gone",)), manifest("b", 20))
+
+    assert tile.commits == ("gone", "b")
+    assert tile.sums is msgspec.UNSET
+    with pytest.raises(DataLossError, match=f"events/orders/{HOUR}/gone.json of orders {HOUR} is gone from the index"):
+        sums.of_tile(tile, Commits(index, HOUR, tile.commits))
+
+
+def test_manifests_are_read_when_they_are_asked_for_and_once(index: TopicIndex):
+    for one in (manifest("a", 0), manifest("b", 20)):
+        index.create(index.manifest_key(HOUR, one.id), one)
+    index.store.requests.clear()
+    commits = Commits(index, HOUR, ("a", "b"))
+
+    assert len(commits) == 2
+    assert index.store.requests.total() == 0
+    assert commits[-1].id == "b"
+    assert index.store.requests == {"get": 1}
+    assert [one.id for one in commits] == ["a", "b"]
+    assert [one.id for one in commits[:1]] == ["a"]
+    assert index.store.requests == {"get": 2}
+
+
+def test_expired_intervals_that_touch_are_one(index: TopicIndex):
+    tile = Tile(HOUR, {0: Span(0, 4)}, expired=((0, 0, 4), (1, 7, 9)))
+
+    assert forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
+    assert joined([(0, 5, 9), (0, 0, 2), (1, 2, 5), (0, 1, 3)]) == ((0, 0, 3), (0, 5, 9), (1, 2, 5))
