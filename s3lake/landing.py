@@ -83,6 +83,7 @@ class Landing:
     dead_letter_topic: DeadLetterTopic | None = None
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+    _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
 
     def __post_init__(self) -> None:
         self.store: Store = self.stores(self.sink.bucket)
@@ -152,7 +153,8 @@ class Landing:
         """What the index says of `hour`; an empty tile where it has none."""
         found = self.index.tile(hour)
         tile = found[0] if found else Tile(hour, {})
-        return LandedHour(tile, Commits(self.index, hour, tile.commits), new)
+        known = [self._last[hour]] if hour in self._last else []
+        return LandedHour(tile, Commits(self.index, hour, tile.commits, known), new)
 
     def sums(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together."""
@@ -214,6 +216,7 @@ class Landing:
             manifest = protocol.commit(self.index, attempt, staged)
         else:
             manifest = protocol.commit_at_once(self.index, attempt, staged)
+        self._last[manifest.hour] = manifest
         records = sum(read.landed for read in manifest.partitions.values())
         _log.info("landed %s %s: %d records, %d files", self.topic, manifest.hour, records, len(manifest.files))
         return manifest
