@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -62,6 +62,35 @@ class LandedHour:
         return sums.of_tile(self.tile, self.manifests)
 
 
+class Observer(Protocol):
+    """Told what a landing does as it happens, in the thread that lands."""
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        """An hour is begun: what there is to read of it, and in how many micro-batches."""
+
+    def committed(self, manifest: Manifest) -> None:
+        """A micro-batch is visible."""
+
+    def done(self, landed: LandedHour) -> None:
+        """Nothing of an hour is left for this run."""
+
+
+class Logged:
+    """Says it in the log of this process."""
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        """See `Observer.planned`."""
+        _log.info("%s: %d offsets in %d micro-batches", hour, offsets, batches)
+
+    def committed(self, manifest: Manifest) -> None:
+        """See `Observer.committed`."""
+        records = sum(read.landed for read in manifest.partitions.values())
+        _log.info("landed %s %s: %d records, %d files", manifest.topic, manifest.hour, records, len(manifest.files))
+
+    def done(self, landed: LandedHour) -> None:
+        """See `Observer.done`."""
+
+
 @dataclass
 class Landing:
     """One sink, one topic, and the parts that landing needs.
@@ -71,6 +100,7 @@ class Landing:
         stores: opens the bucket, here and in the workers.
         kafka_options: `kafka.*` options of Spark's source.
         dead_letter_topic: the sink's, with its connection; None where it names none.
+        observer: told what is planned, committed and done.
         clock: epoch milliseconds.
     """
 
@@ -81,6 +111,7 @@ class Landing:
     offsets: Offsets
     kafka_options: dict[str, str] = field(repr=False)
     dead_letter_topic: DeadLetterTopic | None = None
+    observer: Observer = field(default_factory=Logged)
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
@@ -109,32 +140,7 @@ class Landing:
         until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
         if not until:
             self._await_topic()
-        heads = {hour: self._open(hour) for hour in wanted}
-        new: Counter[str] = Counter()
-        with ThreadPoolExecutor(1, "s3lake-commit") as background:
-            flying: tuple[str, Future[Manifest]] | None = None
-            again: list[str] = []
-            for hour in wanted:
-                head = heads[hour]
-                while head is not None and (attempt := self._begin(head, hour, until)):
-                    attempt, staged = self._staged(head, attempt)
-                    try:
-                        if flying and not self._arrived(flying, new):
-                            again.append(flying[0])
-                    except BaseException:
-                        abort(self.store, staged.files)
-                        raise
-                    flying = (hour, background.submit(self._commit, attempt, staged))
-                    if _covers(attempt):
-                        break  # nothing is left to plan: read the next hour while this one becomes visible
-                    if not self._arrived(flying, new):
-                        again.append(hour)
-                    flying = None
-            if flying and not self._arrived(flying, new):
-                again.append(flying[0])
-        for hour in again:
-            self._insist(heads[hour], hour, until, new)
-        return [self.report(hour, new[hour]) for hour in wanted]
+        return _Run(self, {hour: self._open(hour) for hour in wanted}, until).land(wanted)
 
     def rewrite(self, hour: str) -> LandedHour:
         """Land a complete hour once more, in place of what was landed.
@@ -146,8 +152,11 @@ class Landing:
         if head is None:
             raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
-        self._commit(*self._staged(head, attempt))
-        return self.report(hour, 1)
+        self.observer.planned(hour, attempt.batch.offsets, 1)
+        self.observer.committed(self._commit(*self._staged(head, attempt)))
+        landed = self.report(hour, 1)
+        self.observer.done(landed)
+        return landed
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
         """What the index says of `hour`; an empty tile where it has none."""
@@ -190,35 +199,12 @@ class Landing:
             until=until,
         )
 
-    def _arrived(self, flying: tuple[str, Future[Manifest]], new: Counter[str]) -> bool:
-        """Wait for a commit; False when another writer was faster and the hour has to be planned again."""
-        try:
-            flying[1].result()
-        except FencedError as error:
-            _log.warning("%s; planning again", error)
-            return False
-        new[flying[0]] += 1
-        return True
-
-    def _insist(self, head: TopicHead | None, hour: str, until: Mapping[int, int], new: Counter[str]) -> None:
-        for tries in range(1, _TRIES + 1):
-            try:
-                while head is not None and (attempt := self._begin(head, hour, until)):
-                    self._commit(*self._staged(head, attempt))
-                    new[hour] += 1
-                return
-            except FencedError:
-                if tries == _TRIES:
-                    raise
-
     def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
         if self.sink.exactly_once:
             manifest = protocol.commit(self.index, attempt, staged)
         else:
             manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest
-        records = sum(read.landed for read in manifest.partitions.values())
-        _log.info("landed %s %s: %d records, %d files", self.topic, manifest.hour, records, len(manifest.files))
         return manifest
 
     def _staged(self, head: TopicHead, attempt: Attempt) -> tuple[Attempt, Staged]:
@@ -303,3 +289,102 @@ def _covers(attempt: Attempt) -> bool:
         if span.end is None or end != span.end:
             return False
     return True
+
+
+@dataclass
+class _Run:
+    """One call of `Landing.land`, and what has become of its hours.
+
+    Attributes:
+        until: the log ends when it began.
+        flying: the commit that is being made visible, and its hour, of which nothing else is left to plan once the next
+            hour is being read.
+        ended: hours of which nothing is left to plan, and that are not told to be done yet.
+        again: hours that another writer was faster with.
+    """
+
+    landing: Landing
+    heads: Mapping[str, TopicHead | None]
+    until: Mapping[int, int]
+    new: Counter[str] = field(default_factory=Counter)
+    flying: tuple[str, Future[Manifest]] | None = None
+    ended: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    landed: dict[str, LandedHour] = field(default_factory=dict)
+
+    def land(self, wanted: Sequence[str]) -> list[LandedHour]:
+        with ThreadPoolExecutor(1, "s3lake-commit") as background:
+            try:
+                for hour in wanted:
+                    self._read(hour, background)
+                    self.ended.append(hour)
+                    self._tell()
+                self._arrive()
+            except BaseException:
+                # What is visible in the end is told, whatever happened meanwhile.
+                if self.flying is not None and self.flying[1].exception() is None:
+                    self._committed(self.flying[1].result())
+                raise
+        for hour in self.again:
+            self._insist(hour)
+            self._done(hour)
+        return [self.landed[hour] for hour in wanted]
+
+    def _read(self, hour: str, background: ThreadPoolExecutor) -> None:
+        """Stage and commit micro-batches until nothing is left to plan; the last one's commit may be under way then."""
+        head, lander = self.heads[hour], self.landing
+        begun = False
+        while head is not None and (attempt := lander._begin(head, hour, self.until)):
+            if not begun:
+                offsets = attempt.batch.offsets + attempt.batch.left
+                lander.observer.planned(hour, offsets, -(-offsets // lander.sink.batch_records))
+                begun = True
+            attempt, staged = lander._staged(head, attempt)
+            try:
+                self._arrive()
+            except BaseException:
+                abort(lander.store, staged.files)
+                raise
+            self.flying = (hour, background.submit(lander._commit, attempt, staged))
+            if _covers(attempt):
+                return  # the next hour can be read while this one becomes visible
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """Wait for the commit under way; where another writer was faster its hour is planned again in the end."""
+        if self.flying is None:
+            return
+        hour, commit = self.flying
+        try:
+            self._committed(commit.result())
+        except FencedError as error:
+            _log.warning("%s; planning again", error)
+            self.again.append(hour)
+        self.flying = None
+        self._tell()
+
+    def _insist(self, hour: str) -> None:
+        head, lander = self.heads[hour], self.landing
+        for tries in range(1, _TRIES + 1):
+            try:
+                while head is not None and (attempt := lander._begin(head, hour, self.until)):
+                    self._committed(lander._commit(*lander._staged(head, attempt)))
+                return
+            except FencedError:
+                if tries == _TRIES:
+                    raise
+
+    def _committed(self, manifest: Manifest) -> None:
+        self.new[manifest.hour] += 1
+        self.landing.observer.committed(manifest)
+
+    def _tell(self) -> None:
+        """Hours are told to be done in order, each once its last commit has arrived."""
+        while self.ended and not (self.flying and self.flying[0] == self.ended[0]):
+            hour = self.ended.pop(0)
+            if hour not in self.again:
+                self._done(hour)
+
+    def _done(self, hour: str) -> None:
+        self.landed[hour] = self.landing.report(hour, self.new[hour])
+        self.landing.observer.done(self.landed[hour])

@@ -1,7 +1,7 @@
 """Micro-batches: which offsets one Spark job reads, decided before it starts and never asked again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3lake.errors import DataLossError
 from s3lake.kafka.offsets import LogRange, Snapshot
@@ -18,11 +18,13 @@ class Batch:
         intervals: per topic-partition `[start, end)`: what its commit will cover.
         reads: the same without what Kafka has expired, and without empty ranges: what Spark reads.
         expired: [topic-partition, first, end) that Kafka no longer has.
+        left: offsets of the tile that this run leaves to later micro-batches.
     """
 
     intervals: Intervals
     reads: Intervals
     expired: tuple[tuple[int, int, int], ...] = ()
+    left: int = 0
 
     @property
     def offsets(self) -> int:
@@ -58,7 +60,10 @@ def next_batch(
             end = _reach(log_of(kafka, partition), None if until is None else until.get(partition, 0), ended)
         if end > span.committed:
             wanted[partition] = (span.committed, end)
-    return covering(_shared_out(wanted, kafka, limit), kafka) if wanted else None
+    if not wanted:
+        return None
+    batch = covering(_shared_out(wanted, kafka, limit), kafka)
+    return replace(batch, left=sum(end - start for start, end in wanted.values()) - batch.offsets)
 
 
 def whole(tile: Tile, kafka: Snapshot) -> Batch:

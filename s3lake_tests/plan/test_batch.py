@@ -64,6 +64,7 @@ def test_the_limit_is_shared_out_in_proportion():
     batch = next_batch(tile(p0=(0, 0, None), p1=(0, 0, None)), kafka(p0=(0, 300), p1=(0, 100)), 40)
 
     assert batch.intervals == {0: (0, 30), 1: (0, 10)}
+    assert batch.left == 360
 
 
 def test_every_partition_advances_even_by_a_single_record():
@@ -94,7 +95,7 @@ def test_an_interval_that_has_wholly_expired_is_covered_without_reading():
 def test_expired_offsets_do_not_count_against_the_limit():
     batch = next_batch(tile(p0=(0, 0, 1000)), kafka(p0=(990, 2000)), 4)
 
-    assert batch == Batch({0: (0, 994)}, {0: (990, 994)}, ((0, 0, 990),))
+    assert batch == Batch({0: (0, 994)}, {0: (990, 994)}, ((0, 0, 990),), left=6)
 
 
 # ---------------------------------------------------------------------------------------------------------------- wrong
