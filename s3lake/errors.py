@@ -11,7 +11,9 @@ S3LakeError
 └── TransientError            the same request may pass later
     ├── FencedError           another writer changed the tile first; plan again
     ├── KafkaUnavailableError
+    ├── MissingDocumentError  the index names a document that the store does not show, now
     └── StoreUnavailableError
+        └── StoreConflictError  another request of the same key was under way; the same one may be sent again
 """
 
 
@@ -59,5 +61,13 @@ class KafkaUnavailableError(TransientError):
     """The brokers did not answer in time."""
 
 
+class MissingDocumentError(TransientError):
+    """The index names a document that the store does not show: it answers wrongly for now, or somebody deleted it."""
+
+
 class StoreUnavailableError(TransientError):
     """The store did not answer, or answered 5xx, after the configured retries."""
+
+
+class StoreConflictError(StoreUnavailableError):
+    """The store answered 409: a request of the same key was under way, and this one was not carried out."""

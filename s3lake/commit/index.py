@@ -1,21 +1,25 @@
 """The index: the documents below `<index.prefix>/<sink>/<topic>/`, and the only code that reads or writes them.
 
 `topic.json` lists a topic's hours, `<hour>.json` is a tile, `<hour>/<commit id>.json` a manifest (design: commit.md,
-Documents). Every conditional write follows rule R4: when its condition failed or its answer was lost, read the
-document, and if it is what was wanted, the write had happened.
+Documents). Every conditional write follows rule R4: unless the store says that it was carried out, read the document.
+Is it what was wanted, the write had happened; is it still what the write was to replace, the store refused without a
+reason, and the write is sent again; only another document is somebody else's.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
 from s3lake import hours
-from s3lake.errors import DataLossError, StoreUnavailableError
+from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
 
 VERSION = 1
+PAUSES_S = (0.1, 0.5, 2.0, 5.0)
+"""Between the sendings of a write that the store refuses although its condition holds; longer than a request lasts."""
 
 
 class TopicHead(msgspec.Struct, frozen=True):
@@ -156,22 +160,51 @@ class TopicIndex:
         """The recorded columns and their ETag."""
         return self._read(self.columns_key, Columns)
 
+    def existing_tile(self, hour: str) -> tuple[Tile, str]:
+        """The tile of an hour that `topic.json` lists, and its ETag.
+
+        Raises:
+            MissingDocumentError: it is not there, however often one looks.
+        """
+        return self._existing(self.tile_key(hour), Tile, self.head_key)
+
+    def listed(self, hour: str, commit: str) -> Manifest:
+        """The manifest of a commit that the tile of `hour` lists.
+
+        Raises:
+            MissingDocumentError: it is not there, however often one looks.
+        """
+        return self._existing(self.manifest_key(hour, commit), Manifest, self.tile_key(hour))[0]
+
     def manifest_ids(self, hour: str) -> list[str]:
         """Ids of every manifest of `hour`, listed by its tile or not."""
         prefix = f"{self.root}/{hour}/"
         return [key[len(prefix) : -len(".json")] for key in self.store.list(prefix) if key.endswith(".json")]
 
     def create(self, key: str, document: msgspec.Struct) -> bool:
-        """Write a document that must not exist yet; True also when it stands there already, byte for byte."""
-        return self._write(key, document, if_absent=True) is not None
+        """Write a document that must not exist yet: True once it stands there, False when another one does."""
+        return self._write(key, document, None) is not None
 
     def swap(self, key: str, document: msgspec.Struct, etag: str) -> str | None:
         """Compare-and-swap: the new ETag, or None when somebody else changed the document first."""
-        return self._write(key, document, if_match=etag)
+        return self._write(key, document, etag)
 
     def swap_tile(self, tile: Tile, etag: str) -> str | None:
         """Compare-and-swap of a tile."""
         return self.swap(self.tile_key(tile.hour), tile, etag)
+
+    def record(self, manifest: Manifest) -> None:
+        """Write a manifest and read it back: a commit without one can neither be read nor swept, by nobody, ever.
+
+        Raises:
+            StoreConflictError: it does not stand there.
+        """
+        key = self.manifest_key(manifest.hour, manifest.id)
+        if not self.create(key, manifest) or not self._holds(key, manifest):
+            raise StoreConflictError(
+                f"s3://{self.store.bucket}/{key} was written, and the store shows another document there or none; "
+                f"nothing of commit {manifest.id} is visible. Run again."
+            )
 
     def tiles(self) -> Iterator[Tile]:
         """Every tile, by hour."""
@@ -181,31 +214,62 @@ class TopicIndex:
             if tile:
                 yield tile[0]
 
-    def _write(
-        self, key: str, document: msgspec.Struct, *, if_match: str | None = None, if_absent: bool = False
-    ) -> str | None:
+    def _write(self, key: str, document: msgspec.Struct, replaced: str | None) -> str | None:
+        """The ETag of `document` once it stands at `key`, None when neither it nor what it replaces does.
+
+        `replaced` is the ETag of what may stand there now, None for nothing.
+        """
         body = msgspec.json.encode(document)
-        try:
-            etag = self.store.put(key, body, if_match=if_match, if_absent=if_absent)
-        except StoreUnavailableError:
-            etag = self._already(key, body)  # the answer may be lost while the write was not
-            if etag is None:
-                raise
-            return etag
-        return etag if etag is not None else self._already(key, body)
+        for pause in (*PAUSES_S, None):
+            refusal: StoreUnavailableError | None = None
+            try:
+                etag = self.store.put(key, body, if_match=replaced, if_absent=replaced is None)
+                if etag is not None:
+                    return etag
+            except StoreUnavailableError as error:
+                refusal = error
+            now = self.store.get(key)
+            if now is not None and now.body == body:
+                return now.etag
+            if (now.etag if now else None) != replaced:
+                return None
+            if refusal is not None and not isinstance(refusal, StoreConflictError):
+                raise refusal
+            if pause is None:
+                break
+            time.sleep(pause)
+        raise StoreConflictError(
+            f"PutObject s3://{self.store.bucket}/{key} was refused {1 + len(PAUSES_S)} times in {sum(PAUSES_S):g} s "
+            "although its condition held: another request of this key may be under way. Run again."
+        )
 
-    def _already(self, key: str, body: bytes) -> str | None:
-        found = self.store.get(key)
-        return found.etag if found and found.body == body else None
+    def _existing(self, key: str, kind: type[T], named_by: str) -> tuple[T, str]:
+        for pause in (0.0, *PAUSES_S):
+            time.sleep(pause)
+            document = self._read(key, kind)
+            if document is not None:
+                return document
+        raise MissingDocumentError(
+            f"s3://{self.store.bucket}/{key} is not there, although {named_by} names it; the store was asked "
+            f"{1 + len(PAUSES_S)} times in {sum(PAUSES_S):g} s. Either it answers wrongly for now, and the next run "
+            f"passes, or the document was deleted: then restore it from a version or a copy of the bucket, and let no "
+            f"lifecycle rule expire what is below {self.root}/"
+        )
 
-    def _read(self, key: str, kind: type[T]) -> tuple[T, str] | None:
-        found = self.store.get(key)
-        if found is None:
-            return None
+    def _holds(self, key: str, document: msgspec.Struct) -> bool:
+        now = self.store.get(key)
+        return now is not None and now.body == msgspec.json.encode(document)
+
+    def _read(self, key: str, kind: type[T], *, again: bool = True) -> tuple[T, str] | None:
         try:
-            document = msgspec.json.decode(found.body, type=kind)
+            found = self.store.get(key)
+            document = msgspec.json.decode(found.body, type=kind) if found else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if again:  # it may have been damaged on its way
+                return self._read(key, kind, again=False)
             raise DataLossError(f"s3://{self.store.bucket}/{key} is no index document of s3lake: {error}") from None
+        if found is None or document is None:
+            return None
         version = getattr(document, "version", VERSION)
         if version != VERSION:
             raise DataLossError(

@@ -15,7 +15,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, settle, sweep, tidy
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
@@ -171,13 +171,14 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
     """Step 1: the tile with nothing pending, no garbage and no key that somebody else has taken, and its ETag.
 
     Raises:
-        DataLossError: the tile is gone.
+        MissingDocumentError: the tile is gone.
         ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
     """
     while True:
         found = tidy(index, hour, pace)
         if found is None:
-            raise DataLossError(f"the tile of {index.topic} {hour} is gone from the index: it was deleted by hand")
+            index.existing_tile(hour)
+            continue
         tile, etag = found
         if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
             return tile, etag
@@ -197,10 +198,15 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
     Raises:
         FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
         ForeignObjectError: a key is taken by an object that s3lake did not write; the commit was rolled back.
+        StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     manifest = _manifest(index, attempt, staged)
     hour = attempt.tile.hour
-    index.create(index.manifest_key(hour, attempt.commit), manifest)
+    try:
+        index.record(manifest)
+    except StoreConflictError:
+        abort(index.store, staged.files, pace)  # a silent store is not asked once more for every file
+        raise
     pending = attempt.tile.changed(pending=attempt.commit)
     entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
@@ -226,7 +232,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manif
         FencedError: another writer changed the tile since `begin`; `clean` removes this attempt's objects.
     """
     manifest = _manifest(index, attempt, staged)
-    index.create(index.manifest_key(attempt.tile.hour, attempt.commit), manifest)
+    index.record(manifest)
     if index.swap_tile(forward(index, attempt.tile, manifest), attempt.etag) is None and not _is_mine(index, attempt):
         raise FencedError(
             f"another writer changed {index.topic} {attempt.tile.hour} first; the objects of commit {attempt.commit} "
@@ -247,9 +253,10 @@ def _make(
     if earlier is not None and head.since is not None and earlier < head.since:
         earlier = None
     before = close_hour(index, offsets, head, earlier, pace) if earlier else None
-    after = index.tile(later) if later else None
-    if (earlier and before is None) or (later and after is None):
-        raise DataLossError(f"a tile of {index.topic} beside {hour} is gone from the index: it was deleted by hand")
+    while earlier and before is None:
+        index.existing_tile(earlier)
+        before = close_hour(index, offsets, head, earlier, pace)
+    after = index.existing_tile(later) if later else None
     kafka = asked(index, offsets, head, hour)
     if not kafka.exists:
         return None

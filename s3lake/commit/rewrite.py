@@ -1,7 +1,8 @@
 """Rewrite: land a complete hour once more from Kafka, under new names, in place of its commits."""
 
+from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.commit.protocol import Attempt, attempt, ready
+from s3lake.commit.protocol import Attempt, attempt, finish_creation, ready
 from s3lake.commit.recovery import PACE, Pace
 from s3lake.errors import DataLossError
 from s3lake.kafka.offsets import Offsets
@@ -19,9 +20,13 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     if head.since is not None and hour < head.since:
         gone = "its topic was deleted since, or a connector landed it; the files are all there is"
         raise DataLossError(f"{index.topic} {hour}: {gone}")
+    unfinished = f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it"
+    if not hours.in_ranges(hour, head.hours):
+        raise DataLossError(unfinished)
+    finish_creation(index, head)
     tile, etag = ready(index, hour, pace)
     if not tile.landed:
-        raise DataLossError(f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it")
+        raise DataLossError(unfinished)
     kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")

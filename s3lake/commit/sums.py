@@ -6,7 +6,7 @@ from typing import overload
 import msgspec
 
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.errors import DataLossError
+from s3lake.errors import MissingDocumentError
 from s3lake.plan.tile import Sums, Tile
 
 
@@ -39,17 +39,11 @@ class Commits(Sequence[Manifest]):
         """The manifest of a listed commit.
 
         Raises:
-            DataLossError: it is gone.
+            MissingDocumentError: it is gone.
         """
         known = self._read.get(commit)
         if known is None:
-            known = self._index.manifest(self._hour, commit)
-            if known is None:
-                raise DataLossError(
-                    f"the manifest s3://{self._index.store.bucket}/{self._index.manifest_key(self._hour, commit)} "
-                    f"of {self._index.topic} {self._hour} is gone from the index: it was deleted by hand"
-                )
-            self._read[commit] = known
+            known = self._read[commit] = self._index.listed(self._hour, commit)
         return known
 
 
@@ -94,5 +88,5 @@ def after(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums | msgspec.U
         return plus(tile.sums, manifest)
     try:
         return plus(total(Commits(index, tile.hour, kept)), manifest)
-    except DataLossError:
+    except MissingDocumentError:
         return msgspec.UNSET

@@ -46,7 +46,7 @@ def frame(
     Raises:
         IncompleteError: some of these hours are not landed, or only in part.
         ConfigurationError: some of these hours were landed in another format or envelope than the sink has now.
-        DataLossError: a manifest is gone from the index.
+        MissingDocumentError: a manifest is gone from the index.
     """
     index = TopicIndex(stores(sink.bucket), f"{sink.index.prefix}/{sink.name}", topic)
     now = Shape.of_sink(sink)
@@ -76,11 +76,7 @@ def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manif
     """The manifests of every commit of the hours, in order."""
     found: list[Manifest] = []
     for hour, tile in tiles.items():
-        for commit in tile.commits if tile else ():
-            manifest = index.manifest(hour, commit)
-            if manifest is None:
-                raise DataLossError(f"manifest {index.manifest_key(hour, commit)} is gone: it was deleted by hand")
-            found.append(manifest)
+        found += [index.listed(hour, commit) for commit in (tile.commits if tile else ())]
     return found
 
 

@@ -53,7 +53,12 @@ class Store(Protocol):
         ...
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
-        """Write an object if the condition holds: its new ETag, or None when the condition failed (412 or 409)."""
+        """Write an object if the condition holds: its new ETag, or None when the store says that it does not (412).
+
+        Raises:
+            StoreConflictError: another request of this key was under way (409), which may come to nothing: neither
+                says anything about what stands there.
+        """
         ...
 
     def delete(self, key: str) -> None:

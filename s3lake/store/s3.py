@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s3lake.errors import ConfigurationError, StoreDeniedError, StoreUnavailableError
+from s3lake.errors import ConfigurationError, StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import Completion, Document, Head
 
 if TYPE_CHECKING:
@@ -223,7 +223,12 @@ class S3Store:
 
         try:
             return self._ask("PutObject", key, write, answers=answers)
-        except _Answer:
+        except _Answer as answer:
+            if answer.status == 409:
+                raise StoreConflictError(
+                    f"PutObject s3://{self.bucket}/{key} at {self.endpoint}: another request of this key was under way "
+                    "(409 ConditionalRequestConflict). Run again."
+                ) from None
             return None
 
     def delete(self, key: str) -> None:

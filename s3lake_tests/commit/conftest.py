@@ -1,10 +1,19 @@
 """A world with one topic-partition, in which actors run one after the other unless a test says otherwise."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from s3lake_tests.commit.world import World
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Between two tries of the index: what would have been slept."""
+    slept: list[float] = []
+    monkeypatch.setattr("s3lake.commit.index.time", SimpleNamespace(sleep=slept.append))
+    return slept
 
 
 @pytest.fixture

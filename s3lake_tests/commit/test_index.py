@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Columns, File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.errors import DataLossError, StoreUnavailableError
+from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
+from s3lake.store import Document
 from s3lake.store.memory import MemoryStore
 
 HOUR = "2026-11-20T05"
@@ -33,6 +34,10 @@ class Flaky(MemoryStore):
         trouble, self.trouble = self.trouble, ""
         if trouble == "timeout, not done":
             raise StoreUnavailableError("no answer")
+        if trouble == "conflict":
+            raise StoreConflictError("another request is under way")
+        if trouble == "untrue":
+            return None
         etag = super().put(key, body, if_match=if_match, if_absent=if_absent)
         if trouble == "timeout, done":
             raise StoreUnavailableError("no answer")
@@ -207,6 +212,70 @@ def test_a_write_that_was_carried_out_is_recognised_though_its_answer_was_lost(
 
     assert swapped == index.tile(HOUR)[1]
     assert index.tile(HOUR)[0] == TILE.changed(pending=None)
+
+
+@pytest.mark.parametrize("trouble", ["conflict", "untrue"])
+def test_a_write_that_is_refused_though_its_condition_holds_is_sent_again(
+    trouble: str, index: TopicIndex, store: Flaky, pauses: list[float]
+):
+    store.trouble = trouble
+    assert index.create(index.tile_key(HOUR), TILE)
+    _, etag = index.tile(HOUR)
+
+    store.trouble = trouble
+    swapped = index.swap_tile(TILE.changed(pending=None), etag)
+
+    assert swapped == index.tile(HOUR)[1]
+    assert index.tile(HOUR)[0] == TILE.changed(pending=None)
+    assert pauses == [0.1, 0.1]
+
+
+def test_a_conflict_with_somebody_who_was_first_is_lost(index: TopicIndex, store: Flaky):
+    index.create(index.tile_key(HOUR), TILE)
+    _, etag = index.tile(HOUR)
+    index.swap_tile(TILE.changed(burnt=False), etag)
+
+    store.trouble = "conflict"
+    assert index.swap_tile(TILE.changed(pending=None), etag) is None
+    store.trouble = "conflict"
+    assert not index.create(index.tile_key(HOUR), TILE)
+
+
+def test_a_write_that_is_refused_without_end_ends(index: TopicIndex, store: Flaky, pauses: list[float], monkeypatch):
+    monkeypatch.setattr(store, "put", lambda *_, **__: None)
+
+    with pytest.raises(
+        StoreConflictError, match=r"PutObject s3://lake/\S+T05.json was refused 5 times in 7.6 s although its condition"
+    ):
+        index.create(index.tile_key(HOUR), TILE)
+    assert pauses == [0.1, 0.5, 2.0, 5.0]
+
+
+def test_a_document_that_the_index_names_is_looked_for_again_before_it_is_called_missing(
+    index: TopicIndex, store: Flaky, pauses: list[float], monkeypatch
+):
+    index.create(index.tile_key(HOUR), TILE)
+    get, untrue = store.get, iter([None, None])
+    monkeypatch.setattr(store, "get", lambda key: next(untrue, get(key)))
+
+    assert index.existing_tile(HOUR)[0] == TILE
+    assert pauses == [0.0, 0.1, 0.5]
+
+
+def test_a_listed_manifest_that_is_missing_is_named_with_what_is_known_of_it(index: TopicIndex):
+    with pytest.raises(
+        MissingDocumentError,
+        match=r"T05/c1.json is not there, although \S+T05.json names it; .*asked 5 times.* or the document was deleted",
+    ):
+        index.listed(HOUR, "c1")
+
+
+def test_a_document_damaged_on_its_way_is_read_again(index: TopicIndex, store: Flaky, monkeypatch):
+    index.create(index.tile_key(HOUR), TILE)
+    get, damaged = store.get, iter([Document(b'{"hour', '"x"')])
+    monkeypatch.setattr(store, "get", lambda key: next(damaged, None) or get(key))
+
+    assert index.tile(HOUR)[0] == TILE
 
 
 def test_a_write_that_was_not_carried_out_stays_a_failure(index: TopicIndex, store: Flaky):

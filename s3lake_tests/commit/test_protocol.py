@@ -9,10 +9,11 @@ from s3lake.commit.index import File
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
     ConfigurationError,
-    DataLossError,
     FencedError,
     ForeignObjectError,
     KafkaUnavailableError,
+    MissingDocumentError,
+    StoreConflictError,
     StoreUnavailableError,
 )
 from s3lake.kafka.offsets import Snapshot
@@ -127,13 +128,15 @@ def test_who_loses_the_race_for_the_head_opens_after_the_winner(world: World):
     assert tile(world, 1).partitions == {0: Span(4, 5)}
 
 
-def test_a_tile_beside_it_that_was_deleted_by_hand_is_noticed(world: World):
+def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(world: World):
     world.do("A", materialise(0))
     head, etag = world.index.head()
     world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
     del world.bucket.objects[world.index.tile_key(hour(0))]
 
-    with pytest.raises(DataLossError, match="a tile of orders beside 2026-11-20T05 is gone from the index"):
+    with pytest.raises(
+        MissingDocumentError, match=r"orders/2026-11-20T00.json is not there, although .*topic.json nam"
+    ):
         protocol.open_hour(world.index, world.kafka, hour(5))
 
 
@@ -419,6 +422,33 @@ def test_step_4_that_arrives_after_somebody_else_wrote_changes_nothing(world: Wo
     world.land_request()
 
     assert tile(world, 0) == before
+
+
+def test_a_store_that_goes_on_refusing_the_manifest_ends_the_run_with_nothing_left(world: World):
+    world.bucket.circumstances = dataclasses.replace(world.bucket.circumstances, conflicts=True)
+    a = world.start("A", materialise(0))
+    while world.run(a, until=puts_manifest):
+        world.step(a, twist="untrue")
+
+    assert isinstance(a.error, StoreConflictError)
+    assert "c1.json was refused 5 times in 7.6 s although its condition held" in str(a.error)
+    assert world.bucket.uploads == {}
+    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 0)})
+
+
+def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=puts_manifest)
+    world.step(a)
+    assert a.wants.method == "get"
+    assert a.wants.key == world.index.manifest_key(hour(0), "c1")
+    del world.bucket.objects[a.wants.key]
+
+    world.run(a)
+
+    assert isinstance(a.error, StoreConflictError)
+    assert tile(world, 0).commits == ()
+    assert world.bucket.uploads == {}
 
 
 def test_committing_the_same_attempt_twice_is_one_commit(world: World):

@@ -197,6 +197,23 @@ class Run:
                 world.step(actor, self.fault if left == 1 else "ok", self.twist)
 
 
+@dataclass(frozen=True)
+class Refuse:
+    """An actor goes on to a request with a condition that holds, and the store refuses it all the same."""
+
+    actor: int
+    passed: int
+    twist: w.Twist
+
+    def happen(self, world: World) -> None:
+        if not world.actors:
+            return
+        actor = world.actors[self.actor % len(world.actors)]
+        for left in range(self.passed, -1, -1):
+            if actor.alive and world.run(actor, until=w.has_condition):
+                world.step(actor, twist="none" if left else self.twist)
+
+
 PARTITION = st.integers(0, 3)
 produce = st.builds(Produce, PARTITION, st.sampled_from([1, 1, 2, 4]), st.sampled_from([0, 0, 0, 0, -24, -84, 18, 150]))
 start = st.builds(
@@ -226,6 +243,12 @@ faulty = st.builds(
     st.sampled_from(w.FAULTS[1:]),
     st.sampled_from(["none", "none", "conflict", "late"]),
 )
+refuse = st.builds(
+    Refuse,
+    st.integers(0, 5),
+    st.integers(0, 4),
+    st.sampled_from(["conflict", "conflict, in flight", "untrue"]),
+)
 outside = st.one_of(
     produce,
     produce,
@@ -241,7 +264,7 @@ outside = st.one_of(
     st.builds(Foreign, st.integers(0, 9), st.sampled_from([False, False, True])),
     st.builds(Foreign, st.integers(0, 9), st.just(False)),
 )
-everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, outside, outside)
+everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
 accept = st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0))
 topics_come_and_go = st.one_of(
     *[everyday] * 10,

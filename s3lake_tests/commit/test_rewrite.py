@@ -105,8 +105,8 @@ def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
     assert refused(world, 0) == "orders 2026-11-20T00 is not landed as a whole: materialise it before rewriting it"
 
 
-def test_an_hour_without_a_tile_is_not_rewritten(landed: World):
-    assert refused(landed, 7) == "the tile of orders 2026-11-20T07 is gone from the index: it was deleted by hand"
+def test_an_hour_that_was_never_opened_is_not_rewritten(landed: World):
+    assert refused(landed, 7) == "orders 2026-11-20T07 is not landed as a whole: materialise it before rewriting it"
 
 
 def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(landed: World):

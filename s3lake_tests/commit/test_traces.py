@@ -4,6 +4,7 @@ The names are those of the design (commit.md, section 1). Taking a rule out mean
 product by one that lacks it; `mute` lists invariants that would only report the cause, where the test wants the damage.
 """
 
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import protocol, recovery, rewrite
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
+from s3lake.errors import StoreConflictError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
 from s3lake_tests.commit import invariants
@@ -201,6 +203,61 @@ def rewrite_twice(world: World) -> None:
     assert world.outcomes["rewritten"] == 2
 
 
+def refused_manifest(world: World) -> None:
+    """The manifest's PUT is answered 409 and not carried out; its writer goes on."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=puts_manifest)
+    world.step(a, twist="conflict")
+    world.run(a)
+
+
+def refused_manifest_untruly(world: World) -> None:
+    """The same with 412, and the writer dies between two Completes: what it completed has to be found again."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0), chunk=1)
+    world.run(a, until=puts_manifest)
+    world.step(a, twist="untrue")
+    world.run(a, until=completes)
+    world.step(a, "crash after")
+
+
+def refused_manifest_of_rewrite(world: World) -> None:
+    """The same when an hour is rewritten: nothing is swept for a commit that nobody can read."""
+    world.minute = 72
+    world.kafka.produce(0, 1, 2, 3, 4)
+    world.do("A", materialise(0))
+    again = world.start("rewrite", rewriting(0))
+    world.run(again, until=puts_manifest)
+    world.step(again, twist="conflict, in flight")
+    world.run(again, until=deletes_data)
+    if world.view().tiles[hour(0)].commits != ("c2",) or "c2" not in world.view().manifests:
+        raise Violation(world, "D1", "files are swept for a commit without manifest")
+    world.run(again)
+
+
+def refused_tile(world: World) -> None:
+    """A new tile's PUT is answered 409 and not carried out."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=lambda request: request.puts_tile is not None)
+    world.step(a, twist="conflict")
+    world.run(a)
+    if a.error or world.outcomes["committed"] != 1:
+        raise Violation(world, "R4", f"a healthy run met a refusal, and ended with {a.error}")
+
+
+def refused_step4(world: World) -> None:
+    """Step 4 is answered 409 and not carried out; nobody else was first."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=enters_pending)
+    world.step(a, twist="conflict")
+    world.run(a)
+    if world.outcomes["FencedError"]:
+        raise Violation(world, "R4", "a writer fenced itself")
+
+
 # ---------------------------------------------------------------------------------------------------------------- tiles
 
 
@@ -332,8 +389,25 @@ def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def sent_once(index: TopicIndex, key: str, document: msgspec.Struct, replaced: str | None) -> str | None:
+    """A conditional write whose answer is believed, a 409 as if it were 412."""
+    with contextlib.suppress(StoreConflictError):
+        return index.store.put(key, msgspec.json.encode(document), if_match=replaced, if_absent=replaced is None)
+    return None
+
+
+def believing_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused create counts as written, a refused swap as lost."""
+    monkeypatch.setattr(TopicIndex, "_write", sent_once)
+    monkeypatch.setattr(
+        TopicIndex,
+        "record",
+        lambda index, manifest: index.create(index.manifest_key(manifest.hour, manifest.id), manifest),
+    )
+
+
 def without_reading_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TopicIndex, "_already", lambda *_: None)
+    monkeypatch.setattr(TopicIndex, "_write", sent_once)
     monkeypatch.setattr(protocol, "_is_mine", lambda *_: False)
 
 
@@ -479,6 +553,7 @@ def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
 DEFAULT = Circumstances()
 OVERWRITES = Circumstances(overwrites=True)
 LATE = Circumstances(late=True)
+CONFLICTS = Circumstances(conflicts=True)
 
 
 def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ()) -> None:
@@ -502,6 +577,11 @@ def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ())
         (rewrite_crash, DEFAULT),
         (rewrite_crash, OVERWRITES),
         (rewrite_twice, DEFAULT),
+        (refused_manifest, CONFLICTS),
+        (refused_manifest_untruly, CONFLICTS),
+        (refused_manifest_of_rewrite, CONFLICTS),
+        (refused_tile, CONFLICTS),
+        (refused_step4, CONFLICTS),
         (boundary, DEFAULT),
         (two_hours, DEFAULT),
         (newpart, DEFAULT),
@@ -540,6 +620,11 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (rewrite_crash, without_suffix, OVERWRITES, (), "I2"),
         (rewrite_crash, without_suffix, OVERWRITES, ("I2",), "I1"),
         (rewrite_twice, without_sweeping_replaced, DEFAULT, (), "I10"),
+        (refused_manifest, believing_refusals, CONFLICTS, (), "I1"),
+        (refused_manifest_untruly, believing_refusals, CONFLICTS, (), "I10"),
+        (refused_manifest_of_rewrite, believing_refusals, CONFLICTS, (), "I1"),
+        (refused_tile, believing_refusals, CONFLICTS, (), "errors"),
+        (refused_step4, believing_refusals, CONFLICTS, (), "R4"),
         (boundary, without_topic_document, DEFAULT, (), "I5"),
         (boundary, without_topic_document, DEFAULT, ("I5",), "I4"),
         (two_hours, without_topic_document, DEFAULT, (), "I5"),

@@ -22,6 +22,7 @@ from greenlet import greenlet
 
 from s3lake import hours
 from s3lake.commit import clean as clean_module
+from s3lake.commit import index as index_module
 from s3lake.commit import protocol, recovery, recreated, rewrite
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
@@ -32,6 +33,7 @@ from s3lake.errors import (
     FencedError,
     KafkaUnavailableError,
     S3LakeError,
+    StoreConflictError,
     StoreUnavailableError,
 )
 from s3lake.kafka.offsets import LogRange, Snapshot
@@ -59,8 +61,13 @@ Fault = Literal[
     "timeout, in flight",  # StoreUnavailableError, and it is carried out some time later
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-Twist = Literal["none", "conflict", "late"]
-"""What the store makes of a Complete: `conflict` answers 409 and forgets the upload; `late` shows the object later."""
+Twist = Literal["none", "conflict", "conflict, in flight", "untrue", "late"]
+"""What the store makes of a request that is well-founded.
+
+conflict: 409; a PUT is not carried out, a Complete's upload is forgotten. conflict, in flight: the same, but an earlier
+sending of the PUT is carried out some time later. untrue: 412 for a PUT whose condition holds. late: a Complete is
+answered before its object can be seen.
+"""
 
 CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "abort_upload"}
 
@@ -180,7 +187,8 @@ class Circumstances:
         repeats: completing an upload twice answers 200 instead of 404.
         opaque: the ETag of an object is not the MD5 of its bytes.
         late: an object may become visible some time after its Complete was answered.
-        conflicts: a Complete may answer 409, and the upload is lost.
+        conflicts: a PUT with a condition may answer 409 or an untrue 412; a Complete may answer 409, and the upload is
+            lost.
     """
 
     overwrites: bool = False
@@ -228,6 +236,14 @@ class Bucket(MemoryStore):
         self.staged: dict[str, bytes] = {}
         self._etags = itertools.count(1)
 
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        if self.circumstances.conflicts and (if_absent or if_match is not None):
+            if self.twist.startswith("conflict"):
+                raise StoreConflictError(f"another request of {key} is under way")
+            if self.twist == "untrue":
+                return None
+        return super().put(key, body, if_match=if_match, if_absent=if_absent)
+
     def delete(self, key: str) -> None:
         self.effects.append(Deleted(key, self.objects.get(key)))
         super().delete(key)
@@ -247,7 +263,7 @@ class Bucket(MemoryStore):
             return "taken" if key in self.objects and not self.overwrites else "completed"
         if upload not in self.uploads:
             return "gone"
-        if self.circumstances.conflicts and self.twist == "conflict":
+        if self.circumstances.conflicts and self.twist.startswith("conflict"):
             del self.uploads[upload]
             return "conflict"
         if self.circumstances.late and self.twist == "late" and key not in self.objects:
@@ -578,6 +594,12 @@ def void(_: object) -> None:
     """Drop a result."""
 
 
+def has_condition(request: Request) -> bool:
+    """Whether this is a PUT with a condition, or a Complete."""
+    conditions = request.options.get("if_absent") or request.options.get("if_match") is not None
+    return request.method == "complete_upload" or (request.method == "put" and bool(conditions))
+
+
 # ---------------------------------------------------------------------------------------------------------------- world
 
 
@@ -633,6 +655,7 @@ class World:
         self._patches = [
             mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=self._uuid4)),
             mock.patch.object(protocol, "time", SimpleNamespace(time=self._time)),
+            mock.patch.object(index_module, "time", SimpleNamespace(sleep=void)),
         ]
 
     def __enter__(self) -> "World":
@@ -686,6 +709,8 @@ class World:
         error: Exception | None = None
         if fault in ("ok", "crash after", "answer lost", "timeout, done"):
             answer, error = self._carry_out(request)
+        if twist == "conflict, in flight" and request.method == "put" and self.bucket.circumstances.conflicts:
+            self.in_flight.append(request)
         if fault == "answer lost":
             self.bucket.twist = "none"
             answer, error = self._carry_out(request)

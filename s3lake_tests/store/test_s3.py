@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 from dagster import EnvVar
@@ -20,7 +21,7 @@ from dagster_aws.s3 import S3Resource
 from pydantic import SecretStr
 
 from s3lake import sink
-from s3lake.errors import ConfigurationError, StoreDeniedError, StoreUnavailableError
+from s3lake.errors import ConfigurationError, StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import s3
 from s3lake.store.s3 import S3Connection, S3Store
 
@@ -250,15 +251,23 @@ class TestRetries:
 
 
 class TestConditions:
-    @pytest.mark.parametrize("code", [409, 412])
-    def test_a_failed_condition_is_an_answer_and_not_tried_again(self, server: Scripted, code: int) -> None:
+    def test_a_failed_condition_is_an_answer_and_not_tried_again(self, server: Scripted) -> None:
         store = server.store()
-        server.script = [status(code, "ConditionalRequestConflict" if code == 409 else "PreconditionFailed")]
+        server.script = [status(412, "PreconditionFailed")]
         assert store.put("k", b"", if_absent=True) is None
         assert store.put("k", b"", if_match='"x"') is None
         assert store.requests == Counter({"PutObject": 2})
         assert [headers.get("if-none-match") for headers in server.headers] == ["*", None]
         assert [headers.get("if-match") for headers in server.headers] == [None, '"x"']
+
+    @pytest.mark.parametrize("condition", [{"if_absent": True}, {"if_match": '"x"'}])
+    def test_a_conflict_is_no_failed_condition(self, server: Scripted, condition: dict[str, Any]) -> None:
+        server.script = [status(409, "ConditionalRequestConflict")]
+        with pytest.raises(
+            StoreConflictError, match=r"PutObject s3://lake/k at .*another request of this key was under"
+        ):
+            server.store().put("k", b"", **condition)
+        assert len(server.asked) == 1
 
     def test_if_match_on_nothing_is_a_failed_condition(self, server: Scripted) -> None:
         server.script = [status(404, "NoSuchKey")]
