@@ -165,9 +165,9 @@ class Landing:
         known = [self._last[hour]] if hour in self._last else []
         return LandedHour(tile, Commits(self.index, hour, tile.commits, known), new)
 
-    def sums(self, tile: Tile) -> Sums:
-        """What the commits of a tile hold together."""
-        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits))
+    def recent(self, tile: Tile) -> Sums:
+        """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
+        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits)[-1:])
 
     def _await_topic(self) -> None:
         """Refuse a topic that does not exist and never did, unless the sink waits for it."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import dagster as dg
 import msgspec
 import pytest
 
@@ -13,7 +14,7 @@ from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.landing import Landing
-from s3lake.orchestration import metadata
+from s3lake.orchestration import metadata, sensors
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
@@ -31,7 +32,7 @@ class Log:
 
     end: int = 10 * HOURS + 5
 
-    def snapshot(self, _: str, hour: str) -> Snapshot:
+    def snapshot(self, _: str, hour: str, **__: object) -> Snapshot:
         at = 10 * (hours.start_ms(hour) - hours.start_ms(FIRST)) // hours.HOUR_MS
         return Snapshot("id", {0: LogRange(0, self.end, min(at, self.end), min(at + 10, self.end))})
 
@@ -127,6 +128,44 @@ class TestOpening:
         assert head is not None
         assert head.hours == ((FIRST, LAST),)
         assert index.store.requests == {"get": 3, "put": 2}
+
+
+class TestTick:
+    """What a sensor asks of S3, for one topic and one sink."""
+
+    @pytest.fixture
+    def lander(self, index: TopicIndex) -> Landing:
+        sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
+        return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), {})
+
+    @pytest.fixture
+    def ask(self, lander: Landing) -> Iterator[Callable[[], object]]:
+        """A tick with the cursor of the one before, while the last hour lasts."""
+        now, cursor = hours.start_ms(LAST) + 1_800_000, sensors.Cursor()
+
+        def once() -> object:
+            nonlocal cursor
+            cursor = sensors._cursor(msgspec.json.encode(cursor).decode())
+            return sensors._ask(instance, lander, "land_events", {0: lander.offsets.end}, cursor, now)
+
+        with dg.DagsterInstance.ephemeral() as instance:
+            for _ in range(HOURS // sensors.TILES_PER_TICK + 1):
+                assert once().request is None
+            yield once
+
+    def test_a_steady_tick_costs_four_requests_and_little_cpu(self, ask: Callable[[], object], lander: Landing) -> None:
+        lander.store.requests.clear()
+        assert ask().why == "5 offsets wait, nothing is due"
+        assert lander.store.requests.total() <= 4
+        assert cpu_ms(ask) <= 5
+
+    def test_a_tick_far_behind_costs_little_cpu_too(self, lander: Landing) -> None:
+        """All of a backfill's hours are due, and each tick asks for one run."""
+        lander.store.objects = {}
+        with dg.DagsterInstance.ephemeral() as instance:
+            ends, now = {0: lander.offsets.end}, hours.start_ms(LAST)
+            cpu = cpu_ms(lambda: sensors._ask(instance, lander, "land_events", ends, sensors.Cursor(), now))
+        assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 
 def staged(landing: Landing, attempt: Attempt) -> Staged:

@@ -159,7 +159,7 @@ def _lag(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     patience_ms, late = int(2 * lander.sink.flush.interval * 1000), False
     if behind:
         now = lander.clock()
-        landed_ms = lander.sums(tile).landed_ms
+        landed_ms = lander.recent(tile).landed_ms
         age = due.Age(now, patience_ms, landed_ms, seen_ms=now)
         late = due.overdue(tile, lander.offsets.first_since(lander.topic, now - patience_ms), age)
     return _result(

@@ -22,6 +22,7 @@ from s3lake.plan import due
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
+    from s3lake.commit.index import TopicHead
     from s3lake.landing import Landing
     from s3lake.plan.tile import Tile
 
@@ -30,7 +31,7 @@ OBSERVE_EVERY_MS = 300_000
 ASK_AGAIN_MS = 600_000
 TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
 TILES_PER_TICK = 240
-SECOND_LOOKS_PER_TICK = 12
+SECOND_LOOKS_PER_TICK = 1
 
 
 class Seen(msgspec.Struct):
@@ -140,15 +141,15 @@ def _ask(
     sink, topic = lander.sink, lander.topic
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
     head = lander.index.head()
-    existing = hours.expand(head[0].hours) if head else []
-    looked = _look(lander, existing, cursor)
+    looked = _look(lander, head[0], cursor) if head else []
+    latest = head[0].hours[-1][1] if head and head[0].hours else None
     lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
     wanted = {
         *due.incomplete(looked, now, policy.grace_ms),
-        *due.unopened(existing[-1] if existing else None, policy, now),
+        *due.unopened(latest, policy, now, sink.hours_per_run),
     }
     why = "hours that the index calls incomplete"
-    last = next((tile for tile in looked if tile.hour == existing[-1]), None)
+    last = next((tile for tile in looked if tile.hour == latest), None)
     if last is not None and not last.closed and last.hour not in wanted:
         flush = _flush_due(lander, last, ends, policy, cursor, now)
         if flush:
@@ -175,18 +176,32 @@ def _ask(
     return _Asked(sink.name, why, lag, request)
 
 
-def _look(lander: "Landing", existing: Sequence[str], cursor: Cursor) -> list["Tile"]:
-    """The tiles not known to be complete, the oldest of a long list first; the last one; and some others in turn."""
+def _look(lander: "Landing", head: "TopicHead", cursor: Cursor) -> list["Tile"]:
+    """The tiles not known to be complete, the newest of a long list; the last one; and some others in turn.
+
+    A tile that is gone, as by a lifecycle rule that expires the index with the objects, is nobody's to come back to.
+    """
     name = lander.sink.name
-    known = [hour for hour in existing if hours.in_ranges(hour, cursor.complete.get(name, ()))]
-    rest = sorted(set(existing) - set(known))[:TILES_PER_TICK]
-    again = [hour for hour in known if hour > cursor.looked.get(name, "")][:SECOND_LOOKS_PER_TICK]
+    rest = hours.without(head.hours, cursor.complete.get(name, []))
+    known = hours.without(head.hours, rest)
+    again = hours.earliest(_later(known, cursor.looked.get(name, "")), SECOND_LOOKS_PER_TICK)
     cursor.looked[name] = again[-1] if again else ""
-    found = [lander.index.tile(hour) for hour in sorted({*rest, *again, *existing[-1:]})]
-    tiles = [tile[0] for tile in found if tile]
-    complete = {*known} - {tile.hour for tile in tiles} | {tile.hour for tile in tiles if tile.complete}
-    cursor.complete[name] = hours.ranges(complete)
+    chosen = {*hours.latest(rest, TILES_PER_TICK), *again, *hours.latest(head.hours, 1)}
+    tiles = [tile for hour in sorted(chosen) if (tile := _tile(lander, head, hour))]
+    incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
+    cursor.complete[name] = hours.without(hours.united([*known, *hours.ranges(chosen)]), incomplete)
     return tiles
+
+
+def _tile(lander: "Landing", head: "TopicHead", hour: str) -> "Tile | None":
+    found = lander.index.tile(hour)
+    if found is None and head.new is not None and head.new.hour == hour:
+        return head.new  # announced, and not written yet: its creator died, and the next run writes it
+    return found[0] if found else None
+
+
+def _later(among: "Sequence[hours.Range]", hour: str) -> "Sequence[hours.Range]":
+    return hours.between(hours.shift(hour, 1), among[-1][1], among) if hour and among else among
 
 
 def _flush_due(
@@ -203,7 +218,7 @@ def _flush_due(
     if seen is None or (seen.hour, seen.rev) != (tile.hour, tile.rev):
         seen = cursor.waiting[name] = Seen(tile.hour, tile.rev, now)
     interval_ms = int(lander.sink.flush.interval * 1000)
-    sums = lander.sums(tile)
+    sums = lander.recent(tile)
     size = sums.bytes / sums.records if sums.records else 0.0
     age = due.Age(now, interval_ms, sums.landed_ms, seen.since_ms)
     since = lander.offsets.first_since(lander.topic, now - interval_ms)
@@ -257,8 +272,11 @@ def _observation(
 
 def _cursor(text: str | None) -> Cursor:
     try:
-        return msgspec.json.decode(text or "{}", type=Cursor)
-    except (msgspec.MsgspecError, UnicodeError):
+        cursor = msgspec.json.decode(text or "{}", type=Cursor)
+        cursor.complete = {sink: hours.united(known) for sink, known in cursor.complete.items()}
+        cursor.looked = {sink: hour for sink, hour in cursor.looked.items() if not hour or hours.parse(hour)}
+        return cursor
+    except (msgspec.MsgspecError, ValueError):
         return Cursor()  # another version's: advice that is not understood is no advice
 
 

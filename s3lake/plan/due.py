@@ -69,20 +69,22 @@ def past(hour: str, now_ms: int, grace_ms: int) -> bool:
     return now_ms >= hours.end_ms(hour) + grace_ms
 
 
-def unopened(last: str | None, policy: Policy, now_ms: int) -> list[str]:
+def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = None) -> list[str]:
     """Hours up to the present that have no tile yet, with the hour before the first of them: one range to ask for.
 
     Args:
         last: the latest hour that has a tile; None where none has, and everything from the sink's start is due.
         policy: of the sink.
         now_ms: the clock.
+        most: how many of them, the oldest; None for all.
     """
     now = hours.key_of_ms(now_ms)
-    if last is None:
-        return list(hours.span(policy.start, now))
-    if last >= now or not past(last, now_ms, policy.grace_ms):
+    if last is not None and not past(last, now_ms, policy.grace_ms):
         return []
-    return list(hours.span(last, now))
+    first = last or policy.start
+    if first > now or first == last == now:
+        return []
+    return hours.earliest([(first, now)], most or hours.count([(first, now)]))
 
 
 def flush_due(waiting: Waiting, policy: Policy) -> str | None:

@@ -216,6 +216,33 @@ class TestHoursOfTheIndex:
         world.tick()
         assert len(read) <= sensors.SECOND_LOOKS_PER_TICK + 1
 
+    def test_hours_whose_tiles_are_gone_keep_nobody_from_the_others(self, world: World) -> None:
+        """A lifecycle rule that expires objects expires the index too."""
+        past = list(hours.span("2025-12-01T00", "2026-01-05T09"))
+        world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        for hour in past[:-100]:
+            world.store.delete(world.index().tile_key(hour))
+        left = past[-50]
+        world.write(Tile(left, {0: Span(0, 0, 9)}))
+        assert ranges(world.tick()) == [(left, left)]
+        for _ in range(len(past) // sensors.TILES_PER_TICK + 1):
+            world.tick()
+        assert json.loads(world.cursor or "")["complete"]["events"][0][0] == past[0]
+
+    def test_however_many_hours_are_incomplete_the_newest_are_looked_at_first(self, world: World) -> None:
+        past = list(hours.span("2025-12-01T00", "2026-01-05T09"))
+        world.write(*(Tile(hour, {0: Span(0, 0, 9)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
+        oldest = past[-sensors.TILES_PER_TICK + 1]
+        assert ranges(world.tick()) == [(oldest, hours.shift(oldest, 23))]
+
+    def test_a_tile_that_was_announced_and_never_written_is_asked_for(self, world: World) -> None:
+        """Who opened the hour died in between; the next run writes the tile."""
+        tile = Tile(HOUR, {0: Span(0, 0)})
+        head = TopicHead(hours=((HOUR, HOUR),), new=tile)
+        world.store.put(world.index().head_key, msgspec.json.encode(head))
+        world.kafka.ends = {0: 500}
+        assert ranges(world.tick()) == [(HOUR, HOUR)]
+
 
 class TestBacklog:
     """The hour under way, sooner or later."""
@@ -384,7 +411,10 @@ class TestCursor:
 
     @pytest.mark.parametrize(
         "cursor",
-        [None, "", "null", "7", "{", '{"complete": 7}', '{"ends": {"a": 1}}', '{"version": 9}', "\x00"],
+        [
+            *(None, "", "null", "7", "{", '{"complete": 7}', '{"ends": {"a": 1}}', '{"version": 9}', "\x00"),
+            *('{"complete": {"events": [["a", "b"]]}}', '{"looked": {"events": "yesterday"}}'),
+        ],
     )
     def test_lost_or_garbage_it_changes_nothing(self, cursor: str | None, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
