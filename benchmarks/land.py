@@ -12,6 +12,7 @@ from typing import Any
 
 from s3lake import sink, spark
 from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.reader import Brokers
 from s3lake.landing import LandedHour, Landing
 from s3lake.store.s3 import S3Connection, S3Store
 
@@ -30,7 +31,7 @@ def main(plan: Mapping[str, Any]) -> None:
             lambda: spark.session(config.spark),
             stores,
             KafkaOffsets(servers),
-            {"kafka.bootstrap.servers": servers},
+            Brokers(servers),
         )
         began = time.perf_counter()
         (landed,) = landing.land([plan["hour"]])

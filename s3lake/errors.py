@@ -7,11 +7,13 @@ S3LakeError
 │   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
 │   ├── IncompleteError       hours that are to be read are not landed, or only in part
 │   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
-│   └── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
+│   ├── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
+│   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
 └── TransientError            the same request may pass later
     ├── FencedError           another writer changed the tile first; plan again
     ├── KafkaUnavailableError
     ├── MissingDocumentError  the index names a document that the store does not show, now
+    ├── SparkUnavailableError a worker, an executor, the session or its local disk gave out
     └── StoreUnavailableError
         └── StoreConflictError  another request of the same key was under way; the same one may be sent again
 """
@@ -53,6 +55,10 @@ class StoreDeniedError(TerminalError):
     """The store refused a request for good: permissions, bucket, or no conditional writes."""
 
 
+class TaskFailedError(TerminalError):
+    """A Spark task failed in a way that s3lake does not know."""
+
+
 class FencedError(TransientError):
     """Another writer changed the tile first; nothing of this attempt is visible."""
 
@@ -65,9 +71,21 @@ class MissingDocumentError(TransientError):
     """The index names a document that the store does not show: it answers wrongly for now, or somebody deleted it."""
 
 
+class SparkUnavailableError(TransientError):
+    """A worker, an executor, the session or its local disk gave out."""
+
+
 class StoreUnavailableError(TransientError):
     """The store did not answer, or answered 5xx, after the configured retries."""
 
 
 class StoreConflictError(StoreUnavailableError):
     """The store answered 409: a request of the same key was under way, and this one was not carried out."""
+
+
+def named(name: str, message: str) -> S3LakeError:
+    """The error of that name, as it was raised in another process."""
+    found = globals().get(name)
+    if isinstance(found, type) and issubclass(found, S3LakeError):
+        return found(message)
+    return TaskFailedError(f"{name}: {message}")

@@ -1,11 +1,10 @@
 """Maven coordinates as local jar files, by the Ivy that pyspark ships.
 
-Spark can resolve packages itself, but pays for it at every start. Here a set of coordinates is resolved once into a
-directory of the user's cache; from then on it costs a directory listing and no JVM.
+A set of coordinates is resolved once into a directory of the user's cache; from then on it costs a directory listing
+and no JVM.
 """
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -91,14 +90,6 @@ def resolve(name: str, coordinates: Sequence[Coordinate | str]) -> tuple[Path, .
     return tuple(sorted(target.glob("*.jar")))
 
 
-def spark_kafka_jars() -> tuple[Path, ...]:
-    """The jars that make this pyspark read Kafka, without those that pyspark ships anyway: a value for `spark.jars`."""
-    version = importlib.metadata.version("pyspark")
-    connector = Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", version)
-    shipped = {_base_name(jar) for jar in _pyspark_jars_dir().glob("*.jar")}
-    return tuple(jar for jar in resolve("spark-kafka", [connector]) if _base_name(jar) not in shipped)
-
-
 def kafka_broker_jars() -> tuple[Path, ...]:
     """The class path of an Apache Kafka broker, with a logger that writes to stderr."""
     broker = Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)
@@ -130,7 +121,7 @@ def find_java() -> Path:
     if major not in JAVA_MAJORS:
         what = "does not start or does not tell its version" if major is None else f"is version {major}"
         allowed = " or ".join(map(str, JAVA_MAJORS))
-        raise ConfigurationError(f"Java at {java} (from {source}) {what}; Spark 4.0 runs on {allowed}.\n{_GET_JAVA}")
+        raise ConfigurationError(f"Java at {java} (from {source}) {what}; Spark 4 runs on {allowed}.\n{_GET_JAVA}")
     return java
 
 
@@ -148,13 +139,8 @@ def _pyspark_jars_dir() -> Path:
     # Looked up, not imported: importing pyspark costs more than everything here.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ConfigurationError("pyspark is not installed in this Python. Install it: pip install 'pyspark~=4.0.0'")
+        raise ConfigurationError("pyspark is not installed in this Python. Install it: pip install 'pyspark>=4,<5'")
     return Path(spec.origin).parent / "jars"
-
-
-def _base_name(jar: Path) -> str:
-    """`snappy-java` of `snappy-java-1.1.10.7.jar`."""
-    return re.split(r"-\d", jar.stem, maxsplit=1)[0]
 
 
 def _resolve_into(target: Path, coordinates: Sequence[Coordinate]) -> None:
@@ -162,7 +148,7 @@ def _resolve_into(target: Path, coordinates: Sequence[Coordinate]) -> None:
     ivy = next(iter(sorted(_pyspark_jars_dir().glob("ivy-*.jar"))), None)
     if ivy is None:
         raise ConfigurationError(
-            f"No ivy-*.jar in {_pyspark_jars_dir()}. Reinstall pyspark: pip install 'pyspark~=4.0.0'"
+            f"No ivy-*.jar in {_pyspark_jars_dir()}. Reinstall pyspark: pip install 'pyspark>=4,<5'"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:

@@ -1,31 +1,38 @@
-"""The Spark job of one micro-batch: read Kafka, project with SQL where the sink has it, run the pipeline's stage."""
+"""The Spark job of one micro-batch: read Kafka, project with SQL where the sink has it, run the pipeline's stage.
+
+Spark plans and runs the tasks, and projects; Kafka's records are read inside the tasks and never pass its JVM.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from s3lake import errors
+import pyarrow as pa
+
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.recovery import abort
 from s3lake.convert.columns import Columns
 from s3lake.convert.values import Conversion
-from s3lake.errors import ConfigurationError, RecordError, TransientError
+from s3lake.errors import ConfigurationError, RecordError
 from s3lake.kafka import reader
+from s3lake.kafka.reader import Brokers
 from s3lake.outcomes import OUTCOME, Done, Failed, Outcome, Refused, outcome_of
 from s3lake.pipeline import Work
 from s3lake.plan.batch import Intervals
+from s3lake.plan.tasks import shared_out
 from s3lake.projection.statement import failure, projected, statement, table_types
 from s3lake.projection.table import Tabulate
+from s3lake.spark import meaning, parallelism
 from s3lake.transform import sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from s3lake.sink import Sink
 
@@ -36,46 +43,73 @@ Failing = dict[int, dict[int, str]]
 """Topic-partition -> offset -> why SQL fails on this record."""
 
 
+Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task makes of records."""
+
+
 class Engine(Protocol):
     """Where a job reads and runs: Spark over Kafka, or, for previews, this process over given records."""
 
-    def read(self, work: Work, reads: Intervals) -> Any:
-        """The records of `reads` with the columns that `work` needs; for a sink with SQL a Spark DataFrame."""
+    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+        """What the tasks of `work` have to say of the records of `reads`."""
         ...
 
-    def collect(self, work: Work, frame: Any) -> list[Outcome]:
-        """What the tasks of `work` have to say of these records."""
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """The records of `reads` as rows for SQL."""
+        ...
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """What the tasks of `work` have to say of rows that come from SQL."""
         ...
 
 
 @dataclass(frozen=True)
 class KafkaEngine:
-    """Spark's Kafka source and tasks.
+    """Spark's tasks, each of which reads its ranges by itself.
 
     Attributes:
         spark: gives the session; called only when there is something to read.
-        options: `kafka.*` options of Spark's source.
+        brokers: the cluster, as tasks reach it.
         file_records: a file's, below which a range is not split into tasks.
     """
 
     topic: str
     spark: Callable[[], SparkSession]
-    options: Mapping[str, str]
+    brokers: Brokers
     file_records: int
 
-    def read(self, work: Work, reads: Intervals) -> DataFrame:
-        """See `Engine.read`."""
+    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+        """See `Engine.outcomes`."""
         # Where groups depend on the record, each task would have a file of its own for every value.
-        split = None if work.keys.fixed_group(0) is None else _split(reads, self.file_records)
-        return reader.read(self.spark(), self.topic, reads, work.kafka_columns, self.options, records_per_task=split)
+        least = None if work.keys.fixed_group(0) is None else self.file_records
+        return _collected(self._read(work, work.kafka_columns, reads, OUTCOME, least))
 
-    def collect(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        """See `Engine.collect`."""
-        try:
-            rows = frame.mapInArrow(lambda batches: work(batches), OUTCOME).collect()
-        except Exception as error:  # of Spark's several trees of exceptions, by their text
-            raise _meaning(error, self.topic) from error
-        return [outcome_of(bytes(row.outcome)) for row in rows]
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """See `Engine.table`."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return self._read(tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema), None)
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """See `Engine.projected`."""
+        return _collected(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
+
+    def _read(
+        self, stage: Stage, columns: Sequence[str], reads: Intervals, schema: StructType | str, least: int | None
+    ) -> DataFrame:
+        session = self.spark()
+        brokers, topic = self.brokers, self.topic
+        loads = shared_out(reads, 2 * parallelism(session), least)
+
+        def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            ranges = [one for batch in numbers for number in batch.column("id").to_pylist() for one in loads[number]]
+            yield from stage(reader.batches(brokers, topic, ranges, columns))
+
+        return session.range(0, len(loads), 1, len(loads)).mapInArrow(read, schema)
+
+
+def _collected(frame: DataFrame) -> list[Outcome]:
+    return [outcome_of(bytes(row.outcome)) for row in frame.collect()]
 
 
 @dataclass(frozen=True)
@@ -109,7 +143,8 @@ class Job:
         Raises:
             ConfigurationError: Spark does not accept the sink's SQL.
             RecordError: a record was refused that the sink does not tolerate.
-            TransientError: Kafka did not answer, or expired what was being read.
+            TransientError: Kafka or Spark did not answer, or Kafka expired what was being read.
+            TaskFailedError: a task failed in a way that s3lake does not know.
         """
         columns = known or Recorded({})
         if known is None:  # a first look spares reading everything twice
@@ -135,8 +170,7 @@ class Job:
         if not reads:
             return []
         tabulate = replace(self._tabulate(work, {}), looking=True)
-        table = self._table(tabulate, self.engine.read(work, reads))
-        marks = table.where("__grown is not null").select("__grown").collect()
+        marks = self.engine.table(tabulate, reads).where("__grown is not null").select("__grown").collect()
         return [outcome_of(bytes(row["__grown"])) for row in marks]
 
     def _run(self, work: Work, reads: Intervals, source: Columns) -> list[Outcome]:
@@ -144,19 +178,27 @@ class Job:
         if not reads:
             return []
         if self.sink.sql is None:
-            return self._sound(work, self.engine.collect(work, self.engine.read(work, reads)))
+            try:
+                outcomes = self.engine.outcomes(work, reads)
+            except Exception as error:
+                raise meaning(error, self._what) from None
+            return self._sound(work, outcomes)
         tabulate = self._tabulate(work, source)
         while True:
             try:
-                with self._projected(tabulate, self.engine.read(work, reads)) as (frame, types):
-                    return self._sound(work, self.engine.collect(self._typed(work, types), frame))
+                with self._projected(tabulate, reads) as (frame, types):
+                    return self._sound(work, self.engine.projected(self._typed(work, types), frame))
             except Exception as error:
                 if failure(error) is None:
-                    raise
+                    raise meaning(error, self._what) from None
                 failing = self._failing(work, tabulate, reads)
                 if not failing:
                     raise
                 tabulate = replace(tabulate, excluded=_merged(tabulate.excluded, failing))
+
+    @property
+    def _what(self) -> str:
+        return f"landing topic {self.topic!r} into sink {self.sink.name}"
 
     def _sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
@@ -183,16 +225,11 @@ class Job:
         query = sql.parse(self.sink.sql.select, self.sink.sql.where)
         return Tabulate.of(self.sink, self.topic, query, source, work)
 
-    def _table(self, tabulate: Tabulate, frame: DataFrame) -> DataFrame:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return frame.mapInArrow(lambda batches: tabulate(batches), from_arrow_schema(tabulate.schema))
-
     @contextmanager
-    def _projected(self, tabulate: Tabulate, frame: DataFrame) -> Iterator[tuple[DataFrame, dict[str, str]]]:
+    def _projected(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, str]]]:
         """Rows as the pipeline's stage takes them, and the columns whose types JSON does not show."""
         spark, view = self.spark(), f"s3lake_{uuid.uuid4().hex}"
-        self._table(tabulate, frame).createOrReplaceTempView(view)
+        self.engine.table(tabulate, reads).createOrReplaceTempView(view)
         try:
             values = spark.sql(projected(tabulate, view)).schema
             yield spark.sql(statement(tabulate, view)), table_types(values)
@@ -218,7 +255,7 @@ class Job:
         waiting = [dict(reads)]
         while waiting:
             part = waiting.pop()
-            reason = self._fails(work, tabulate, part)
+            reason = self._fails(tabulate, part)
             if reason is None:
                 continue
             if sum(end - start for start, end in part.values()) > 1:
@@ -237,14 +274,14 @@ class Job:
                 )
         return found
 
-    def _fails(self, work: Work, tabulate: Tabulate, reads: Intervals) -> str | None:
+    def _fails(self, tabulate: Tabulate, reads: Intervals) -> str | None:
         try:
-            with _quietly(self.spark()), self._projected(tabulate, self.engine.read(work, reads)) as (frame, _):
+            with _quietly(self.spark()), self._projected(tabulate, reads) as (frame, _):
                 frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
             reason = failure(error)
             if reason is None:
-                raise _meaning(error, self.topic) from error
+                raise meaning(error, self._what) from None
             return reason
         return None
 
@@ -286,24 +323,6 @@ def _halves(reads: Intervals) -> tuple[dict[int, tuple[int, int]], dict[int, tup
 def _place(outcome: Refused | Failed) -> tuple[int, int, int]:
     """The record that is named is the same one whenever the micro-batch is tried again."""
     return (0, outcome.partition, outcome.offset) if isinstance(outcome, Refused) else (1, 0, 0)
-
-
-def _split(reads: Intervals, file_records: int) -> int | None:
-    """Records per task where topic-partitions are fewer than cores; each split ends in one short file."""
-    cores = os.cpu_count() or 1
-    total = sum(end - start for start, end in reads.values())
-    if len(reads) >= cores or total < cores * file_records:
-        return None
-    return -(-total // cores)
-
-
-def _meaning(error: Exception, topic: str) -> Exception:
-    text = str(error)
-    if "OffsetOutOfRange" in text or "KafkaIllegalStateException" in text:
-        return TransientError(f"Kafka expired records of topic {topic!r} while they were being read; planning again")
-    if "TimeoutException" in text and "kafka" in text.lower():
-        return errors.KafkaUnavailableError(f"the brokers did not answer Spark while it read topic {topic!r}")
-    return error
 
 
 def _first_line(error: Exception) -> Any:

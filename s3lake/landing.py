@@ -33,6 +33,7 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
+from s3lake.kafka.reader import Brokers
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
 from s3lake.plan.tile import Sums, Tile
@@ -98,7 +99,7 @@ class Landing:
     Attributes:
         spark: gives the session; called only when there is something to read.
         stores: opens the bucket, here and in the workers.
-        kafka_options: `kafka.*` options of Spark's source.
+        brokers: the cluster, as Spark's tasks reach it.
         dead_letter_topic: the sink's, with its connection; None where it names none.
         observer: told what is planned, committed and done.
         clock: epoch milliseconds.
@@ -109,7 +110,7 @@ class Landing:
     spark: Callable[[], SparkSession]
     stores: Stores
     offsets: Offsets
-    kafka_options: dict[str, str] = field(repr=False)
+    brokers: Brokers
     dead_letter_topic: DeadLetterTopic | None = None
     observer: Observer = field(default_factory=Logged)
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
@@ -215,7 +216,7 @@ class Landing:
             again = protocol.attempt(attempt.tile, attempt.etag, attempt.batch, renamed=True, replaces=attempt.replaces)
             attempt, staged = again, self._stage(again)
         try:
-            # Spark knows topics by name: records of one that was created again meanwhile are not this tile's.
+            # Tasks know topics by name: records of one that was created again meanwhile are not this tile's.
             protocol.asked(self.index, self.offsets, head, attempt.tile.hour)
         except BaseException:
             abort(self.store, staged.files)
@@ -240,7 +241,7 @@ class Landing:
             wallclock_ms=self.clock(),
             dead_letter_topic=self.dead_letter_topic,
         )
-        engine = KafkaEngine(self.topic, self.spark, self.kafka_options, self.sink.flush.count)
+        engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count)
         job = Job(self.sink, self.topic, engine, self.spark)
         done, work = job.staged(work, attempt.batch.reads, known[0] if known else None, self._record)
         for one in done:

@@ -59,8 +59,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     @property
     def exception(self) -> S3LakeError:
         """The error as it was raised in the task."""
-        kind: type[S3LakeError] = getattr(errors, self.error)
-        return kind(self.message)
+        return errors.named(self.error, self.message)
 
 
 Outcome = Refused | Grown | Done | Failed

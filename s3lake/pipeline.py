@@ -7,6 +7,8 @@ their type under Spark Connect.
 
 from __future__ import annotations
 
+import errno
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,7 @@ from s3lake.convert.columns import Columns
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
-from s3lake.errors import S3LakeError
+from s3lake.errors import S3LakeError, SparkUnavailableError
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
@@ -120,7 +122,7 @@ class Work:
 
     @property
     def kafka_columns(self) -> tuple[str, ...]:
-        """Columns of Spark's Kafka source that this work needs; each costs, so no others are read."""
+        """Columns of `kafka.reader.SCHEMA` that this work needs; each costs, so no others are made."""
         wanted = ["partition", "offset", "timestamp", "value"]
         needed = self.conversion.needs | self.needs
         if self.tolerant or self.keys.needs("key") or "key" in needed:
@@ -204,11 +206,23 @@ def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
     except S3LakeError as error:
         task.staging.abort()
         outcome = Failed(type(error).__name__, str(error))
+    except OSError as error:
+        task.staging.abort()
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        outcome = Failed(SparkUnavailableError.__name__, _full(error))
     except BaseException:
         task.staging.abort()
         raise
     if outcome is not None:
         yield outcome
+
+
+def _full(error: OSError) -> str:
+    return (
+        f"the local disk of a worker is full: {error}; nothing of this micro-batch is visible. Files that do not fit "
+        f"memory_budget wait in {tempfile.gettempdir()}: give it space, point TMPDIR elsewhere, or raise memory_budget"
+    )
 
 
 @dataclass
@@ -288,7 +302,7 @@ class _Task:
         self._outbox = Outbox(work.dead_letter_topic) if work.dead_letter_topic else None
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """One batch of records; Spark's source reads one topic-partition a task."""
+        """One batch of records; those that come through SQL may be of several topic-partitions."""
         if self.work.projected:
             for mark in batch.column("grown").drop_null().to_pylist():
                 self._source = outcome_of(mark)
@@ -422,5 +436,5 @@ def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatc
 
 
 def _milliseconds(rows: pa.RecordBatch) -> pa.Array:
-    """Record timestamps; Spark hands them over in microseconds."""
+    """Record timestamps, which Spark's SQL wants in microseconds."""
     return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s3lake import jars
+from s3lake import errors, jars
+from s3lake.errors import S3LakeError, SparkUnavailableError, TaskFailedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake import sink
+
+_log = logging.getLogger(__name__)
+_OURS = re.compile(r"\bs3lake\.errors\.(\w+): ([^\n]*)")
+# A worker, an executor, the JVM or the server behind Connect ended.
+_DIED = (
+    "Python worker exited unexpectedly",
+    "Python worker failed to connect back",
+    "ExecutorLostFailure",
+    "SparkContext was shut down",
+    "Cannot call methods on a stopped SparkContext",
+    "Answer from Java side is empty",
+    "An error occurred while trying to connect to the Java server",
+    "StatusCode.UNAVAILABLE",
+    "INVALID_HANDLE",
+    "java.lang.OutOfMemoryError",
+    "No space left on device",
+)
 
 
 def settings(spark: sink.Spark) -> dict[str, str]:
@@ -31,19 +51,15 @@ def settings(spark: sink.Spark) -> dict[str, str]:
         # 256 MB, the default, is more direct memory than a small heap has when messages are large.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-        # Without kafka, whose first API turns every record into objects and back: a seventh of the JVM's time.
-        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     }
     if spark.master.startswith("local"):
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         ours["spark.driver.extraJavaOptions"] = f"{_collector()} {_quiet()} {_homeless()}"
-    if "spark.jars.packages" not in spark.conf and "spark.jars" not in spark.conf:
-        ours["spark.jars"] = ",".join(map(str, jars.spark_kafka_jars()))
     return ours | spark.conf
 
 
 def _collector() -> str:
-    # G1, the default, holds 300 MB more: what it collects is short-lived, but Kafka's buffers are humongous to it.
+    # G1, the default, holds more memory and starts more threads, for a heap that records never pass.
     return "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
 
 
@@ -78,4 +94,46 @@ def session(spark: sink.Spark) -> SparkSession:
     builder = SparkSession.builder
     for name, value in settings(spark).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise meaning(error, "starting a session") from error
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at once; through Connect, which does not tell, as many as this machine has cores."""
+    context = getattr(session, "_sc", None)  # the public property raises where there is none
+    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 1
+
+
+def meaning(error: Exception, what: str) -> S3LakeError:
+    """What an exception of Spark means: its several trees of exceptions are told apart by their text.
+
+    Args:
+        error: of a job, or of a session that was to be made.
+        what: was being done.
+    """
+    if isinstance(error, S3LakeError):
+        return error
+    text = str(error)
+    _log.debug("Spark failed while %s: %s", what, text)
+    raised = list(_OURS.finditer(text))
+    if raised:  # by a task whose outcome is no row
+        return errors.named(raised[-1][1], raised[-1][2].strip())
+    brief = _brief(text) or type(error).__name__
+    if any(sign in text for sign in _DIED) or isinstance(error, ConnectionError):
+        return SparkUnavailableError(
+            f"Spark went away while {what}: {brief}. Nothing of this micro-batch is visible. If it stays so, see "
+            "whether memory was short (spark.driver_memory, memory_budget) or the Spark server is down"
+        )
+    return TaskFailedError(
+        f"Spark failed while {what}: {brief}. Nothing of this micro-batch is visible. The log has the whole trace at "
+        "level DEBUG; s3lake does not know this failure: please report it"
+    )
+
+
+def _brief(text: str) -> str:
+    """The last line of a Python trace, else the first line."""
+    traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
+    lines = traces[-1:] or [line for line in text.splitlines() if line.strip()][:1]
+    return lines[0].strip()[:500] if lines else ""

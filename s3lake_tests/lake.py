@@ -17,6 +17,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.sink import Config, Sink
 from s3lake.store.s3 import S3Connection, S3Store
@@ -174,7 +175,7 @@ class Lake:
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
-            kafka_options={"kafka.bootstrap.servers": self.kafka.bootstrap_servers},
+            brokers=Brokers(self.kafka.bootstrap_servers),
             dead_letter_topic=DeadLetterTopic.of(sink, topic, self.kafka.bootstrap_servers, {}),
         )
         if now_ms is not None:

@@ -27,7 +27,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """What a configuration comes to: its sinks, every setting and where it was read from, and what is doubtful."""
-    from s3lake.orchestration.resources import KafkaResource
+    from s3lake.kafka.properties import client_properties
 
     loaded = configuration.loaded(config, dialect, to_land=connect)
     effective = loaded.config.model_dump(mode="json", by_alias=True)
@@ -47,7 +47,7 @@ def check(
         _print_settings(effective, loaded)
     for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
         tell(as_json, {"notice": notice}, lambda row: f"notice: {row['notice']}")
-    _ = KafkaResource(loaded.config.kafka).spark_options  # raises where the properties do not fit both clients
+    client_properties(loaded.config.kafka.properties)  # raises where librdkafka cannot be told what they mean
     if connect:
         failed = False
         for what, attempt in reach.attempts(loaded.config):

@@ -298,8 +298,8 @@ def _wrong(said: str, settings: Mapping[str, str]) -> ConfigurationError:
         if is_secret(name) and value:
             said = said.replace(value, "********")
     return ConfigurationError(
-        f"kafka.properties: librdkafka, which plans, refuses them: {said}. To go on: correct the value; a name that "
-        "only Spark's Java client knows is written spark.<name>, and one that only librdkafka knows client.<name>."
+        f"kafka.properties: librdkafka refuses them: {said}. To go on: correct the value, or take out a name that only "
+        "Java's client knows."
     )
 
 

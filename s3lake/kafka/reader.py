@@ -1,49 +1,283 @@
-"""Spark's own Kafka source over exactly the offsets that were planned."""
+"""Records of exactly the offsets that were planned, read by librdkafka inside the task that lands them.
+
+Spark plans and runs the tasks; records never pass its JVM. A reader sees committed records only. It is done when it has
+seen the last offset of its range or one behind it, or when the brokers say that the log goes no further: ranges may end
+in transaction markers, aborted records and compacted gaps, which are never delivered.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import functools
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError, TransientError
+from s3lake.kafka.properties import client_properties
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from confluent_kafka import Consumer, KafkaError, Message
 
-    from s3lake.plan.batch import Intervals
+BATCH_ROWS = 10_000
+BATCH_BYTES = 16 * 2**20
+QUEUE_BYTES = 32 * 2**20
+"""What librdkafka reads ahead, at most, beside the batch that is worked on."""
+
+SILENCE_S = 30.0
+"""How long nothing may come before the brokers are asked whether they are there; they have as long for an answer."""
+
+_WAIT_S = 0.1  # short, because a gap at a range's end is waited out
+_SILENCES = 20  # gigabytes of aborted records are read without a word
+
+# What a user's own properties may change, and what they may not.
+_DEFAULTS = {
+    "client.id": "s3lake",
+    "fetch.wait.max.ms": "10",  # else every task waits half a second at its end
+    "fetch.queue.backoff.ms": "2",  # the default of a second leaves a fast reader waiting most of its time
+    "fetch.message.max.bytes": str(4 * 2**20),
+    "fetch.max.bytes": str(16 * 2**20),
+    "receive.message.max.bytes": str(2**31 - 1),  # the broker judges how large a message is: it took it once
+    "queued.min.messages": "50000",
+    "queued.max.messages.kbytes": str(QUEUE_BYTES // 1024),
+    "check.crcs": "true",
+    "reconnect.backoff.max.ms": "1000",
+    "topic.metadata.propagation.max.ms": "10000",  # a topic that was planned is there, or is gone
+    "log_level": "0",
+}
+_FIXED = {
+    "group.id": "s3lake",  # librdkafka wants one; nothing is ever committed
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "isolation.level": "read_committed",
+    "enable.partition.eof": "true",
+    "auto.offset.reset": "error",
+    "max.poll.interval.ms": "86400000",  # between two batches files are uploaded
+}
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("value", pa.binary()),
+        ("key", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+"""Every column that a batch can have; each costs, so only those that are asked for are made."""
+
+_LONGEST_MS = (2**63 - 1) // 1000  # what microseconds can hold; a producer may stamp anything
 
 
-def read(
-    spark: SparkSession,
-    topic: str,
-    reads: Intervals,
-    columns: Sequence[str],
-    options: Mapping[str, str],
-    *,
-    records_per_task: int | None = None,
-) -> DataFrame:
-    """The records of `reads` (per topic-partition `[start, end)`, none of them empty), as a lazy DataFrame.
+@dataclass(frozen=True)
+class Brokers:
+    """The cluster as a task reaches it: plain values that travel to workers.
+
+    Attributes:
+        properties: as in the configuration, see `s3lake.kafka.properties`; secrets among them.
+    """
+
+    bootstrap_servers: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def consumer_settings(self) -> dict[str, str]:
+        """Librdkafka's properties of a reader.
+
+        Raises:
+            ConfigurationError: a property has a meaning for Java's client only.
+        """
+        given = client_properties(self.properties)
+        return {**_DEFAULTS, **given, **_FIXED, "bootstrap.servers": self.bootstrap_servers}
+
+
+class Range(NamedTuple):
+    """Offsets `[start, end)` of one topic-partition."""
+
+    partition: int
+    start: int
+    end: int
+
+
+def batches(brokers: Brokers, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The committed records of `ranges`, in order, as batches of one topic-partition each.
 
     Args:
-        spark: the session; its JVM has the Kafka connector.
+        brokers: the cluster.
         topic: the topic.
-        reads: what to read.
-        columns: columns of Spark's Kafka source; each one costs, so only those that are needed.
-        options: `kafka.*` options: bootstrap servers, security.
-        records_per_task: split a topic-partition's range into tasks of at most this many offsets.
+        ranges: what to read.
+        columns: names of `SCHEMA`.
+
+    Raises:
+        KafkaUnavailableError: the brokers did not answer in time.
+        TransientError: Kafka expired what was being read, or the topic is gone: planning again tells.
+        ConfigurationError: the brokers refuse to let this user read.
+        RecordError: a record is none that librdkafka can hand over.
     """
-    reader = spark.read.format("kafka").options(**options)
-    if records_per_task is not None:
-        reader = reader.option("maxRecordsPerPartition", records_per_task)
-    frame = (
-        # `subscribe` fails when a topic-partition was added after the plan, and starts a task for every empty range.
-        reader.option("assign", json.dumps({topic: sorted(reads)}))
-        .option("startingOffsets", json.dumps({topic: {str(one): start for one, (start, _) in reads.items()}}))
-        .option("endingOffsets", json.dumps({topic: {str(one): end for one, (_, end) in reads.items()}}))
-        .option("includeHeaders", "headers" in columns)
-        .option("failOnDataLoss", True)
-        .option("kafka.isolation.level", "read_committed")
-        .option("kafka.fetch.max.wait.ms", 10)  # else every task waits half a second at its end
-        .option("kafkaConsumer.pollTimeoutMs", 30_000)
-        .load()
-    )
-    return frame.select(*columns)
+    consumer, trouble = _consumer(os.getpid(), tuple(sorted(brokers.consumer_settings.items())))
+    for one in ranges:
+        yield from _Reading(consumer, trouble, brokers.bootstrap_servers, topic, one).batches(columns)
+
+
+class _Trouble:
+    """What librdkafka says of its connections."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, error: KafkaError) -> None:
+        self.last = error.str()
+
+
+@functools.lru_cache(maxsize=4)
+def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer, _Trouble]:  # noqa: ARG001
+    """One consumer per process (`pid`: none survives a fork) and settings: a warm worker keeps its connections."""
+    from confluent_kafka import Consumer, KafkaException
+
+    trouble = _Trouble()
+    given: dict[str, Any] = {**dict(settings), "error_cb": trouble}
+    try:
+        return Consumer(given), trouble
+    except KafkaException as error:
+        raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {error.args[0].str()}") from None
+
+
+class _Reading:
+    """One range on its way."""
+
+    def __init__(self, consumer: Consumer, trouble: _Trouble, servers: str, topic: str, range: Range) -> None:
+        self._consumer, self._trouble, self._servers = consumer, trouble, servers
+        self._topic, self._range = topic, range
+        self._next = range.start
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        from confluent_kafka import TopicPartition
+
+        self._trouble.last = ""  # from an earlier outage
+        self._consumer.assign([TopicPartition(self._topic, self._range.partition, self._range.start)])
+        rows, silent, asked = BATCH_ROWS, time.monotonic(), 0
+        try:
+            while self._next < self._range.end:
+                messages = self._taken(self._consumer.consume(min(rows, self._range.end - self._next), _WAIT_S))
+                if messages:
+                    rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(messages) // max(1, sum(map(len, messages)))))
+                    yield _batch(messages, self._range.partition, columns)
+                    silent, asked = time.monotonic(), 0
+                elif time.monotonic() - silent >= SILENCE_S:
+                    asked += 1
+                    self._insist(asked)
+                    silent = time.monotonic()
+        finally:
+            self._consumer.unassign()
+
+    def _taken(self, messages: list[Message]) -> list[Message]:
+        """The records of the range among `messages`; moves on to behind them."""
+        records = [message for message in messages if message.error() is None]
+        if len(records) < len(messages):
+            for message in messages:
+                self._heard(message)
+        if not records:
+            return records
+        last = _offset(records[-1])
+        self._next = max(self._next, last + 1)
+        # Behind a gap at the end of the range come records of the next one.
+        return records if last < self._range.end else [one for one in records if _offset(one) < self._range.end]
+
+    def _heard(self, message: Message) -> None:
+        from confluent_kafka import KafkaError
+
+        error = message.error()
+        if error is None or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:  # there is no group to be let into
+            return
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._next = max(self._next, _offset(message))
+            return
+        raise self._meaning(error)
+
+    def _meaning(self, error: KafkaError) -> Exception:
+        from confluent_kafka import KafkaError
+
+        where = f"topic {self._topic!r}, partition {self._range.partition}"
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            return TransientError(
+                f"{where}: Kafka has no record at offset {self._next} any more: it expired, or the log was cut off, "
+                "while it was being read; planning again"
+            )
+        if error.code() in (
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+            KafkaError._UNKNOWN_TOPIC,
+            KafkaError._UNKNOWN_PARTITION,
+            KafkaError.UNKNOWN_TOPIC_ID,
+        ):
+            return TransientError(f"{where} is not there any more: {error.str()}; planning again")
+        if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION):
+            return ConfigurationError(
+                f"Kafka at {self._servers} does not let this user read {where}: {error.name()}: {error.str()}. To go "
+                "on: allow it to Read and Describe the topic, or correct kafka.properties"
+            )
+        # Whatever librdkafka gives up on, a corrupt batch say, it would go on behind.
+        return TransientError(
+            f"{where}, offset {self._next}: Kafka's answer cannot be read: {error.name()}: {error.str()}; nothing of "
+            "this micro-batch is visible. If this stays so, the log is damaged there"
+        )
+
+    def _insist(self, asked: int) -> None:
+        """Nothing came for long: whether the brokers are there, and have what was planned."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        where = TopicPartition(self._topic, self._range.partition)
+        because = f"; {self._trouble.last}" if self._trouble.last else ""
+        silent = (
+            f"Kafka at {self._servers} did not give the records of topic {self._topic!r}, partition "
+            f"{self._range.partition}, from offset {self._next} on within {asked * SILENCE_S:g} s"
+        )
+        try:
+            _, end = self._consumer.get_watermark_offsets(where, timeout=SILENCE_S)
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"{silent}: {error.args[0].str()}{because}") from None
+        if end < self._range.end or asked >= _SILENCES:
+            raise KafkaUnavailableError(f"{silent}; {self._range.end} was planned, the log ends at {end}{because}")
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0  # None is only said of messages that are to be produced
+
+
+def _batch(messages: list[Message], partition: int, columns: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_COLUMNS[name](messages, partition) for name in columns], names=list(columns))
+
+
+def _timestamps(messages: list[Message], _: int) -> pa.Array:
+    stamps = [message.timestamp()[1] for message in messages]
+    if max(stamps) > _LONGEST_MS or min(stamps) < -_LONGEST_MS:
+        stamps = [max(-_LONGEST_MS, min(stamp, _LONGEST_MS)) for stamp in stamps]
+    return pa.array(stamps, pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+
+
+def _headers(messages: list[Message], _: int) -> pa.Array:
+    found = []
+    for message in messages:
+        try:
+            headers = message.headers()
+        except UnicodeDecodeError:
+            raise RecordError(
+                f"partition {message.partition()}, offset {message.offset()}: a header's name is not UTF-8, which "
+                "Kafka's protocol does not allow"
+            ) from None
+        found.append(headers and [{"key": name, "value": value} for name, value in headers])  # type: ignore[str-unpack, misc]
+    return pa.array(found, HEADERS)
+
+
+_COLUMNS: dict[str, Callable[[list[Message], int], pa.Array]] = {
+    "partition": lambda messages, partition: pa.repeat(pa.scalar(partition, pa.int32()), len(messages)),
+    "offset": lambda messages, _: pa.array([message.offset() for message in messages], pa.int64()),
+    "timestamp": _timestamps,
+    "value": lambda messages, _: pa.array([message.value() for message in messages], pa.binary()),
+    "key": lambda messages, _: pa.array([message.key() for message in messages], pa.binary()),
+    "headers": _headers,
+}

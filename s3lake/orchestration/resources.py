@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from s3lake import sink
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.kafka.properties import spark_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from s3lake.kafka.reader import Brokers
     from s3lake.landing import Landing
     from s3lake.pipeline import Stores
     from s3lake.store.s3 import S3Connection
 
 
 class KafkaResource:
-    """The cluster: its offsets, and how Spark's source reaches it."""
+    """The cluster: its offsets, and how Spark's tasks reach it."""
 
     def __init__(self, kafka: sink.Kafka, timeout_s: float = 5.0) -> None:
         """Every question to Kafka is answered, or fails, within `timeout_s` seconds."""
@@ -30,9 +30,11 @@ class KafkaResource:
         self._kafka = kafka
 
     @property
-    def spark_options(self) -> dict[str, str]:
-        """Options of Spark's Kafka source."""
-        return {"kafka.bootstrap.servers": self._kafka.bootstrap_servers, **spark_options(self._kafka.properties)}
+    def brokers(self) -> "Brokers":
+        """The cluster, as Spark's tasks reach it."""
+        from s3lake.kafka.reader import Brokers
+
+        return Brokers(self._kafka.bootstrap_servers, self._kafka.properties)
 
     def dead_letter_topic(self, route: sink.Sink, topic: str) -> DeadLetterTopic | None:
         """Where refused records of `topic` go; None where the sink names no such topic."""
@@ -108,7 +110,7 @@ def landing(
         spark=lambda: spark.spark_session,
         stores=stores(s3, hasty=hasty),
         offsets=kafka.offsets,
-        kafka_options=kafka.spark_options,
+        brokers=kafka.brokers,
         # Stand-ins for `kafka` need not know of dead letters where no sink does.
         dead_letter_topic=kafka.dead_letter_topic(route, topic) if route.errors.dead_letter_topic else None,
     )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -18,12 +18,13 @@ from s3lake.job import Job
 from s3lake.outcomes import Outcome, recorded
 from s3lake.pipeline import Work, run
 from s3lake.plan.batch import Intervals
-from s3lake.preview.records import BATCH, SCHEMA, Record, batches
+from s3lake.preview.records import BATCH, Record, batches
+from s3lake.projection.table import Tabulate
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from s3lake.sink import Sink
 
@@ -86,7 +87,7 @@ def preview(
         wallclock_ms=int(time.time() * 1000) if now_ms is None else now_ms,
     )
     session = partial(_session, spark or Spark())
-    job = Job(sink, topic, _Given(records, session if sink.sql else None), session)
+    job = Job(sink, topic, _Given(records, session), session)
     seen = Recorded({})
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
@@ -105,22 +106,30 @@ def preview(
 
 @dataclass(frozen=True)
 class _Given:
-    """Given records, and their tasks in this process; with a session where SQL has to see them."""
+    """Given records, and their tasks in this process; a session is made where SQL has to see them."""
 
     records: Sequence[Record]
-    session: Callable[[], SparkSession] | None
+    session: Callable[[], SparkSession]
 
-    def read(self, work: Work, reads: Intervals) -> Any:
-        rows = [one for one in self.records if one.partition in reads and _within(one.offset, reads[one.partition])]
-        found = batches(rows)
-        if self.session is None:
-            return found
-        table = pa.Table.from_batches([batch for part in found.values() for batch in part], SCHEMA)
-        return self.session().createDataFrame(table.select(list(work.kafka_columns)))
+    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+        return _outcomes(work, self._within(reads))
 
-    def collect(self, work: Work, frame: Any) -> list[Outcome]:
-        parts = frame if self.session is None else _by_partition(frame.toArrow())
-        return [outcome for partition in sorted(parts) for outcome in run(work, parts[partition])]
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        records = [batch for part in self._within(reads).values() for batch in part]
+        table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
+        return self.session().createDataFrame(table)
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        return _outcomes(work, _by_partition(frame.toArrow()))
+
+    def _within(self, reads: Intervals) -> dict[int, list[pa.RecordBatch]]:
+        return batches(
+            [one for one in self.records if one.partition in reads and _within(one.offset, reads[one.partition])]
+        )
+
+
+def _outcomes(work: Work, parts: dict[int, list[pa.RecordBatch]]) -> list[Outcome]:
+    return [outcome for partition in sorted(parts) for outcome in run(work, parts[partition])]
 
 
 def _session(spark: Spark) -> SparkSession:

@@ -1,4 +1,4 @@
-"""Records that are given in a file, one JSON object a line, and as the batches that Spark would give."""
+"""Records that are given in a file, one JSON object a line, and as the batches that a task would read."""
 
 from __future__ import annotations
 
@@ -13,21 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError
+from s3lake.kafka.reader import HEADERS, SCHEMA
 
 BATCH = 10_000
 _LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
 _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
-"""What Spark's Kafka source gives."""
 
 
 @dataclass(frozen=True)
@@ -144,11 +134,11 @@ def _batch(rows: Sequence[Record]) -> pa.RecordBatch:
             pa.array([row.partition for row in rows], pa.int32()),
             pa.array([row.offset for row in rows], pa.int64()),
             pa.array([row.timestamp * 1000 for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC")),
-            pa.array([row.key for row in rows], pa.binary()),
             pa.array([row.value for row in rows], pa.binary()),
+            pa.array([row.key for row in rows], pa.binary()),
             pa.array(
                 [[{"key": name, "value": value} for name, value in row.headers] or None for row in rows],
-                SCHEMA.field("headers").type,
+                HEADERS,
             ),
         ],
         schema=SCHEMA,

@@ -10,7 +10,7 @@ from s3lake.sink.part import Misfit, Part, Secret, at_least, matching
 
 
 class Kafka(Part):
-    """Where the topics are. `properties` are librdkafka's and the Java client's names, passed through to both."""
+    """Where the topics are. `properties` are librdkafka's; what only the Java client knows is translated or refused."""
 
     bootstrap_servers: str = Field(examples=["localhost:9092"])
     properties: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -29,10 +29,9 @@ class Kafka(Part):
     @classmethod
     def _ours(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
-            plain = name.removeprefix("client.").removeprefix("spark.")
-            if plain in ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit"):
-                remedy = "use kafka.bootstrap_servers" if plain == "bootstrap.servers" else "take it out"
-                raise Misfit(f"{plain} is set by s3lake: {remedy}", name)
+            if name in ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit"):
+                remedy = "use kafka.bootstrap_servers" if name == "bootstrap.servers" else "take it out"
+                raise Misfit(f"{name} is set by s3lake: {remedy}", name)
         return value
 
 

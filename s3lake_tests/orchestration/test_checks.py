@@ -10,6 +10,7 @@ import pytest
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.errors import KafkaUnavailableError
+from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources, retries
 from s3lake.orchestration.checks import NAMES, sink_checks
 from s3lake.orchestration.names import sink_key
@@ -31,7 +32,7 @@ class FakeKafka:
         self.ends: dict[int, int] = {0: 30}
         self.since: dict[int, int] = {0: 30}
         self.down = 0
-        self.spark_options: dict[str, str] = {}
+        self.brokers = Brokers("nowhere:9092")
 
     @property
     def offsets(self) -> "FakeKafka":

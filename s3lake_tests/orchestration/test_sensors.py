@@ -17,6 +17,7 @@ from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
 from s3lake.errors import KafkaUnavailableError
+from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources, sensors
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
@@ -50,8 +51,8 @@ class FakeKafka:
         return self
 
     @property
-    def spark_options(self) -> Mapping[str, str]:
-        return {}
+    def brokers(self) -> Brokers:
+        return Brokers("nowhere:9092")
 
     def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
         self.asked.append("ranges")
