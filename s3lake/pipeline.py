@@ -93,7 +93,7 @@ class Work:
             bucket=sink.bucket,
             commit=commit,
             hour_start_ms=hour_start_ms,
-            conversion=Conversion.of(landed, topic, keyed=keys.needs("key")),
+            conversion=Conversion.of(landed, topic, keyed=keys.needs("key"), valued=keys.needs("value")),
             keys=keys,
             files=FileRule.of(sink),
             tolerant=sink.errors.tolerance == "all",

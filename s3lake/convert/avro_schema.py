@@ -10,6 +10,7 @@ Columns are those of Confluent's AvroData; a wide union is a struct with one fie
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -54,13 +55,13 @@ class Node:
         kind: of the column, None where there is never anything but null.
         plain: the schema that fastavro reads with.
         mend: what a value that was read becomes; None where it stays.
-        floats: whether there is a float or double in it, which may be no number.
+        is_odd: whether a value, mended, holds a number that JSON does not have; None where none ever does.
     """
 
     kind: Type | None
     plain: Any
     mend: Mend | None = None
-    floats: bool = False
+    is_odd: Callable[[Any], bool] | None = None
 
 
 def compiled(text: str, references: Mapping[str, str], *, tabular: bool) -> tuple[str | None, Node]:
@@ -173,15 +174,20 @@ class _Compiler:
             "fields": [{"name": member, "type": one.plain} for member, one in nodes.items()],
         }
         kind: Type = {"struct": {member: one.kind for member, one in nodes.items() if one.kind is not None}}
-        return Node(kind, plain, _mend_members(nodes), any(one.floats for one in nodes.values()))
+        return Node(kind, plain, _mend_members(nodes), _odd_member(nodes))
 
     def _array(self, items: Node, path: str) -> Node:
         if items.kind in (None, {"struct": {}}):
             # Such items take no bytes, so a few could ask for more of them than any memory holds.
             raise SchemaError(f"{path} is an array of what holds nothing")
-        mend = items.mend
+        mend, is_odd = items.mend, items.is_odd
         plain = {"type": "array", "items": items.plain}
-        return Node({"list": items.kind}, plain, (lambda found: list(map(mend, found))) if mend else None, items.floats)
+        return Node(
+            {"list": items.kind},
+            plain,
+            (lambda found: list(map(mend, found))) if mend else None,
+            (lambda found: any(map(is_odd, found))) if is_odd else None,
+        )
 
     def _union(self, schema: list[Any], path: str, space: str, level: int) -> Node:
         number = self.nodes
@@ -190,7 +196,7 @@ class _Compiler:
             nodes = [self.node(one, path, space, level) for one in schema]
             inner = next((one for one in nodes if one.kind is not None), Node(None, "null"))
             unless = _unless_null(inner.mend) if inner.mend else None
-            return Node(inner.kind, [one.plain for one in nodes], unless, inner.floats)
+            return Node(inner.kind, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd))
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
@@ -210,7 +216,7 @@ class _Compiler:
             ((name, one),) = value.items()
             return {**nothing, name: mends[name](one)}
 
-        return Node(kind, plain, mend, any(one.floats for one in found.values()))
+        return Node(kind, plain, mend, _odd_unless_null(_odd_member(found)))
 
     def _members(self, branches: list[Any], space: str) -> list[str]:
         """A branch's field is called after its type, with the namespace only where two have one name."""
@@ -304,17 +310,18 @@ def _only(schema: Any) -> Any:
 
 
 def _primitive(name: str) -> Node:
-    return Node(_PRIMITIVES[name], name, None, name in ("float", "double"))
+    return Node(_PRIMITIVES[name], name, None, _is_no_number if name in ("float", "double") else None)
 
 
 def _map(values: Node) -> Node:
-    mend, plain = values.mend, {"type": "map", "values": values.plain}
+    mend, is_odd, plain = values.mend, values.is_odd, {"type": "map", "values": values.plain}
 
     def mend_values(found: dict[str, Any]) -> dict[str, Any]:
         assert mend is not None
         return {name: mend(one) for name, one in found.items()}
 
-    return Node({"map": values.kind}, plain, mend_values if mend else None, values.floats)
+    odd = (lambda found: any(map(is_odd, found.values()))) if is_odd else None
+    return Node({"map": values.kind}, plain, mend_values if mend else None, odd)
 
 
 def _mend_members(nodes: dict[str, Node]) -> Mend | None:
@@ -326,6 +333,20 @@ def _mend_members(nodes: dict[str, Node]) -> Mend | None:
         return value
 
     return mend if mends else None
+
+
+def _odd_member(nodes: dict[str, Node]) -> Callable[[Any], bool] | None:
+    tests = [(name, _odd_unless_null(one.is_odd)) for name, one in nodes.items()]
+    held = [(name, test) for name, test in tests if test]
+    return (lambda value: any(test(value[name]) for name, test in held)) if held else None
+
+
+def _odd_unless_null(is_odd: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:
+    return (lambda value: value is not None and is_odd(value)) if is_odd else None
+
+
+def _is_no_number(value: float) -> bool:
+    return not math.isfinite(value)
 
 
 def _unless_null(mend: Mend) -> Mend:

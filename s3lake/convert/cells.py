@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from s3lake.convert import connect, gate, json_text
 from s3lake.convert.connect import Schema
 from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Schemas
 
 if TYPE_CHECKING:
     from s3lake.registry.client import Connection
@@ -33,15 +33,14 @@ class Column:
 
     Attributes:
         converter: of `sink.Converter`.
-        data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none.
-        schemas: of each row, None where none came with it; empty where no row has one.
-        objects: of each row, as `decoded.column` takes it; empty where only texts are known.
+        data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none. Of Avro that nobody wants as
+            texts it is what Kafka has.
+        schemas: those that came with the rows; None where no row has one.
     """
 
     converter: str
     data: pa.BinaryArray
-    schemas: Sequence[Schema | None] = ()
-    objects: Sequence[Any] = ()
+    schemas: Schemas | None = None
 
     @property
     def is_json(self) -> bool:
@@ -51,14 +50,16 @@ class Column:
     @property
     def schema(self) -> Schema | None:
         """The schema of all rows."""
-        return self.schemas[0] if self.schemas else None
+        return self.schemas.only if self.schemas else None
+
+    @property
+    def array(self) -> pa.Array | None:
+        """All rows, of one schema, as its columns; None where only texts are known."""
+        return self.schemas.array if self.schemas else None
 
     def take(self, rows: pa.Int64Array) -> Column:
         """Some of the rows."""
-        numbers = rows.to_pylist() if self.schemas or self.objects else ()
-        schemas = [self.schemas[row] for row in numbers] if self.schemas else ()
-        objects = [self.objects[row] for row in numbers] if self.objects else ()
-        return Column(self.converter, self.data.take(rows), schemas, objects)
+        return Column(self.converter, self.data.take(rows), self.schemas and self.schemas.take(rows))
 
     def as_json(self) -> pa.BinaryArray:
         """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""
@@ -106,7 +107,7 @@ class Rows:
 
 
 def read(
-    converter: str, raw: pa.BinaryArray, *, tabular: bool, registry: Connection | None = None
+    converter: str, raw: pa.BinaryArray, *, tabular: bool, texts: bool = True, registry: Connection | None = None
 ) -> tuple[Column, Refusals]:
     """Keys or values as `converter` has them; refused rows hold anything.
 
@@ -114,12 +115,13 @@ def read(
         converter: of `sink.Converter`.
         raw: the bytes as Kafka has them.
         tabular: whether they become rows of a table.
+        texts: whether anybody looks at them as JSON.
         registry: where schemas are.
     """
     if converter == "bytes":
         return Column(converter, raw), {}
     if converter in FRAMED:
-        return _framed(converter, raw, tabular, registry)
+        return _framed(converter, raw, tabular, texts, registry)
     if converter == "string":
         refused = gate.text_refusals(raw)
         return Column(converter, _without(raw, refused)), refused
@@ -132,7 +134,9 @@ def _json(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
     return gate.one_line(_without(raw, refused)), refused
 
 
-def _framed(converter: str, raw: pa.BinaryArray, tabular: bool, registry: Connection | None) -> tuple[Column, Refusals]:
+def _framed(
+    converter: str, raw: pa.BinaryArray, tabular: bool, texts: bool, registry: Connection | None
+) -> tuple[Column, Refusals]:
     from s3lake.convert import framed  # few sinks have such values, and every worker imports this module
 
     if converter == "json_schema":
@@ -140,9 +144,8 @@ def _framed(converter: str, raw: pa.BinaryArray, tabular: bool, registry: Connec
         lines, refused = _json(data)
         return Column(converter, lines), refused | wrong
     assert registry is not None, "the sink model asks for one"
-    found = framed.avro(raw, registry, tabular=tabular)
-    schemas, objects = (found.schemas, found.objects) if any(found.schemas) else ((), ())
-    return Column(converter, pa.array(found.texts, pa.binary()), schemas, objects), found.refused
+    found = framed.avro(raw, registry, tabular=tabular, texts=texts)
+    return Column(converter, found.data, found.schemas), found.refused
 
 
 def _with_schemas(lines: pa.BinaryArray, refused: Refusals, tabular: bool) -> tuple[Column, Refusals]:
@@ -170,7 +173,7 @@ def _with_schemas(lines: pa.BinaryArray, refused: Refusals, tabular: bool) -> tu
             refused[row] = f"the payload does not fit its schema: {error}"
         else:
             texts[row] = None if texts[row] == b"null" else texts[row]
-    return Column("connect_json", pa.array(texts, pa.binary()), schemas if any(schemas) else ()), refused
+    return Column("connect_json", pa.array(texts, pa.binary()), Schemas.of(schemas)), refused
 
 
 def _without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:

@@ -96,13 +96,14 @@ def held(columns: Columns) -> Columns:
 
 
 def _held(kind: Type | None) -> Type | None:
-    if isinstance(kind, dict) and "list" in kind:
-        element = _held(kind["list"])
-        return {"list": element} if element is not None else None
-    if isinstance(kind, dict) and "struct" in kind:
+    if not isinstance(kind, dict):
+        return kind
+    if "struct" in kind:
         fields = held(kind["struct"])
         return {"struct": fields} if fields else None
-    return kind
+    ((what, inner),) = kind.items()
+    inner = _held(inner)
+    return {what: inner} if inner is not None else None
 
 
 def unite(one: Type | None, other: Type | None, path: str = "") -> Type | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import columns as kinds
-from s3lake.convert import decoded, headers, json_text, table
+from s3lake.convert import headers, json_text, table
 from s3lake.convert.cells import JSON, Column, Rows
 from s3lake.convert.columns import Columns
-from s3lake.convert.connect import Schema
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.table import Rule
@@ -129,10 +127,8 @@ def _with_schema(
     reason = reason or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
     if reason:
         return None, dict.fromkeys(range(len(texts)), reason)
-    if part.objects:
-        array, refused = decoded.column(part.objects, {"struct": columns})
-        batch = pa.RecordBatch.from_struct_array(array)
-        return batch.take(_others(len(texts), refused)) if refused else batch, refused
+    if (array := part.array) is not None:
+        return pa.RecordBatch.from_struct_array(array), {}
     batch, _, refused = table.read_objects(texts, {}, columns, rule)
     return batch, refused
 
@@ -155,19 +151,16 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     reason = table.misfit(seen, shape.rule) or (_NO_FIELDS if kinds.held(seen) != seen else None)
     if reason:
         return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
-    total, shown = len(rows), dict[str, Type]()
-    arrays, refused = _decoded(rows, schemas)
-    if refused:
-        left = _others(total, refused)
-        rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
+    shown: Columns = {}
+    refused: Refusals = {}
+    arrays = {part: array for part in schemas if (array := rows.column(part).array) is not None}
     texts = replace(shape, parts=tuple(part for part in shape.parts if part not in arrays))
     if texts.json_parts:
         of_texts = {part: kind for part, kind in seen.items() if part not in arrays}
-        batch, shown, wrong = _parsed(texts, rows, columns, of_texts)
-        if wrong:
-            left, numbers = _others(len(rows), wrong), _others(total, refused).to_pylist()
+        batch, shown, refused = _parsed(texts, rows, columns, of_texts)
+        if refused:
+            left = _others(len(rows), refused)
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
-            refused = refused | {numbers[row]: reason for row, reason in wrong.items()}
         arrays |= dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
     arrays |= {part: _array(shape, rows, part) for part in shape.fixed}
     present = [part for part in shape.parts if part in arrays]
@@ -178,17 +171,6 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     is_flat = shape.envelope is not None and shape.envelope.style == "flat"
     schema = pa.schema([(part, arrays[part].type) for part in present], {NAME: _FLAT_NAME} if is_flat else None)
     return Found(pa.record_batch([arrays[part] for part in present], schema=schema), refused, known, seen)
-
-
-def _decoded(rows: Rows, schemas: Mapping[str, Schema]) -> tuple[dict[str, pa.Array], Refusals]:
-    """The columns of parts that Python has decoded."""
-    arrays: dict[str, pa.Array] = {}
-    refused: Refusals = {}
-    for part, schema in schemas.items():
-        if rows.column(part).objects:
-            arrays[part], wrong = decoded.column(rows.column(part).objects, schema.kind)
-            refused |= wrong
-    return arrays, refused
 
 
 def _parsed(

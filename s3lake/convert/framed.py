@@ -9,37 +9,42 @@ from __future__ import annotations
 import functools
 import io
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert import avro_schema
+from s3lake.convert import avro_columns, avro_schema, decoded
 from s3lake.convert.connect import Schema, SchemaError
 from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Gathering, Numbers, Schemas
 from s3lake.registry.client import Connection, Registered, UnknownSchema, client
 
 if TYPE_CHECKING:
     from s3lake.sink import Registry
 
 _HEADER = 5
+_STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
+"""fastavro says where in memory it reads: a record that is tried again has another reason then."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 @dataclass(frozen=True)
 class Read:
-    """Keys or values that were read; refused rows hold nothing.
+    """Keys or values that were read.
 
     Attributes:
-        texts: as JSON, in one line; None for null.
-        objects: the same as Python has them: decimals as such, bytes as bytes, dates and times as numbers.
-        schemas: the schema of each, None for null.
+        data: as JSON, in one line, or, where nobody asks for texts, as Kafka has it; null for null and where refused.
+        schemas: those that came with them, with their columns if they become rows of a table.
     """
 
-    texts: list[bytes | None]
-    objects: list[Any]
-    schemas: list[Schema | None]
+    data: pa.BinaryArray
+    schemas: Schemas | None
     refused: Refusals
 
 
@@ -69,7 +74,7 @@ class Unframing:
             else:
                 assert self.registry is not None, "the sink model asks for one"
                 found = avro(raw, self.registry, tabular=False)
-                data, wrong = pa.array(found.texts, pa.binary()), found.refused
+                data, wrong = found.data, found.refused
             refused |= {row: reason if name == "value" else f"{name}: {reason}" for row, reason in wrong.items()}
             batch = batch.set_column(batch.schema.get_field_index(name), name, data)
         return batch, refused
@@ -82,6 +87,7 @@ class _Reader:
     schema: Schema
     node: avro_schema.Node
     parsed: Any
+    columns: avro_columns.Decode | None
 
 
 def unframed(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
@@ -96,36 +102,83 @@ def unframed(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
     return pa.array(data, pa.binary()), refused
 
 
-def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool) -> Read:
+def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: bool = True) -> Read:
     """Avro of a batch.
 
     Args:
         raw: as Kafka has it.
         registry: where the schemas are.
         tabular: whether it becomes rows of a table.
+        texts: whether anybody looks at it as JSON; a table alone needs none.
 
     Raises:
         TransientError: the registry did not answer.
         ConfigurationError: it refused.
     """
+    if not len(raw):
+        return Read(raw, None, {})
+    numbers, refused = _numbers(raw)
+    gathering = Gathering.of(len(raw))
+    lines: list[bytes | None] | None = [None] * len(raw) if texts else None
+    for number, rows in _by_number(numbers):
+        reader = _reader(registry, number, tabular)
+        if isinstance(reader, str):
+            refused |= dict.fromkeys(rows.tolist(), reader)
+            continue
+        if lines is None and reader.columns is not None:
+            array, plain = avro_columns.decoded(reader.columns, raw, rows, _HEADER)
+            gathering.add(reader.schema, rows[plain], array)
+            rows = rows[~plain]
+        refused |= _one_by_one(raw, rows, reader, gathering, lines, tabular)
+    data = pa.array(lines, pa.binary()) if lines is not None else _where(gathering.codes >= 0, raw)
+    return Read(data, gathering.gathered(), refused)
+
+
+def _where(kept: npt.NDArray[np.bool_], raw: pa.BinaryArray) -> pa.BinaryArray:
+    return raw if kept.all() else raw.take(pa.array(np.arange(len(raw)), mask=~kept))
+
+
+def _numbers(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
+    """The id before each value, -1 where there is none, and the rows that should have one."""
+    offsets = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4).astype(np.int64)
+    block = raw.buffers()[2]
+    data = np.frombuffer(block, np.uint8) if block is not None and block.size else np.zeros(1, np.uint8)
+    starts, present = offsets[:-1], raw.is_valid().to_numpy(zero_copy_only=False)
+    first, *rest = (data.take(starts + at, mode="clip").astype(np.int64) for at in range(_HEADER))
+    framed = present & (np.diff(offsets) >= _HEADER) & (first == 0)
+    numbers = functools.reduce(lambda high, low: high << 8 | low, rest)
+    wrong = np.flatnonzero(present & ~framed).tolist()
+    return np.where(framed, numbers, -1), {row: _not_framed(raw[row].as_py()) or "" for row in wrong}
+
+
+def _by_number(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """Ids in the order in which they come, with their rows."""
+    if len(numbers) and numbers[0] >= 0 and (numbers == numbers[0]).all():
+        yield int(numbers[0]), np.arange(len(numbers))
+        return
+    found, first = np.unique(numbers, return_index=True)
+    for number in found[np.argsort(first)].tolist():
+        if number >= 0:
+            yield number, np.flatnonzero(numbers == number)
+
+
+def _one_by_one(
+    raw: pa.BinaryArray,
+    rows: Numbers,
+    reader: _Reader,
+    gathering: Gathering,
+    lines: list[bytes | None] | None,
+    tabular: bool,
+) -> Refusals:
+    """Read rows of one schema with fastavro: those that are refused; the others are added to what is gathered."""
     from fastavro import schemaless_reader
 
-    total = len(raw)
-    found = Read([None] * total, [None] * total, [None] * total, {})
-    readers: dict[bytes, _Reader | str] = {}
-    for row, value in enumerate(raw.to_pylist()):
-        if value is None:
-            continue
-        if len(value) < _HEADER or value[0]:
-            found.refused[row] = _not_framed(value) or ""
-            continue
-        mark = value[1:_HEADER]
-        reader = readers.get(mark)
-        if reader is None:
-            reader = readers[mark] = _reader(registry, int.from_bytes(mark, "big"), tabular)
-        if isinstance(reader, str):
-            found.refused[row] = reader
-            continue
+    if not len(rows):
+        return {}
+    refused: Refusals = {}
+    found: list[int] = []
+    objects: list[Any] = []
+    for row, value in zip(rows.tolist(), raw.take(pa.array(rows)).to_pylist(), strict=True):
         stream = io.BytesIO(value)
         stream.seek(_HEADER)
         try:
@@ -134,16 +187,24 @@ def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool) -> Read:
                 raise ValueError(f"{left} bytes are left after it")
             if reader.node.mend is not None:
                 datum = reader.node.mend(datum)
-            text = _encode(datum)
-            if reader.node.floats and b"null" in text:
-                text = _encode(_named_numbers(datum))
+            if lines is not None and datum is not None:
+                lines[row] = _text(datum, reader.node)
         except Exception as error:  # of whichever kind: fastavro has no error of its own for what it cannot read
-            found.refused[row] = _misfit(value, error)
+            refused[row] = _misfit(value, error)
             continue
-        if datum is None:
-            continue
-        found.texts[row], found.objects[row], found.schemas[row] = text, datum, reader.schema
-    return found
+        if datum is not None:
+            found.append(row)
+            objects.append(datum)
+    array = None
+    if tabular and reader.columns is not None:
+        array, wrong = decoded.column(objects, reader.schema.kind)
+        refused |= {found[at]: reason for at, reason in wrong.items()}
+    gathering.add(reader.schema, np.array(found, np.int64), array)
+    return refused
+
+
+def _text(datum: Any, node: avro_schema.Node) -> bytes:
+    return _encode(_named_numbers(datum) if node.is_odd is not None and node.is_odd(datum) else datum)
 
 
 def _not_framed(value: bytes) -> str | None:
@@ -160,6 +221,7 @@ def _not_framed(value: bytes) -> str | None:
 def _misfit(value: bytes, error: Exception) -> str:
     number = int.from_bytes(value[1:_HEADER], "big")
     said = str(error) or "it ends too early" if isinstance(error, EOFError) else f"{type(error).__name__}: {error}"
+    said = _STREAM.sub("", said)
     return f"the data does not fit schema id {number}: {said[:200]}"
 
 
@@ -181,7 +243,8 @@ def _compiled(kind: str, text: str, references: tuple[tuple[str, str], ...], tab
         return f"it is a schema of {registered.kind}, not of AVRO: set the converter that fits"
     try:
         name, node = avro_schema.compiled(registered.text, registered.references, tabular=tabular)
-        return _Reader(Schema(name, node.kind or {"struct": {}}), node, parse_schema(node.plain))
+        schema = Schema(name, node.kind or {"struct": {}})
+        return _Reader(schema, node, parse_schema(node.plain), avro_columns.compiled(node.plain, schema.kind))
     except SchemaError as error:
         return str(error)
     except RecursionError:

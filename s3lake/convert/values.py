@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import functools
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +18,7 @@ from s3lake.convert.columns import Columns
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Numbers
 from s3lake.registry.client import Connection
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class Conversion:
         apart: whether records without a value land apart, with their sidecars only.
         registry: where the schemas of keys and values are.
         keyed: whether the layout reads keys.
+        valued: whether it reads values.
     """
 
     key: str
@@ -90,10 +93,11 @@ class Conversion:
     apart: bool = False
     registry: Connection | None = None
     keyed: bool = False
+    valued: bool = True
 
     @classmethod
-    def of(cls, sink: Sink, topic: str, *, keyed: bool = False) -> Conversion:
-        """The conversion of `topic` in `sink`; `keyed` says whether its layout reads keys."""
+    def of(cls, sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True) -> Conversion:
+        """The conversion of `topic` in `sink`; `keyed` and `valued` say whether its layout reads keys and values."""
         registry = sink.converter.registry
         return cls(
             key=sink.converter.key,
@@ -107,6 +111,7 @@ class Conversion:
             apart=sink.layout.tombstones is not None,
             registry=Connection.of(registry) if registry else None,
             keyed=keyed and sink.converter.key in cells.FRAMED,
+            valued=valued,
         )
 
     @property
@@ -164,7 +169,8 @@ class Conversion:
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
         """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
         tabular = self._shape is not None
-        value, refused = cells.read(self.value, batch.column("value"), tabular=tabular, registry=self.registry)
+        as_table = functools.partial(cells.read, tabular=tabular, registry=self.registry)
+        value, refused = as_table(self.value, batch.column("value"), texts=self.valued or not tabular)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -173,7 +179,7 @@ class Conversion:
         others: list[Refusals] = []
         key = None
         if "key" in self.needs:
-            key, wrong = cells.read(self.key, batch.column("key"), tabular=tabular, registry=self.registry)
+            key, wrong = as_table(self.key, batch.column("key"), texts=bool(self.keyed or self.keys) or not tabular)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))
@@ -227,7 +233,7 @@ class Conversion:
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
         schema = rows.value.schema
-        values = rows.value.data if self.value in cells.UNWRAPPED else None
+        values = rows.value.data if self.value in cells.UNWRAPPED and self.valued else None
         keys = rows.column("key").data if self.keyed else None
         return Part(numbers, streams, values, schema.name if schema else None, keys), refused, columns, seen
 
@@ -245,30 +251,24 @@ class Conversion:
         return rows.value.as_json()
 
 
-def _alike(rows: Rows) -> list[Sequence[int]]:
-    """Rows by the schemas that came with them."""
-    total = len(rows)
-    schemas = [one.schemas or [None] * total for one in (rows.value, rows.key) if one is not None]
-    if not any(one and one.schemas for one in (rows.value, rows.key)):
-        return [range(total)]
-    groups: list[tuple[Any, list[int]]] = []
-    known: dict[tuple[int, ...], list[int]] = {}
-    for row, mark in enumerate(zip(*schemas, strict=True)):
-        identity = tuple(map(id, mark))
-        if identity not in known:
-            same = [group for other, group in groups if other == mark]
-            known[identity] = same[0] if same else []
-            groups.extend([] if same else [(mark, known[identity])])
-        known[identity].append(row)
-    return [group for _, group in groups]
+def _alike(rows: Rows) -> list[Numbers]:
+    """Rows by the schemas that came with them, in the order of their first ones."""
+    codes = [column.schemas.codes for column in (rows.value, rows.key) if column is not None and column.schemas]
+    if all((one == one[0]).all() for one in codes):
+        return [np.arange(len(rows))]
+    marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
+    _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
+    return [np.flatnonzero(groups == group) for group in np.argsort(first)]
 
 
-def _runs(rows: Rows) -> list[Sequence[int]]:
+def _runs(rows: Rows) -> list[Numbers]:
     """Neighbours whose schemas have one name: a text keeps the order of its records."""
-    if not rows.value.schemas:
-        return [range(len(rows))]
-    names = (schema and schema.name for schema in rows.value.schemas)
-    return [[row for row, _ in run] for _, run in groupby(enumerate(names), key=lambda one: one[1])]
+    schemas = rows.value.schemas
+    if schemas is None:
+        return [np.arange(len(rows))]
+    names = [None, *(schema.name for schema in schemas.distinct)]
+    marks = np.array([names.index(name) for name in names])[schemas.codes + 1]
+    return np.split(np.arange(len(rows)), np.flatnonzero(np.diff(marks)) + 1)
 
 
 def _merged(parts: list[Part]) -> tuple[Part, ...]:

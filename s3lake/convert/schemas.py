@@ -1,0 +1,105 @@
+"""The schemas that came with some rows, as numbers: batches have one or two, and rows many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from s3lake.convert.connect import Schema
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """The schemas of some rows.
+
+    Attributes:
+        distinct: no two of them are equal.
+        codes: which of them each row has; -1 where none came with it.
+        arrays: for each schema, columns of its rows; empty where only texts are known.
+        at: where in its schema's array each row is.
+    """
+
+    distinct: tuple[Schema, ...]
+    codes: Numbers
+    arrays: tuple[pa.Array, ...] = ()
+    at: Numbers | None = None
+
+    @classmethod
+    def of(cls, schemas: Sequence[Schema | None]) -> Schemas | None:
+        """The schema of each row; None where no row has one."""
+        distinct: list[Schema] = []
+        known: dict[int | None, int] = {id(None): -1}
+        for schema in schemas:
+            if schema is not None and id(schema) not in known:
+                known[id(schema)] = _place(schema, distinct)
+        codes = np.array([known[id(schema)] for schema in schemas], np.int64)
+        return cls(tuple(distinct), codes) if distinct else None
+
+    def take(self, rows: pa.Int64Array) -> Schemas:
+        """Those of some of the rows."""
+        chosen = rows.to_numpy()
+        return Schemas(self.distinct, self.codes[chosen], self.arrays, None if self.at is None else self.at[chosen])
+
+    @property
+    def only(self) -> Schema | None:
+        """The schema of all rows, which have the same."""
+        return self.distinct[self.codes[0]] if len(self.codes) and self.codes[0] >= 0 else None
+
+    @property
+    def array(self) -> pa.Array | None:
+        """The columns of all rows, which have one schema; None where only texts are known."""
+        if not self.arrays or self.at is None or self.only is None:
+            return None
+        array = self.arrays[self.codes[0]]
+        return array if np.array_equal(self.at, np.arange(len(array))) else array.take(pa.array(self.at))
+
+
+@dataclass
+class Gathering:
+    """Columns as they are found, schema by schema."""
+
+    codes: Numbers
+    at: Numbers
+    distinct: list[Schema]
+    arrays: list[list[pa.Array]]
+
+    @classmethod
+    def of(cls, total: int) -> Gathering:
+        """For so many rows, none of which has a schema yet."""
+        return cls(np.full(total, -1), np.zeros(total, np.int64), [], [])
+
+    def add(self, schema: Schema, rows: Numbers, array: pa.Array | None) -> None:
+        """Rows of a schema, with their columns where these are wanted; a null is a row that has none."""
+        code = _place(schema, self.distinct)
+        if code == len(self.arrays):
+            self.arrays.append([])
+        if array is not None:
+            self.at[rows] = sum(map(len, self.arrays[code])) + np.arange(len(rows))
+            self.arrays[code].append(array)
+            if array.null_count:
+                rows = rows[array.is_valid().to_numpy(zero_copy_only=False)]
+        self.codes[rows] = code
+
+    def gathered(self) -> Schemas | None:
+        """All of them; None where no row has a schema."""
+        if not (self.codes >= 0).any():
+            return None
+        has_arrays = any(self.arrays)
+        arrays = tuple(
+            one[0] if len(one) == 1 else pa.concat_arrays(one) if one else pa.array([], pa.null())
+            for one in (self.arrays if has_arrays else ())
+        )
+        return Schemas(tuple(self.distinct), self.codes, arrays, self.at if has_arrays else None)
+
+
+def _place(schema: Schema, distinct: list[Schema]) -> int:
+    """The number of a schema, which is added if none is equal."""
+    if schema not in distinct:
+        distinct.append(schema)
+    return distinct.index(schema)

@@ -1,0 +1,312 @@
+"""Avro read column by column is what fastavro reads record by record, refusals included, whatever the bytes."""
+
+import io
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from s3lake.convert import avro_columns, avro_schema, framed
+from s3lake.convert.values import Conversion, Converted
+from s3lake_tests.convert.records import batch
+from s3lake_tests.registry.server import SchemaRegistry, serving
+from s3lake_tests.registry.server import framed as message
+
+Kind = tuple[Any, st.SearchStrategy[Any]]
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    with serving() as found:
+        yield found
+
+
+def record(**fields: Any) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": f"com.acme.R{next(_numbers)}",
+        "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
+    }
+
+
+_numbers = iter(range(10**9))
+
+
+def datum(schema: Any, value: Any) -> bytes:
+    """A value as its schema without logical types has it."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(plain(schema)), value)
+    return out.getvalue()
+
+
+def plain(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return list(map(plain, schema))
+    if isinstance(schema, dict):
+        return {name: plain(one) for name, one in schema.items() if name not in ("logicalType", "precision", "scale")}
+    return schema
+
+
+def both(registry: SchemaRegistry, schema: Any, datums: list[bytes]) -> tuple[Converted, Converted]:
+    """All records at once, and one by one, which is what happens where somebody wants their JSON too."""
+    number = registry.add(schema)
+    records = batch(*(message(number, data) for data in datums))
+    at_once, one_by_one = (
+        Conversion("string", "avro", "parquet", "write", registry=registry.connection, valued=valued)(records, {})
+        for valued in (False, True)
+    )
+    return at_once, one_by_one
+
+
+def same(registry: SchemaRegistry, schema: Any, datums: list[bytes]) -> Converted:
+    """What both ways make of them, after a look at whether it is the same."""
+    at_once, one_by_one = both(registry, schema, datums)
+    assert at_once.refused == one_by_one.refused
+    assert (at_once.columns, at_once.seen) == (one_by_one.columns, one_by_one.seen)
+    assert len(at_once.parts) == len(one_by_one.parts)
+    for part, other in zip(at_once.parts, one_by_one.parts, strict=True):
+        assert (part.rows, part.schema) == (other.rows, other.schema)
+        data, expected = part.streams["data"], other.streams["data"]
+        data.validate(full=True)
+        assert data.schema.equals(expected.schema, check_metadata=True)
+        assert str(data.to_pylist()) == str(expected.to_pylist())  # by their texts: no NaN is equal to itself
+    return at_once
+
+
+def read_at_once(schema: Any, datums: list[bytes]) -> int:
+    """How many of them are not left to fastavro."""
+    _, node = avro_schema.compiled(json.dumps(schema), {}, tabular=True)
+    assert node.kind is not None
+    decode = avro_columns.compiled(node.plain, node.kind)
+    assert decode is not None
+    _, plainly = avro_columns.decoded(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
+    return int(plainly.sum())
+
+
+# Every kind of value
+
+
+LEAVES: list[Kind] = [
+    ("null", st.none()),
+    ("boolean", st.booleans()),
+    ("int", st.integers(-(2**31), 2**31 - 1)),
+    ("long", st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200)),
+    ("float", st.floats(width=32)),
+    ("double", st.floats()),
+    ("bytes", st.binary(max_size=5)),
+    ("string", st.text(st.characters(codec="utf-8"), max_size=5)),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}, st.sampled_from("ABC")),
+    ({"type": "fixed", "name": "F", "size": 3}, st.binary(min_size=3, max_size=3)),
+    ({"type": "int", "logicalType": "date"}, st.integers(-719_162, 2_932_896)),
+    ({"type": "int", "logicalType": "time-millis"}, st.integers(-2, 86_400_001)),
+    ({"type": "long", "logicalType": "timestamp-millis"}, st.integers(-(10**13), 10**13)),
+    ({"type": "long", "logicalType": "timestamp-micros"}, st.integers(-(2**63), 2**63 - 1)),
+    ({"type": "string", "logicalType": "uuid"}, st.uuids().map(str) | st.text("0-x", max_size=36)),
+    ({"type": "fixed", "logicalType": "uuid", "name": "U", "size": 16}, st.binary(min_size=16, max_size=16)),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, st.binary(max_size=3)),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 3}, st.binary(max_size=20)),
+    (
+        {"type": "fixed", "logicalType": "decimal", "precision": 38, "scale": 0, "name": "D", "size": 16},
+        st.binary(min_size=16, max_size=16),
+    ),
+]
+
+
+_TEXTS = st.text("xyzé", max_size=3)
+
+
+def _wider(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
+    held = inner.filter(lambda one: one[0] != "null")
+    return st.one_of(
+        held.map(lambda one: ({"type": "array", "items": one[0]}, st.lists(one[1], max_size=6))),
+        held.map(
+            lambda one: (
+                {"type": "map", "values": one[0]},
+                st.dictionaries(st.text("xyz", max_size=3), one[1], max_size=3),
+            )
+        ),
+        held.filter(lambda one: not isinstance(one[0], list)).map(lambda one: (["null", one[0]], st.none() | one[1])),
+        held.filter(lambda one: isinstance(one[0], str)).map(
+            lambda one: ([one[0], "null", record(w="int")], st.none() | one[1] | st.just({"w": 5}))
+        ),
+        st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3).map(_record_of),
+    )
+
+
+def _record_of(fields: dict[str, Kind]) -> Kind:
+    schema = record(**{name: kind for name, (kind, _) in fields.items()})
+    return schema, st.fixed_dictionaries({name: values for name, (_, values) in fields.items()})
+
+
+def _fresh(schema: Any) -> Any:
+    """Names given anew: a part that stands twice would be defined twice."""
+    if isinstance(schema, list):
+        return [_fresh(one) for one in schema]
+    if isinstance(schema, dict):
+        named = schema.get("type") in ("record", "enum", "fixed")
+        names = {"name": f"R{next(_numbers)}"} if named else {}
+        return {name: _fresh(one) for name, one in schema.items()} | names
+    return schema
+
+
+KINDS = st.recursive(st.sampled_from(LEAVES), _wider, max_leaves=6)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_values_of_any_schema_are_the_same_as_one_by_one(registry: SchemaRegistry, data: st.DataObject) -> None:
+    kind, values = data.draw(KINDS)
+    schema = _fresh(record(n="int", x=kind))
+    found = data.draw(st.lists(values, min_size=1, max_size=30))
+    same(registry, schema, [datum(schema, {"n": at, "x": value}) for at, value in enumerate(found)])
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_damaged_records_are_refused_with_the_same_words(registry: SchemaRegistry, data: st.DataObject) -> None:
+    kind, values = data.draw(KINDS)
+    schema = _fresh(record(x=kind, n="int"))
+    found = data.draw(st.lists(values, min_size=1, max_size=8))
+    datums = []
+    for value in found:
+        sound = bytearray(datum(schema, {"n": 7, "x": value}))
+        match data.draw(st.sampled_from(("sound", "short", "long", "other"))):
+            case "short":
+                sound = sound[: data.draw(st.integers(0, len(sound)))]
+            case "long":
+                sound += data.draw(st.binary(max_size=3))
+            case "other":
+                sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
+        datums.append(bytes(sound))
+    same(registry, schema, datums)
+
+
+@given(datums=st.lists(st.binary(max_size=12), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_bytes_that_mean_nothing_are_refused_with_the_same_words(registry: SchemaRegistry, datums: list[bytes]) -> None:
+    items = {"type": "array", "items": ["null", "string"]}
+    same(registry, record(a=items, b={"type": "map", "values": "long"}, c="double"), datums)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_records_of_several_schemas_keep_their_rows(registry: SchemaRegistry, data: st.DataObject) -> None:
+    schemas = [record(a="int"), ["null", record(a="int", b=["null", "string"])], "string"]
+    numbers = [registry.add(schema) for schema in schemas]
+    values = [{"a": 1}, {"a": 2, "b": "x"}, "y"]
+    datums = [message(number, datum(*pair)) for number, *pair in zip(numbers, schemas, values, strict=True)]
+    others = [None, message(numbers[1], b"\0"), message(numbers[0], b""), b"none", message(7, b"")]
+    records = batch(*data.draw(st.lists(st.sampled_from([*datums, *others]), min_size=1, max_size=12)))
+    at_once, one_by_one = (
+        Conversion("string", "avro", "parquet", "skip", registry=registry.connection, valued=valued)(records, {})
+        for valued in (False, True)
+    )
+    assert at_once.refused == one_by_one.refused
+    assert at_once.skipped == one_by_one.skipped
+    assert [(part.rows, part.streams, part.schema) for part in at_once.parts] == [
+        (part.rows, part.streams, part.schema) for part in one_by_one.parts
+    ]
+
+
+# What is left to fastavro, and what is not
+
+
+def test_sound_records_of_every_kind_are_read_at_once() -> None:
+    kinds = [kind for kind, _ in LEAVES if kind != "null"]
+    schema = _fresh(record(**{f"f{at}": kind for at, kind in enumerate(kinds)}))
+    zeros = {"boolean": False, "float": 0.0, "double": 0.0, "bytes": b"", "string": "é", "int": -1, "long": 2**63 - 1}
+    others = {"E": "C", "F": b"\0\1\2", "U": bytes(16), "D": b"\xff" * 16}
+    row: dict[str, Any] = {}
+    for at, kind in enumerate(kinds):
+        name = kind if isinstance(kind, str) else kind.get("name")
+        row[f"f{at}"] = others[name] if name in others else zeros[kind if isinstance(kind, str) else kind["type"]]
+        if isinstance(kind, dict) and kind.get("logicalType") == "uuid" and kind["type"] == "string":
+            row[f"f{at}"] = "00112233-4455-6677-8899-AABBCCDDEEFF"
+        if isinstance(kind, dict) and kind.get("logicalType") == "time-millis":
+            row[f"f{at}"] = 86_399_999
+    assert read_at_once(schema, [datum(schema, row)] * 3) == 3
+
+
+@pytest.mark.parametrize("number", [0, -1, 63, -64, 64, 2**13, 2**55 - 1, 2**55, -(2**62), 2**62, 2**63 - 1, -(2**63)])
+def test_integers_of_each_length_are_read_at_once(number: int) -> None:
+    datums = [datum("long", one) for one in (number, 5, number)]
+    _, node = avro_schema.compiled('"long"', {}, tabular=True)
+    decode = avro_columns.compiled(node.plain, "int64")
+    assert decode is not None
+    array, plainly = avro_columns.decoded(decode, pa.array(datums, pa.binary()), np.arange(3), 0)
+    assert plainly.all()
+    assert array.to_pylist() == [number, 5, number]
+
+
+@pytest.mark.parametrize("data", [b"\x02", b"\x02a\0", b"\x01", b"", b"\x80" * 9 + b"\x02", b"\xff" * 9 + b"\x01"])
+def test_one_unsound_record_leaves_the_others_as_they_are(data: bytes) -> None:
+    assert read_at_once(record(a="string"), [b"\x02x", data, b"\x04yz"]) == 2
+
+
+def test_arrays_in_several_blocks_and_with_their_sizes_are_read_at_once(registry: SchemaRegistry) -> None:
+    schema = record(a={"type": "array", "items": "int"})
+    # 1 and 2; 1, and 2 in a block of its own; 1 and 2 in a block that says that it has two bytes; none
+    datums = [b"\x04\x02\x04\x00", b"\x02\x02\x02\x04\x00", b"\x03\x04\x02\x04\x00", b"\x00"]
+    converted = same(registry, schema, datums)
+    assert [row["a"] for row in converted.parts[0].streams["data"].to_pylist()] == [[1, 2], [1, 2], [1, 2], []]
+    assert read_at_once(schema, datums) == 4
+
+
+def test_a_few_very_long_arrays_do_not_make_a_lap_for_each_item(registry: SchemaRegistry) -> None:
+    schema = record(a={"type": "array", "items": ["null", "long"]})
+    datums = [datum(schema, {"a": [None, at] * (at % 3)}) for at in range(50)]
+    datums[7] = datum(schema, {"a": list(range(100_000))})
+    assert read_at_once(schema, datums) == 49
+    converted = same(registry, schema, datums)
+    assert len(converted.parts[0].streams["data"].column("a")[7]) == 100_000
+
+
+def test_a_map_that_says_a_name_twice_has_its_last_value(registry: SchemaRegistry) -> None:
+    schema = record(a={"type": "map", "values": "int"})
+    twice = b"\x04\x02x\x02\x02x\x04\x00"
+    converted = same(registry, schema, [datum(schema, {"a": {"x": 1, "y": 2}}), twice])
+    assert [row["a"] for row in converted.parts[0].streams["data"].to_pylist()] == [[("x", 1), ("y", 2)], [("x", 2)]]
+
+
+@pytest.mark.parametrize("values", ["null", record(a="null")])
+def test_a_map_of_what_holds_nothing_is_a_record_error(registry: SchemaRegistry, values: Any) -> None:
+    converted = same(registry, record(a={"type": "map", "values": values}), [b"\x02\x02x\x00"])
+    assert converted.refused == {0: "the schema has a struct without fields, which a table cannot hold"}
+
+
+def test_the_reason_of_a_refusal_is_the_same_each_time(registry: SchemaRegistry) -> None:
+    converted = same(registry, record(a="boolean"), [b""])
+    assert str(converted.refused[0]).endswith(": cannot read boolean")
+
+
+def test_a_count_beyond_all_memory_is_no_allocation() -> None:
+    schema = record(a={"type": "array", "items": "long"}, b="bytes")
+    huge = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
+    assert read_at_once(schema, [huge, b"\x00" + huge, b"\x00\x00"]) == 1
+
+
+def test_a_slice_of_a_batch_is_read_where_it_lies(registry: SchemaRegistry) -> None:
+    schema = record(a="string", b="double")
+    number = registry.add(schema)
+    raw = pa.array(
+        [message(number, b"\x02%c" % letter + struct.pack("<d", letter)) for letter in b"abcdef"], pa.binary()
+    )
+    found = framed.avro(raw.slice(2, 3), registry.connection, tabular=True, texts=False)
+    assert found.schemas is not None
+    assert found.schemas.array.to_pylist() == [{"a": one, "b": ord(one)} for one in "cde"]
+
+
+def test_values_that_nobody_wants_as_json_are_not_written_as_it(registry: SchemaRegistry) -> None:
+    schema = record(a="int")
+    number = registry.add(schema)
+    raw = pa.array([message(number, b"\x02"), None, message(number, b"")], pa.binary())
+    found = framed.avro(raw, registry.connection, tabular=True, texts=False)
+    assert found.data.to_pylist() == [message(number, b"\x02"), None, None]
+    assert list(found.refused) == [2]
