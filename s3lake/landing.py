@@ -283,15 +283,6 @@ class Landing:
                 return wanted
 
 
-def _covers(attempt: Attempt) -> bool:
-    """Whether the attempt takes its tile to the end that was planned, so that nothing of it is left to plan."""
-    for partition, span in attempt.tile.partitions.items():
-        _, end = attempt.batch.intervals.get(partition, (span.committed, span.committed))
-        if span.end is None or end != span.end:
-            return False
-    return True
-
-
 @dataclass
 class _Run:
     """One call of `Landing.land`, and what has become of its hours.
@@ -347,7 +338,7 @@ class _Run:
                 abort(lander.store, staged.files)
                 raise
             self.flying = (hour, background.submit(lander._commit, attempt, staged))
-            if _covers(attempt):
+            if not attempt.batch.left:
                 return  # the next hour can be read while this one becomes visible
             self._arrive()
 
