@@ -62,7 +62,7 @@ def memory(codec: str, level: int | None) -> int:
 def compressor(codec: str, level: int | None) -> Compressor | None:
     """A compression object, None for `none`. gzip's header carries no time, so equal input gives equal files."""
     if codec == "gzip":
-        return zlib.compressobj(_level(codec, level), zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+        return _deflating(_level(codec, level), 16 + zlib.MAX_WBITS)
     if codec == "zstd":
         import zstandard
 
@@ -77,7 +77,7 @@ def compress_block(block: bytes, codec: str, level: int | None) -> bytes:
     if codec == "zstd":
         return bytes(pa.Codec("zstd", compression_level=_level(codec, level)).compress(block, asbytes=True))
     if codec == "deflate":
-        stream = zlib.compressobj(_level(codec, level), zlib.DEFLATED, -zlib.MAX_WBITS)
+        stream = _deflating(_level(codec, level), -zlib.MAX_WBITS)
         return stream.compress(block) + stream.flush()
     if codec == "bzip2":
         return bz2.compress(block)
@@ -87,6 +87,12 @@ def compress_block(block: bytes, codec: str, level: int | None) -> bytes:
         filters = [{"id": lzma.FILTER_LZMA2, "preset": _level(codec, level), "dict_size": size}]
         return lzma.compress(block, format=lzma.FORMAT_XZ, filters=filters)
     return block
+
+
+def _deflating(level: int, window: int) -> Compressor:
+    from zlib_ng import zlib_ng
+
+    return zlib_ng.compressobj(level, zlib.DEFLATED, window)
 
 
 def _level(codec: str, level: int | None) -> int:
