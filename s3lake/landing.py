@@ -184,7 +184,7 @@ class Landing:
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
-            probe(self.store, f"{self.sink.index.prefix}/{self.sink.name}")  # once a process
+            probe(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)  # once a process
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
         return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
 

@@ -30,9 +30,13 @@ class Moment:
 
 
 class Proxy:
-    """Passes requests on. When the moment has come `reached` is set, and that request waits until `release`."""
+    """Passes requests on. When the moment has come `reached` is set, and that request waits until `release`.
 
-    def __init__(self, upstream: str) -> None:
+    With `capitals` it spells the names of headers in its own way, as Go's net/http does.
+    """
+
+    def __init__(self, upstream: str, *, capitals: bool = False) -> None:
+        self.capitals = capitals
         self.upstream = str(urlsplit(upstream).netloc)
         self.reached = threading.Event()
         self.seen: Counter[Step] = Counter()
@@ -118,7 +122,7 @@ class Proxy:
                 self.send_response_only(answer.status, answer.reason)
                 for name, value in answer.getheaders():
                     if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                        self.send_header(name, value)
+                        self.send_header(name.title() if proxy.capitals else name, value)
                 length = answer.getheader("Content-Length") if self.command == "HEAD" else None
                 self.send_header("Content-Length", length or str(len(content)))
                 self.end_headers()

@@ -35,7 +35,7 @@ def attempts(config: Config) -> Iterator[Attempt]:
         where = f"bucket {sink.bucket} of sink {sink.name}"
         yield where, functools.partial(_some_key, store, f"{place}/")
         if sink.exactly_once:
-            yield f"conditional writes in {where}", functools.partial(probe, store, place)
+            yield f"conditional writes in {where}", functools.partial(probe, store, place, sink.root)
         yield f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}{uuid.uuid4()}")
 
 

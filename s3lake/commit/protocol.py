@@ -149,10 +149,13 @@ def begin(
     Raises:
         DataLossError: the topic is another one than the index was cut from, or its log was truncated.
         ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
+        StoreDeniedError: all is landed, and what was given up on the way may not be deleted.
     """
     while True:
         tile, etag = ready(index, hour, pace)
         if tile.landed:
+            if tile.garbage:
+                sweep(index, hour, pace)  # it was denied: all is landed, and somebody has to be told
             return None
         kafka = asked(index, offsets, head, hour)
         if not tile.closed:
@@ -168,7 +171,7 @@ def begin(
 
 
 def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
-    """Step 1: the tile with nothing pending, no garbage and no key that somebody else has taken, and its ETag.
+    """Step 1: the tile with nothing pending, swept, and no key that somebody else has taken, and its ETag.
 
     Raises:
         MissingDocumentError: the tile is gone.
@@ -213,7 +216,7 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
         _must_be_mine(index, attempt, staged, pace)
     settled = (entered and finish(index, pending, entered, manifest, pace)) or settle(index, hour, pace)
     if settled is None or attempt.commit not in settled[0].commits:
-        sweep(index, hour, pace)
+        tidy(index, hour, pace)
         if settled is not None and settled[0].foreign:
             _refuse_foreign(index, settled[0])
         raise FencedError(

@@ -4,6 +4,7 @@ Whoever finds a pending commit finishes it, forward when every upload can still 
 decided from the store alone, so no reader of Kafka is needed, and any number may do it at once.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -14,10 +15,12 @@ from typing import Literal, TypeVar
 
 from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.errors import StoreDeniedError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Head, Store
 
+_log = logging.getLogger(__name__)
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -98,12 +101,19 @@ def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] |
 
 
 def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
-    """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag."""
+    """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag.
+
+    Garbage that may not be deleted stays listed and stops nobody: its names are never used again.
+    """
     while True:
         settled = settle(index, hour, pace)
         if settled is None or not settled[0].garbage:
             return settled
-        swept = sweep(index, hour, pace)
+        try:
+            swept = sweep(index, hour, pace)
+        except StoreDeniedError as error:
+            _log.warning("%s %s: files of commits that were given up stay visible: %s", index.topic, hour, error)
+            return settled
         if swept is None or swept[0].pending is None:
             return swept
 

@@ -21,7 +21,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of an object without reading it. `size` is in bytes."""
+    """What is known of an object without reading it. `size` is in bytes, names of metadata are in lower case."""
 
     etag: str
     size: int

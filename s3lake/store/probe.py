@@ -1,37 +1,62 @@
-"""Shows by trying that a store honours conditional writes; exactly-once is nothing without them."""
+"""Shows by trying that a store does what the commit needs; exactly-once is nothing without it."""
 
+import logging
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 
-from s3lake.errors import StoreDeniedError
-from s3lake.store import Store
+from s3lake.errors import S3LakeError, StoreDeniedError, StoreUnavailableError
+from s3lake.store import COMMIT, Store
 
-_honest: set[tuple[str, str]] = set()
+_log = logging.getLogger(__name__)
+_honest: set[tuple[str, str, str, str]] = set()
 
 
-def probe(store: Store, prefix: str) -> None:
-    """Try conditional writes on a key of our own, successfully at most once per process and bucket.
+def probe(store: Store, index: str, data: str) -> None:
+    """Try conditional writes and an upload on keys of our own, successfully at most once per process and place.
+
+    Everything that a commit or its roll back will ever ask for is asked for here, where it will be asked: a right that
+    is missing, or a store that loses metadata, must show before the first record is landed, not at the first crash.
 
     Args:
         store: the bucket. A store that names no `endpoint` is tried every time.
-        prefix: where `.probe/<random>` is written and deleted again.
+        index: below it `.probe/<random>` is written and deleted again.
+        data: what keys of data begin with; `.probe/<random>` is uploaded and deleted there.
 
     Raises:
-        StoreDeniedError: the store does not honour them, or does not let us write and delete there at all.
+        StoreDeniedError: the store does not do what is needed, or does not let us write and delete there at all.
         StoreUnavailableError: the store does not answer.
     """
     endpoint = getattr(store, "endpoint", None)
-    if (endpoint, store.bucket) in _honest:
+    place = (str(endpoint), store.bucket, index, data)
+    if place in _honest:
         return
-    key = f"{prefix.rstrip('/')}/.probe/{uuid.uuid4()}".lstrip("/")
-    try:
-        _try(store, key)
-    finally:
-        store.delete(key)
+    _tried(store, f"{index.rstrip('/')}/.probe/{uuid.uuid4()}".lstrip("/"), _write_on_condition)
+    _tried(store, f"{data}.probe/{uuid.uuid4()}", _upload)
     if endpoint is not None:
-        _honest.add((endpoint, store.bucket))
+        _honest.add(place)
 
 
-def _try(store: Store, key: str) -> None:
+def _tried(store: Store, key: str, trial: Callable[[Store, str], None]) -> None:
+    """Try something on `key`, and delete it; tidying up never hides what went wrong, nor waits for a silent store."""
+    try:
+        trial(store, key)
+    except StoreUnavailableError:
+        raise
+    except BaseException:
+        with suppress(S3LakeError):
+            store.delete(key)
+        raise
+    store.delete(key)
+    if store.head(key) is not None:
+        raise _unfit(
+            store,
+            f"an object was still there after it was deleted ({key}), so what is rolled back would stay",
+            "let these credentials delete there",
+        )
+
+
+def _write_on_condition(store: Store, key: str) -> None:
     first, second, third = (f"{number} {uuid.uuid4()}".encode() for number in (1, 2, 3))
     etag = _put(store, key, first, if_absent=True)
     if etag is None:
@@ -52,10 +77,63 @@ def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if
     return found.etag if found is not None and found.body == body else None
 
 
+def _upload(store: Store, key: str) -> None:
+    """Make an object visible and read whose it is, as a commit does, and complete another one over it."""
+    mine, other = (uuid.uuid4().hex for _ in range(2))
+    answer = _complete(store, key, mine)
+    shown = _owner(store, key)
+    if shown is None:
+        raise StoreUnavailableError(
+            f"CompleteMultipartUpload s3://{store.bucket}/{key} was answered {answer!r}, and no object is there. "
+            "Run again."
+        )
+    if shown != mine:
+        raise _unfit(
+            store,
+            f"it does not give back an object's metadata: x-amz-meta-{COMMIT} was {mine!r} and came back as {shown!r}. "
+            "Without it nobody can tell whose an object is",
+            "let what stands between here and the store pass x-amz-meta- headers on",
+        )
+    _complete(store, key, other)
+    if _owner(store, key) != mine:
+        _log.warning(
+            "%s completes uploads over objects that are there (it ignores If-None-Match on CompleteMultipartUpload): "
+            "objects of other programs are not safe under this sink's prefix. s3lake's own never share a key.",
+            _place(store),
+        )
+
+
+def _complete(store: Store, key: str, commit: str) -> str:
+    upload = store.create_upload(key, {COMMIT: commit})
+    answer = "not sent"
+    try:
+        answer = store.complete_upload(key, upload, [store.upload_part(key, upload, 1, b"x")])
+    finally:
+        if answer != "completed":
+            with suppress(S3LakeError):
+                store.abort_upload(key, upload)
+    return answer
+
+
+def _owner(store: Store, key: str) -> str | None:
+    """Whose the object is; None where there is no object, and empty where it does not say."""
+    head = store.head(key)
+    return None if head is None else head.metadata.get(COMMIT, "")
+
+
 def _dishonest(store: Store, what: str) -> StoreDeniedError:
-    endpoint = getattr(store, "endpoint", None)
-    place = f"bucket {store.bucket!r}" + (f" at {endpoint}" if endpoint else "")
-    return StoreDeniedError(
-        f"{place} does not honour conditional writes: {what}. Without them two writers can land a record twice. "
-        "To go on: set exactly_once: false or use a store with conditional writes (AWS S3, MinIO, versitygw, ...)."
+    return _unfit(
+        store, f"it does not honour conditional writes: {what}. Without them two writers can land a record twice"
     )
+
+
+def _unfit(store: Store, what: str, remedy: str = "") -> StoreDeniedError:
+    remedy = remedy or "use a store with conditional writes (AWS S3, MinIO, versitygw, ...)"
+    return StoreDeniedError(
+        f"{_place(store)} cannot be landed in exactly once: {what}. To go on: set exactly_once: false or {remedy}."
+    )
+
+
+def _place(store: Store) -> str:
+    endpoint = getattr(store, "endpoint", None)
+    return f"bucket {store.bucket!r}" + (f" at {endpoint}" if endpoint else "")

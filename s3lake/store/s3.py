@@ -207,7 +207,9 @@ class S3Store:
             )
         except _Answer:
             return None
-        return Head(found["ETag"], found["ContentLength"], found["Metadata"])
+        # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
+        metadata = {name.lower(): value for name, value in found["Metadata"].items()}
+        return Head(found["ETag"], found["ContentLength"], metadata)
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         """See `Store.put`."""

@@ -16,7 +16,14 @@ from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import protocol, recovery, sums
 from s3lake.commit.index import Manifest, TopicHead
-from s3lake.errors import DataLossError, ForeignObjectError, MissingDocumentError, S3LakeError, TransientError
+from s3lake.errors import (
+    DataLossError,
+    ForeignObjectError,
+    MissingDocumentError,
+    S3LakeError,
+    StoreDeniedError,
+    TransientError,
+)
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.store import COMMIT
@@ -311,7 +318,8 @@ def error_is_expected(world: "World", error: S3LakeError) -> None:
     foreign = isinstance(error, ForeignObjectError) and world.had_foreign
     recreated = isinstance(error, DataLossError) and bool(world.kafka.gone)
     unavailable = isinstance(error, TransientError) and not isinstance(error, MissingDocumentError)
-    if not (unavailable or foreign or recreated):
+    denied = isinstance(error, StoreDeniedError) and world.bucket.circumstances.keeps_data
+    if not (unavailable or foreign or recreated or denied):
         raise Violation(world, "errors", f"no cause for {error!r}")
 
 

@@ -14,6 +14,7 @@ from s3lake.errors import (
     KafkaUnavailableError,
     MissingDocumentError,
     StoreConflictError,
+    StoreDeniedError,
     StoreUnavailableError,
 )
 from s3lake.kafka.offsets import Snapshot
@@ -23,6 +24,7 @@ from s3lake_tests.commit.test_traces import completes, creates, enters_pending, 
 from s3lake_tests.commit.world import (
     PACE,
     Actor,
+    Circumstances,
     FakeKafka,
     Work,
     World,
@@ -532,6 +534,28 @@ def test_a_pending_commit_without_a_manifest_is_rolled_back_and_not_waited_for(w
     assert tile(world, 0).partitions == {0: Span(0, 5)}
     assert tile(world, 0).commits == ("c2",)
     assert tile(world, 0).burnt
+
+
+def test_garbage_that_may_not_be_deleted_stops_no_landing_and_is_told_of_when_all_is_landed(world: World, caplog):
+    world.bucket.circumstances = Circumstances(keeps_data=True)
+    interrupted(world)
+    world.lose_upload(min(world.bucket.uploads))
+
+    assert world.do("B", materialise(0), chunk=9).error is None
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert tile(world, 0).garbage == ("c1",)
+    assert "files of commits that were given up stay visible: DeleteObject data/orders/0+0 was refused" in caplog.text
+
+    world.minute = 65
+    error = world.do("C", materialise(0)).error
+    assert isinstance(error, StoreDeniedError)
+    assert "s3:DeleteObject" in str(error)
+    assert tile(world, 0).landed
+
+    world.bucket.circumstances = Circumstances()
+    assert world.do("D", materialise(0)).error is None
+    assert tile(world, 0).complete
+    assert list(world.view().data) == ["data/orders/0+0~c2"]
 
 
 def test_rolling_forward_needs_neither_kafka_nor_the_writer(world: World):

@@ -34,6 +34,7 @@ from s3lake.errors import (
     KafkaUnavailableError,
     S3LakeError,
     StoreConflictError,
+    StoreDeniedError,
     StoreUnavailableError,
 )
 from s3lake.kafka.offsets import LogRange, Snapshot
@@ -189,6 +190,7 @@ class Circumstances:
         late: an object may become visible some time after its Complete was answered.
         conflicts: a PUT with a condition may answer 409 or an untrue 412; a Complete may answer 409, and the upload is
             lost.
+        keeps_data: nothing below `data/` may be deleted.
     """
 
     overwrites: bool = False
@@ -196,6 +198,7 @@ class Circumstances:
     opaque: bool = False
     late: bool = False
     conflicts: bool = False
+    keeps_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,8 @@ class Bucket(MemoryStore):
         return super().put(key, body, if_match=if_match, if_absent=if_absent)
 
     def delete(self, key: str) -> None:
+        if self.circumstances.keeps_data and key.startswith("data/"):
+            raise StoreDeniedError(f"DeleteObject {key} was refused: allow these credentials s3:DeleteObject here")
         self.effects.append(Deleted(key, self.objects.get(key)))
         super().delete(key)
 
@@ -748,7 +753,7 @@ class World:
         answer, error = None, None
         try:
             answer = getattr(target, request.method)(*request.arguments, **request.options)
-        except (ExpiredError, StoreUnavailableError) as failure:  # a part of an upload that is gone
+        except (ExpiredError, StoreDeniedError, StoreUnavailableError) as failure:  # a part of an upload that is gone
             error = failure
         if request.method == "get":
             request.actor.got[request.key] = self.moment

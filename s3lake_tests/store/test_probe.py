@@ -1,6 +1,7 @@
 """A store is believed to honour conditional writes when it has shown it."""
 
 import uuid
+from collections.abc import Mapping
 
 import pytest
 
@@ -18,12 +19,20 @@ class Counting(MemoryStore):
         super().__init__()
         self.endpoint = endpoint
         self.puts = 0
-        self.keys: set[str] = set()
+        self.keys: list[str] = []
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         self.puts += 1
-        self.keys.add(key)
+        self._note(key)
         return super().put(key, body, if_match=if_match, if_absent=if_absent)
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        self._note(key)
+        return super().create_upload(key, metadata)
+
+    def _note(self, key: str) -> None:
+        if key not in self.keys:
+            self.keys.append(key)
 
 
 class IgnoresIfNoneMatch(MemoryStore):
@@ -46,6 +55,20 @@ class RefusesIfMatch(MemoryStore):
         return None if if_match is not None else super().put(key, body, if_absent=if_absent)
 
 
+class LosesMetadata(MemoryStore):
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:  # noqa: ARG002
+        return super().create_upload(key, {})
+
+
+class KeepsData(MemoryStore):
+    """Credentials without the right to delete below the data prefix."""
+
+    def delete(self, key: str) -> None:
+        if key.startswith("raw/"):
+            raise StoreDeniedError(f"DeleteObject {key} was refused: allow these credentials s3:DeleteObject here")
+        super().delete(key)
+
+
 class LosesAnswers(MemoryStore):
     """Every PUT happens, and its repetition after the lost answer finds its condition failed."""
 
@@ -58,25 +81,28 @@ class Down(Counting):
     def get(self, key: str) -> Document | None:
         raise StoreUnavailableError(key)
 
+    def delete(self, key: str) -> None:
+        raise AssertionError(f"a store that does not answer is asked to delete {key}")
+
 
 def test_every_store_of_ours_passes_and_is_left_as_it_was(store: Store, prefix: str) -> None:
-    probe(store, prefix)
+    probe(store, f"{prefix}index", f"{prefix}raw/")
     assert list(store.list(prefix)) == []
 
 
-def test_it_really_writes_below_the_prefix() -> None:
+def test_it_really_writes_where_the_index_and_the_data_go() -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    probe(store, ".indexes/events/")
-    (key,) = store.keys
-    assert key.startswith(".indexes/events/.probe/")
-    assert store.objects == {}
+    probe(store, ".indexes/events/", "raw/")
+    index, data = store.keys
+    assert index.startswith(".indexes/events/.probe/")
+    assert data.startswith("raw/.probe/")
+    assert store.objects == store.uploads == {}
 
 
 def test_without_a_prefix_it_writes_at_the_top() -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    probe(store, "")
-    (key,) = store.keys
-    assert key.startswith(".probe/")
+    probe(store, "", "")
+    assert [key.startswith(".probe/") for key in store.keys] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -92,42 +118,67 @@ def test_without_a_prefix_it_writes_at_the_top() -> None:
 def test_a_store_that_does_not_honour_conditions_is_refused(store: MemoryStore, what: str) -> None:
     with pytest.raises(
         StoreDeniedError,
-        match=f"^bucket 'lake' does not honour conditional writes: {what}.*"
+        match=f"^bucket 'lake' cannot be landed in exactly once: it does not honour conditional writes: {what}.*"
         "set exactly_once: false or use a store with conditional writes",
     ):
-        probe(store, "p")
+        probe(store, "p", "raw/")
     assert store.objects == {}
 
 
+def test_a_store_that_loses_metadata_is_refused_before_anything_is_landed() -> None:
+    store = LosesMetadata("lake")
+    with pytest.raises(
+        StoreDeniedError,
+        match=r"does not give back an object's metadata: x-amz-meta-s3lake-commit was '\w{32}' and came back as ''.*"
+        "let what stands between here and the store pass x-amz-meta- headers on",
+    ):
+        probe(store, "p", "raw/")
+    assert store.objects == {}
+
+
+def test_a_right_to_delete_that_is_missing_where_data_goes_shows_before_the_first_landing() -> None:
+    with pytest.raises(StoreDeniedError, match=r"DeleteObject raw/\.probe/\S+ was refused: .*s3:DeleteObject"):
+        probe(KeepsData(), "p", "raw/")
+
+
+def test_a_store_that_completes_over_objects_passes_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore("lake")
+    store.overwrites = True
+    probe(store, "p", "raw/")
+    assert "bucket 'lake' completes uploads over objects that are there" in caplog.text
+    assert store.objects == store.uploads == {}
+
+
 def test_a_store_whose_answers_get_lost_passes() -> None:
-    probe(LosesAnswers(), "p")
+    probe(LosesAnswers(), "p", "raw/")
 
 
-def test_a_bucket_is_tried_once_in_a_process() -> None:
+def test_a_place_is_tried_once_in_a_process() -> None:
     endpoint = f"http://{uuid.uuid4()}"
     store = Counting(endpoint)
-    probe(store, "p")
+    probe(store, "p", "raw/")
     puts = store.puts
-    probe(store, "q")
     other = Counting(endpoint)
-    probe(other, "p")
+    probe(other, "p", "raw/")
     assert (store.puts, other.puts) == (puts, 0)
-    other.bucket = "another"
-    probe(other, "p")
+    probe(other, "p", "rights/may/differ/")
     assert other.puts == puts
+    other.bucket = "another"
+    probe(other, "p", "raw/")
+    assert other.puts == 2 * puts
 
 
 def test_a_failure_is_not_remembered() -> None:
     endpoint = f"http://{uuid.uuid4()}"
     with pytest.raises(StoreUnavailableError):
-        probe(Down(endpoint), "p")
+        probe(Down(endpoint), "p", "raw/")
     store = Counting(endpoint)
-    probe(store, "p")
+    probe(store, "p", "raw/")
     assert store.puts > 0
 
 
 def test_the_second_probe_of_a_real_store_costs_no_request(s3_store: S3Store, prefix: str) -> None:
-    probe(s3_store, prefix)
+    probe(s3_store, f"{prefix}index", f"{prefix}raw/")
     s3_store.requests.clear()
-    probe(s3_store, prefix)
+    probe(s3_store, f"{prefix}index", f"{prefix}raw/")
     assert not s3_store.requests

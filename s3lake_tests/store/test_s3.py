@@ -269,6 +269,18 @@ class TestConditions:
             server.store().put("k", b"", **condition)
         assert len(server.asked) == 1
 
+    def test_names_of_metadata_have_no_case(self, server: Scripted) -> None:
+        def capitals(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(200)
+            for name, value in {"Etag": '"e"', "Content-Length": "0", "X-Amz-Meta-S3lake-Commit": "Ab12"}.items():
+                handler.send_header(name, value)
+            handler.end_headers()
+
+        server.script = [capitals]
+        head = server.store().head("k")
+        assert head is not None
+        assert head.metadata == {"s3lake-commit": "Ab12"}
+
     def test_if_match_on_nothing_is_a_failed_condition(self, server: Scripted) -> None:
         server.script = [status(404, "NoSuchKey")]
         assert server.store().put("k", b"", if_match='"x"') is None
