@@ -231,8 +231,8 @@ class Job:
         spark, view = self.spark(), f"s3lake_{uuid.uuid4().hex}"
         self.engine.table(tabulate, reads).createOrReplaceTempView(view)
         try:
-            values = spark.sql(projected(tabulate, view)).schema
-            yield spark.sql(statement(tabulate, view)), table_types(values)
+            row = spark.sql(projected(tabulate, view)).schema["value"].dataType
+            yield spark.sql(statement(tabulate, view)), table_types(row)
         except Exception as error:
             if type(error).__name__ in ("AnalysisException", "ParseException"):
                 raise ConfigurationError(

@@ -616,3 +616,11 @@ def test_retries_are_a_number_and_a_duration_and_neither_is_negative() -> None:
     assert errors.model_dump(mode="json")["retry_interval"] == "1m"
     assert "-1 is out of range" in refusal(errors={"max_retries": -1})
     assert "-1.0 is out of range" in refusal(errors={"retry_interval": -1})
+
+
+def test_sql_of_values_without_fields_reads_the_whole_value() -> None:
+    whole = {"select": "split(value, ',')[0] AS a, _key AS k"}
+    assert sink(converter={"value": "string"}, sql=whole).sql is not None
+    assert "'user' needs a field of the value, which converter.value string does not give" in refusal(
+        converter={"value": "string"}, sql={"select": "user"}
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from s3lake.projection.star import columns_of, quoted
 from s3lake.projection.table import RAW, VALUE, Tabulate
-from s3lake.transform.sql import META
+from s3lake.transform.sql import META, Star
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
 # As the JVM prints it from inside a task, and as PySpark gives it from the driver.
@@ -38,13 +39,16 @@ def statement(tabulate: Tabulate, view: str) -> str:
 
 def select_list(tabulate: Tabulate) -> str:
     """The select list with `*` written out."""
-    everything = [_quoted(name) for name in tabulate.fields if name not in META]
-    return ", ".join(one for item in tabulate.query.items for one in (everything if item == "*" else [item]))
+    fields = tabulate.fields
+    items = tabulate.query.items
+    return ", ".join(
+        entry for item in items for entry in (columns_of(item, fields) if isinstance(item, Star) else [item])
+    )
 
 
 def projected(tabulate: Tabulate, view: str) -> str:
-    """The SQL that gives the projected columns themselves: their types are what JSON does not show."""
-    return f"SELECT {select_list(tabulate)} FROM ({_flat(tabulate, view)})"
+    """The SQL that gives the projected row as it is: its types are what JSON does not show."""
+    return f"SELECT struct({select_list(tabulate)}) AS value FROM ({_flat(tabulate, view)})"
 
 
 _SPARK_TYPES = {
@@ -88,15 +92,15 @@ def _type_text(kind: Any) -> str:
         case "MapType":
             return f"map<string, {_type_text(kind.valueType)}>"
         case "StructType":
-            return f"struct<{', '.join(f'{_quoted(one.name)}: {_type_text(one.dataType)}' for one in kind)}>"
+            return f"struct<{', '.join(f'{quoted(one.name)}: {_type_text(one.dataType)}' for one in kind)}>"
         case name:
             return _SPARK_TYPES.get(name, "string")
 
 
 def _flat(tabulate: Tabulate, view: str) -> str:
     """The value's fields as columns, beside the others."""
-    fields = [f"{VALUE}.{_quoted(name)} AS {_quoted(name)}" for name in tabulate.fields if name not in META]
-    others = [_quoted(name) for name in tabulate.schema.names if name != VALUE]
+    fields = [f"{VALUE}.{quoted(name)} AS {quoted(name)}" for name in tabulate.fields if name not in META]
+    others = [quoted(name) for name in tabulate.schema.names if name != VALUE]
     return f"SELECT {', '.join([*fields, *others])} FROM {view}"
 
 
@@ -110,7 +114,3 @@ def failure(error: Exception) -> str | None:
     found = _LOST.search(str(error))
     inside = found is not None and found.start() > 0
     return found[1] if found and (inside or _CAPTURED.fullmatch(type(error).__name__)) else None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

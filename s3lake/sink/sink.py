@@ -251,6 +251,7 @@ class Sink(Part):
             raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
         if self.sql is not None and (self.converter.key in _FRAMED or self.converter.value in _FRAMED):
             raise Misfit("SQL of keys or values with a Schema Registry is not supported yet: take it out", "sql")
+        self._sql_fits()
         landed = self.landed
         self._fields_exist(landed.converter)
         kind, envelope = self.format.type, self.envelope
@@ -283,6 +284,18 @@ class Sink(Part):
                 raise Misfit(str(error), "layout", "template") from None
         return self
 
+    def _sql_fits(self) -> None:
+        """Spark takes `user` for its function where no field has that name, and a text has no fields."""
+        if self.sql is None or self._chained.value in _OBJECTS:
+            return
+        named = sorted(self.sql.fields - {"value"})
+        if named:
+            raise Misfit(
+                f"{named[0]!r} needs a field of the value, which converter.value {self._chained.value} does not give: "
+                "set converter.value to json, or take the whole, `value`",
+                "sql",
+            )
+
     def _fields_exist(self, after: Converter) -> None:
         from s3lake.layout import partitioners
 
@@ -305,11 +318,19 @@ class Sink(Part):
         """The sink as conversion and files see it: after transforms and SQL, which may change what a value is."""
         if not self.transforms and self.sql is None:
             return self
+        after = self._chained.model_copy(update={"value": "json"}) if self.sql else self._chained
+        return self.model_copy(update={"converter": after})
+
+    @property
+    def _chained(self) -> Converter:
+        """What keys and values are after transforms."""
+        if not self.transforms:
+            return self.converter
         from s3lake.transform.chain import Chain
 
         chain = Chain.of(self)
-        after = {"key": chain.key_converter, "value": "json" if self.sql else chain.value_converter}
-        return self.model_copy(update={"converter": self.converter.model_copy(update=after)})
+        after = {"key": chain.key_converter, "value": chain.value_converter}
+        return self.converter.model_copy(update=after)
 
     @property
     def routes(self) -> bool:

@@ -25,3 +25,10 @@ class Sql(Part):
             except ValueError as error:
                 raise Misfit(str(error), name) from None
         return self
+
+    @property
+    def fields(self) -> set[str]:
+        """Fields of the value that it reads."""
+        from s3lake.transform import sql
+
+        return {path[0] for path in sql.parse(self.select, self.where).paths}

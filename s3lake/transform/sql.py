@@ -1,42 +1,196 @@
-"""What a sink's SQL asks for, found without Spark: the select list, the filter, and the fields that both name."""
+"""What a sink's SQL asks for, found without Spark: the select list, the filter, and the fields that both name.
+
+Spark gets the words of the configuration as they stand there, because a parser that writes them anew may leave a part
+out. The parser's tree only decides whether they are allowed: whatever is not known to be an expression over one record
+is refused.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from s3lake.transform import functions
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 META = ("_key", "_headers", "_topic", "_partition", "_offset", "_timestamp")
 """Columns that every record has beside its value's fields."""
 
+Path = tuple[str, ...]
+"""A field of the value, outermost name first."""
+
+_LONGEST = 100_000  # characters, which the parser reads in about a second
+_DEEPEST = 30  # brackets in one another; the parser needs some 15 frames of Python's 1,000 for each
+
+# Words before a parenthesis that call nothing.
+_CALLING_NOTHING = (
+    "all and as between both by case distinct div else end escape except exclude for from in interval is leading like "
+    "ilike not or regexp replace rlike then trailing using when where xor"
+)
+_SYNTAX = frozenset(_CALLING_NOTHING.split())
+_BARE = {"current_date", "current_time", "current_timestamp", "current_user", "localtimestamp", "session_user"}
+_LIKES = {"like", "ilike", "rlike"}
+# Nodes of sqlglot's tree beside functions, whose names are looked at one by one.
+_NODES = (
+    "Add Alias All Any Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Boolean "
+    "Bracket Collate Column ColumnDef DPipe DataType DataTypeParam Div Dot EQ Escape GT GTE HexString ILike "
+    "Identifier In IntDiv Interval IntervalSpan Is JSONPath JSONPathKey JSONPathRecursive JSONPathRoot "
+    "JSONPathSubscript JSONPathWildcard Kwarg LT LTE Lambda Like Literal Mod Mul NEQ Neg Not Null NullSafeEQ "
+    "NullSafeNEQ Paren PropertyEQ RawString Slice Star Sub Tuple Var"
+)
+_EXPRESSIONS = frozenset(_NODES.split())
+
+
+@dataclass(frozen=True)
+class Star:
+    """`*` with what is taken out of it.
+
+    Attributes:
+        of: the object whose fields it stands for, the value where empty.
+        without: fields that are left out, named from there.
+        replaced: field -> expression with its name that stands in its place.
+    """
+
+    of: Path = ()
+    without: tuple[Path, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+
 
 @dataclass(frozen=True)
 class Query:
-    """A parsed projection and filter, both in Spark's spelling.
+    """A parsed projection and filter, in the words of the configuration.
 
     Attributes:
-        items: the select list; `*` stands for all fields of the value.
+        items: the select list.
         where: the filter, None for all records.
-        paths: fields of the value that the query names, outermost name first.
+        paths: fields of the value that the query reads, outermost name first.
         meta: those of `META` that it names.
     """
 
-    items: tuple[str, ...]
-    where: str | None
-    paths: frozenset[tuple[str, ...]]
-    meta: frozenset[str]
+    items: tuple[str | Star, ...] = (Star(),)
+    where: str | None = None
+    paths: frozenset[Path] = field(default_factory=frozenset)
+    meta: frozenset[str] = field(default_factory=frozenset)
 
 
+@lru_cache(maxsize=64)
 def parse(select: str, where: str | None) -> Query:
     """Read a SELECT list and a WHERE condition.
 
     Raises:
         ValueError: it is no Spark SQL, or does more than project and filter record by record.
     """
+    items, read = _select_list(select)
+    if where is not None:
+        read |= _condition(where)
+    return Query(
+        items=items,
+        where=where.strip() if where is not None else None,
+        paths=frozenset(path for path in read if path[0] not in META),
+        meta=frozenset(path[0] for path in read if path[0] in META),
+    )
+
+
+def _select_list(text: str) -> tuple[tuple[str | Star, ...], set[Path]]:
+    """The entries, and what they read."""
+    from sqlglot import exp
+
+    given = f"select {_short(text)}"
+    tokens = _tokens(text, given)
+    entries = list(_entries(tokens))
+    if not all(entries):
+        raise ValueError(f"{given}: an entry of the select list is empty")
+    tree = _tree(f"SELECT {text}\nFROM records", given, {"expressions", "from_"})
+    if len(tree.expressions) != len(entries):
+        raise ValueError(f"{given}: its entries cannot be told apart; write cast(… AS …) instead of ::")
+    items: list[str | Star] = []
+    read: set[Path] = set()
+    for node, entry in zip(tree.expressions, entries, strict=True):
+        star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
+        if isinstance(star, exp.Star):
+            of = () if star is node else _path(node)[:-1]
+            items.append(_star(star, of, text, entry, given))
+            inner = [one for replaced in star.args.get("replace") or () for one in _checked(replaced, given)]
+        else:
+            items.append(_slice(text, entry))
+            inner = _checked(node, given)
+        read |= _read(inner)
+    return tuple(items), read
+
+
+def _condition(text: str) -> set[Path]:
+    """What it reads."""
+    given = f"where {_short(text)}"
+    _tokens(text, given)
+    tree = _tree(f"SELECT 1\nFROM records\nWHERE {text}", given, {"expressions", "from_", "where"})
+    if "where" not in tree.args:
+        raise ValueError(f"{given}: a condition is missing")
+    return _read(_checked(tree.args["where"].this, given))
+
+
+def _tokens(text: str, given: str) -> Sequence[Token]:
+    """The words, of which every one is looked at: a comment or a function that is not allowed is refused.
+
+    Raises:
+        ValueError: something is refused.
+    """
+    from sqlglot.dialects.dialect import Dialect
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > _LONGEST:
+        raise ValueError(f"{given} is too long: at most {_LONGEST:,} characters")
+    try:
+        tokens = Dialect.get_or_raise("spark").tokenize(text)
+    except SqlglotError as error:
+        raise ValueError(f"{given} is no Spark SQL: {error}") from None
+    end, depth = 0, 0
+    for token in tokens:
+        if text[end : token.start].strip():
+            raise ValueError(f"{given}: {_short(text[end : token.start].strip())} is a comment: take it out")
+        end = max(end, token.end + 1)
+        depth += _opening(token)
+        if depth > _DEEPEST:
+            raise ValueError(f"{given} nests too deeply: at most {_DEEPEST} brackets in one another")
+    if text[end:].strip():
+        raise ValueError(f"{given}: {_short(text[end:].strip())} is a comment: take it out")
+    for position in range(len(tokens)):
+        reason = _called(text, tokens, position)
+        if reason is not None:
+            raise ValueError(f"{given}: {reason}")
+    return tokens
+
+
+def _called(text: str, tokens: Sequence[Token], position: int) -> str | None:
+    """Why the function that is called at a token may not be, None where it may or where nothing is called."""
+    token, before = tokens[position], tokens[position - 1].text.lower() if position else ""
+    after = [one.text for one in tokens[position + 1 : position + 3]]
+    quoted = text[token.start] == "`"
+    name = token.text.lower()
+    if not quoted and not re.fullmatch(r"[A-Za-z_]\w*", text[token.start : token.end + 1]):
+        return None
+    if after[:1] != ["("]:
+        return functions.refusal(token.text) if name in _BARE and not quoted and before != "." else None
+    if not quoted and (name in _SYNTAX or (name in ("any", "some") and before in _LIKES)):
+        return None
+    if before == ".":
+        return f"{token.text} is called by a name with dots: only Spark's own functions are allowed"
+    if name == "unix_timestamp" and after == ["(", ")"]:
+        return "unix_timestamp() without a value is the time at which a record is read: take _timestamp"
+    return functions.refusal(token.text)
+
+
+def _tree(text: str, given: str, parts: set[str]) -> exp.Select:
+    """The parsed statement, which has these parts and nothing else."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    text = f"SELECT {select} FROM records" + (f" WHERE {where}" if where is not None else "")
-    given = f"select {select!r}" if where is None else f"where {where!r}"
     try:
         statements = sqlglot.parse(text, dialect="spark")
     except SqlglotError as error:
@@ -44,50 +198,125 @@ def parse(select: str, where: str | None) -> Query:
         near = (found[0].get("highlight") or "").strip()
         what = found[0].get("description") or str(error)
         raise ValueError(f"{given} is no Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
+    except RecursionError:
+        raise ValueError(f"{given} nests too deeply: split it") from None
     (query,) = statements if len(statements) == 1 else (None,)
-    if not isinstance(query, exp.Select) or set(_clauses(query)) - {"expressions", "from_", "from", "where"}:
+    if not isinstance(query, exp.Select) or _parts(query) - parts or query.args.get("from_") != _records():
         raise ValueError(f"{given} is more than a select list and a condition: no other clauses, no ';'")
-    if select.count(",") and any(not part.strip() for part in _split(select)):
-        raise ValueError(f"{given}: an entry of the select list is empty")
-    for kind, name in (
-        (exp.AggFunc, "an aggregate"),
-        (exp.Window, "a window"),
-        (exp.Subquery, "a subquery"),
-        (exp.Select, "a subquery"),
-        (exp.Explode, "a generator"),
-    ):
-        for node in query.find_all(kind):
-            if node is not query:
-                shown = node.sql(dialect="spark")[:60]
-                raise ValueError(f"{given}: {shown} is {name}: SQL works on one record at a time")
-    paths = {tuple(part.name for part in column.parts) for column in query.find_all(exp.Column) if column.name != "*"}
-    condition = query.args.get("where")
-    return Query(
-        items=tuple("*" if isinstance(one, exp.Star) else one.sql(dialect="spark") for one in query.expressions),
-        where=condition.this.sql(dialect="spark") if condition is not None else None,
-        paths=frozenset(path for path in paths if path[0] not in META),
-        meta=frozenset(path[0] for path in paths if path[0] in META),
-    )
+    return query
 
 
-def _clauses(query: object) -> list[str]:
-    return [name for name, value in getattr(query, "args", {}).items() if value]
+def _records() -> exp.From:
+    from sqlglot import exp
+
+    return exp.From(this=exp.Table(this=exp.Identifier(this="records", quoted=False)))
 
 
-def _split(text: str) -> list[str]:
-    """Entries between commas that stand outside of parentheses and quotes."""
-    parts, depth, quote = [""], 0, ""
-    for char in text:
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"`":
-            quote = char
-        elif char in "([":
-            depth += 1
-        elif char in ")]":
-            depth -= 1
-        elif char == "," and not depth:
-            parts.append("")
-            continue
-        parts[-1] += char
-    return parts
+def _parts(node: exp.Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value}
+
+
+def _checked(tree: exp.Expr, given: str) -> list[exp.Expr]:
+    """Every node of an expression.
+
+    Raises:
+        ValueError: one is not allowed.
+    """
+    from sqlglot import exp
+
+    nodes = list(tree.walk())
+    for node in nodes:
+        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Column):
+            raise ValueError(f"{given}: * stands in an expression: name the fields")
+        if isinstance(node, exp.Star) and _parts(node):
+            raise ValueError(f"{given}: EXCEPT and REPLACE stand in an expression: name the fields")
+        if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
+            what = "a subquery" if isinstance(node, exp.Query) else "a window" if isinstance(node, exp.Window) else None
+            shown = what or f"not supported ({type(node).__name__})"
+            raise ValueError(
+                f"{given}: {_short(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
+            )
+    return nodes
+
+
+def _read(nodes: Sequence[exp.Expr]) -> set[Path]:
+    """Fields that expressions read."""
+    from sqlglot import exp
+
+    columns = [node for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)]
+    return {_path(_whole(column)) for column in columns}
+
+
+def _whole(column: exp.Expr) -> exp.Expr:
+    """The column with its further steps: the tree gives a column four."""
+    from sqlglot import exp
+
+    while isinstance(parent := column.parent, exp.Dot) and isinstance(parent.expression, exp.Identifier):
+        column = parent
+    return column
+
+
+def _path(node: exp.Expr) -> Path:
+    return tuple(part.name for part in node.parts)  # type: ignore[attr-defined]
+
+
+def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], given: str) -> Star:
+    from sqlglot import exp
+
+    shown = _slice(text, entry)
+    if unknown := _parts(star) - {"except_", "replace"}:
+        raise ValueError(f"{given}: {sorted(unknown)[0].upper()} of {shown} is not supported: EXCEPT and REPLACE are")
+    without = []
+    for node in star.args.get("except_") or ():
+        if not isinstance(node, exp.Column | exp.Dot):
+            raise ValueError(f"{given}: EXCEPT takes names of fields, not {_short(node.sql(dialect='spark'))}")
+        without.append(_path(node))
+    nodes = star.args.get("replace") or []
+    if not all(isinstance(node, exp.Alias) for node in nodes):
+        raise ValueError(f"{given}: REPLACE takes (expression AS field, …)")
+    texts = [_slice(text, part) for part in _entries(_replacements(entry))] if nodes else []
+    if len(texts) != len(nodes):
+        raise ValueError(f"{given}: REPLACE takes (expression AS field, …), with the parentheses")
+    replaced = tuple((node.alias, one) for node, one in zip(nodes, texts, strict=True))
+    for name in [path[0] for path in without] + [name for name, _ in replaced]:
+        if not of and name in META:
+            raise ValueError(f"{given}: * has no {name}: it stands for the fields of the value")
+    return Star(of, tuple(without), replaced)
+
+
+def _replacements(entry: Sequence[Token]) -> Sequence[Token]:
+    """What stands between REPLACE's parentheses, which end the entry or go before EXCEPT."""
+    words = [token.text.lower() for token in entry]
+    start = next(i for i in range(len(words)) if words[i] == "replace" and words[i + 1 : i + 2] == ["("])
+    depth = 0
+    for position in range(start + 1, len(entry)):
+        depth += _opening(entry[position])
+        if not depth:
+            return entry[start + 2 : position]
+    return ()
+
+
+def _entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """What stands between commas outside of brackets."""
+    depth, start = 0, 0
+    for position, token in enumerate(tokens):
+        depth += _opening(token)
+        if token.token_type.name == "COMMA" and not depth:
+            yield tokens[start:position]
+            start = position + 1
+    yield tokens[start:]
+
+
+def _opening(token: Token) -> int:
+    """1 for a bracket that opens, -1 for one that closes."""
+    kind = token.token_type.name
+    opens = kind in ("L_PAREN", "L_BRACKET", "L_BRACE")
+    return 1 if opens else -1 if kind in ("R_PAREN", "R_BRACKET", "R_BRACE") else 0
+
+
+def _slice(text: str, tokens: Sequence[Token]) -> str:
+    return text[tokens[0].start : max(token.end for token in tokens) + 1]
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "…")

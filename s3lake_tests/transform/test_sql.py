@@ -1,13 +1,18 @@
 """A sink's SQL, read without Spark: the select list, the filter, and what both name."""
 
+import re
+import time
+from pathlib import Path
+
 import pytest
 
-from s3lake.transform.sql import parse
+from s3lake.transform import functions
+from s3lake.transform.sql import Star, parse
 
 
 def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
     found = parse("a, b.c AS d, `x.y`.z, *, upper(_key) AS k", "b.e > 3 AND _headers['x'] = 'y'")
-    assert found.items == ("a", "b.c AS d", "`x.y`.z", "*", "UPPER(_key) AS k")
+    assert found.items == ("a", "b.c AS d", "`x.y`.z", Star(), "upper(_key) AS k")
     assert found.where == "b.e > 3 AND _headers['x'] = 'y'"
     assert found.paths == {("a",), ("b", "c"), ("x.y", "z"), ("b", "e")}
     assert found.meta == {"_key", "_headers"}
@@ -15,7 +20,29 @@ def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
 
 def test_everything_and_no_filter() -> None:
     found = parse("*", None)
-    assert (found.items, found.where, found.paths) == (("*",), None, frozenset())
+    assert (found.items, found.where, found.paths) == ((Star(),), None, frozenset())
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["to_char(a, '999')", "parse_json(a)", "named_struct('a b', a)", "a << 2", "'it''s'", "r'\\d'", "a is not null"],
+)
+def test_spark_gets_the_words_of_the_configuration(words: str) -> None:
+    assert parse(f"{words} AS x", f"{words} = 1").items == (f"{words} AS x",)
+    assert parse(f"{words} AS x", f"{words} = 1").where == f"{words} = 1"
+
+
+def test_a_path_has_as_many_steps_as_are_written() -> None:
+    assert parse("a.b.c.d.e.f", None).paths == {("a", "b", "c", "d", "e", "f")}
+
+
+def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
+    found = parse("* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None)
+    assert found.items == (
+        Star((), (("secret",), ("a", "b"), ("x y", "z.w")), (("k k", "upper(_key) AS `k k`"), ("c", "1 AS c"))),
+        Star(("o",), (("p",),)),
+    )
+    assert (found.paths, found.meta) == (frozenset(), {"_key"})
 
 
 @pytest.mark.parametrize(
@@ -23,17 +50,91 @@ def test_everything_and_no_filter() -> None:
     [
         ("a b c", None, "select 'a b c' is no Spark SQL: Invalid expression / Unexpected token, near 'c'"),
         ("a,, b", None, "select 'a,, b': an entry of the select list is empty"),
-        ("sum(a)", None, r"select 'sum\(a\)': SUM\(a\) is an aggregate: SQL works on one record at a time"),
-        ("row_number() OVER (ORDER BY a)", None, "is a window"),
-        ("explode(a)", None, "is a generator"),
+        ("sum(a)", None, r"select 'sum\(a\)': sum is an aggregate, and SQL works on one record at a time"),
+        ("row_number() OVER (ORDER BY a)", None, "row_number looks at other records"),
+        ("abs(a) OVER (ORDER BY a)", None, "OVER is none of the functions"),
+        ("explode(a)", None, "explode makes several rows of a record"),
         ("a", "a IN (SELECT 1)", "is a subquery"),
         ("a", "b =", "where 'b =' is no Spark SQL: .*, near '='"),
         ("a", "b = 1 LIMIT 3", "more than a select list and a condition"),
         ("a", "b = 1; DROP TABLE x", "more than a select list and a condition"),
         ("a FROM other", None, "is no Spark SQL"),
+        ("a FROM other --", None, "select 'a FROM other --': '--' is a comment: take it out"),
+        ("a /*+ BROADCAST(a) */", None, "is a comment"),
+        ("a /* rest", None, "is no Spark SQL"),
+        ("a", "true --", "is a comment"),
         ("DISTINCT a", None, "more than a select list and a condition"),
+        ("transform(a) USING 'cat'", None, "is not supported"),
+        ("struct(*)", None, r"\* stands in an expression: name the fields"),
+        ("struct(a.* EXCEPT (b))", None, "EXCEPT and REPLACE stand in an expression"),
+        ("* RENAME a AS b", None, r"RENAME of '?\* RENAME a AS b'? is not supported: EXCEPT and REPLACE are"),
+        ("* EXCEPT ('a')", None, "EXCEPT takes names of fields"),
+        ("* REPLACE (upper(a))", None, r"REPLACE takes \(expression AS field, …\)"),
+        ("* EXCEPT (_key)", None, r"\* has no _key: it stands for the fields of the value"),
+        (":a", None, "is not supported"),
+        ("{{a}}", None, "is not supported"),
     ],
 )
 def test_more_than_one_record_at_a_time_is_refused(select: str, where: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(select, where)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("reflect('java.lang.System', 'getenv', 'HOME')", "reflect runs code of the JVM"),
+        ("Java_Method ('a', 'b')", "Java_Method runs code of the JVM"),
+        ("`try_reflect`('a', 'b')", "try_reflect runs code of the JVM"),
+        ("upper(reflect('a', 'b'))", "reflect runs code of the JVM"),
+        ("builtin.reflect('a', 'b')", "called by a name with dots"),
+        ("catalog.mine(a)", "called by a name with dots"),
+        ("current_user()", "current_user tells of the session or the machine"),
+        ("current_user", "current_user tells of the session or the machine"),
+        ("input_file_name()", "input_file_name tells of the session or the machine"),
+        ("from_xml(a, 'b int', map('rowValidationXSDPath', '/etc/x'))", "from_xml reads a file"),
+        ("uuid()", "uuid gives something else each time"),
+        ("current_timestamp", "current_timestamp gives something else each time"),
+        ("unix_timestamp()", "is the time at which a record is read: take _timestamp"),
+        ("uper(a)", "uper is none of the functions of Spark 4 that are allowed; did you mean upper or power"),
+    ],
+)
+def test_a_function_that_knows_more_than_the_record_is_refused_by_its_name(words: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse(f"{words} AS x", None)
+    with pytest.raises(ValueError, match=message):
+        parse("*", f"{words} = 1")
+    with pytest.raises(ValueError, match=message):
+        parse(f"* REPLACE ({words} AS x)", None)
+
+
+def test_the_documents_name_every_function_that_is_allowed() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "transforms.md").read_text("utf-8")
+    rows = text.partition("## SQL")[2].partition("## Date patterns")[0].partition("|---|---|")[2]
+    assert set(re.findall(r"`(\w+)`", rows)) == functions.ALLOWED
+
+
+def test_fields_may_be_called_like_functions() -> None:
+    assert parse("user, `current_date`, o.current_user, uuid", None).paths == {
+        ("user",),
+        ("current_date",),
+        ("o", "current_user"),
+        ("uuid",),
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "(" * 5_000 + "a" + ")" * 5_000,
+        "abs(" * 31 + "a" + ")" * 31,
+        "case when a then " * 2_000 + "1" + " end" * 2_000,
+        "not " * 5_000 + "a",
+        "a + " * 100_000 + "a",
+    ],
+)
+def test_what_nests_too_deeply_or_is_too_long_is_refused_at_once(words: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=r"nests too deeply|is too long"):
+        parse(words, None)
+    assert time.monotonic() - start < 2
