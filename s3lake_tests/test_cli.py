@@ -263,7 +263,7 @@ class TestExitCodeTwo:
         assert outcome.code == 2
         assert message in outcome.err
 
-    @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "accept")])
+    @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "accept"), ("index", "rollback")])
     def test_what_is_no_command_or_lacks_an_option(self, arguments: tuple[str, ...], run: Run) -> None:
         assert run(*arguments).code == 2
 
@@ -372,6 +372,28 @@ class TestOnLandedHours:
         outcome = run("index", "accept", "--topic", landed, config)
         assert outcome.code == 0
         assert outcome.out.strip() == f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}"
+
+    def test_index_rollback_refuses_an_hour_without_a_pending_commit(self, run: Run, config: Path, landed: str) -> None:
+        outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config)
+        assert outcome.code == 2
+        assert f"{landed} {TEN} has no pending commit: there is nothing to roll back" in outcome.err
+
+    def test_index_rollback_gives_up_what_is_pending(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
+        index = lake.landing(landed).index
+        found = index.tile(TEN)
+        assert found is not None
+        index.record(Manifest("stuck", landed, TEN, {0: Read(0, 3)}))
+        assert index.swap_tile(found[0].changed(pending="stuck"), found[1])
+
+        outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config)
+        assert outcome.code == 0
+        assert outcome.out.strip() == (
+            f"events {landed} {TEN}: commit stuck is rolled back; the next run reads its 3 offsets again, 0 of them "
+            "have expired"
+        )
+        after = index.tile(TEN)
+        assert after is not None
+        assert (after[0].pending, after[0].garbage) == (None, ())
 
     def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         before = lake.objects()

@@ -1,12 +1,13 @@
 """Commands about the index."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from s3lake import rows
-from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
+from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, hour_range, load, routes
 from s3lake.cli.terminal import print_json, print_table, tell
 
 app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
@@ -28,6 +29,34 @@ def index_show(
         for tile in lander.index.tiles():
             table.add_row(*rows.tile_cells(tile))
         print_table(table)
+
+
+@app.command("rollback")
+def index_rollback(
+    sink: Annotated[str, typer.Option(help="The sink.")],
+    topic: Annotated[str, typer.Option(help="The topic.")],
+    hour: Annotated[str, typer.Option(metavar="H", help="The hour whose commit is pending, as 2026-11-20T05 (UTC).")],
+    config: ConfigArgument = None,
+    give_up_expired: Annotated[
+        bool, typer.Option("--give-up-expired", help="Also where Kafka has expired some of its records.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give up a pending commit that no run can finish; its records are read from Kafka again, under other names."""
+    from s3lake.commit.rollback import roll_back
+
+    hour_range(hour, hour)
+    for lander in routes(load(config), sink, topic):
+        done = roll_back(lander.index, lander.offsets, hour, give_up_expired=give_up_expired)
+        row = {"sink": sink, "topic": topic, "hour": hour, **asdict(done)}
+        tell(
+            as_json,
+            row,
+            lambda row: (
+                f"{row['sink']} {row['topic']} {row['hour']}: commit {row['commit']} is rolled back; the next run "
+                f"reads its {row['offsets']} offsets again, {row['expired']} of them have expired"
+            ),
+        )
 
 
 @app.command("accept")

@@ -220,8 +220,8 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
         if settled is not None and settled[0].foreign:
             _refuse_foreign(index, settled[0])
         raise FencedError(
-            f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload had vanished, or another "
-            "writer replaced it; nothing of it is visible"
+            f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload could not be completed, or "
+            "another writer replaced it; nothing of it is visible"
         )
     if attempt.replaces:
         sweep(index, hour, pace)  # readers of the index have switched

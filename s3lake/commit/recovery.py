@@ -69,7 +69,7 @@ def finish(
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
         settled = forward(index, tile, manifest)
     else:
-        settled = _back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
+        settled = back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
     swapped = index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
     return (settled, swapped) if swapped else None
 
@@ -136,7 +136,8 @@ def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
     _each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
 
 
-def _back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
+def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
+    """The tile with its pending commit given up."""
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
     return tile.changed(pending=None, garbage=garbage, burnt=True, foreign=(*tile.foreign, *foreign))
@@ -164,6 +165,8 @@ def _complete(store: Store, file: File, commit: str, pace: Pace) -> Published:
             if belongs(head, commit):
                 return "landed"
             return "foreign" if answer == "taken" else "vanished"
+        if answer == "refused":
+            return "vanished"
         if pace.pause_s:
             time.sleep(pace.pause_s)
     return "vanished"

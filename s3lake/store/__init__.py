@@ -28,11 +28,12 @@ class Head:
     metadata: Mapping[str, str]
 
 
-Completion = Literal["completed", "taken", "conflict", "gone"]
+Completion = Literal["completed", "taken", "conflict", "gone", "refused"]
 """Answer of a conditional CompleteMultipartUpload.
 
 completed: the object is visible. taken: the key has an object already (412). conflict: a concurrent request, the
-upload may be lost (409). gone: the store knows no such upload (404).
+upload may be lost (409). gone: the store knows no such upload (404). refused: it knows the upload and will never
+complete it so (a part is another one than was named, or too small).
 """
 
 

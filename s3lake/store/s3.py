@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_S = 20.0
 _NO_SUCH_UPLOAD = "NoSuchUpload"
+# What a Complete can be refused with for good; asked again it would be refused again.
+_NEVER_COMPLETE = {"InvalidPart", "InvalidPartOrder", "EntityTooSmall", "InvalidRequest"}
 # An error can come inside a 200 (Complete) or without a body (HEAD): its code says more than its status, if it has one.
 _STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
 _AGAIN = {
@@ -294,8 +296,13 @@ class S3Store:
             )
 
         try:
-            self._ask("CompleteMultipartUpload", key, complete, answers={409, 412, _NO_SUCH_UPLOAD})
+            self._ask(
+                "CompleteMultipartUpload", key, complete, answers={404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE}
+            )
         except _Answer as answer:
+            if answer.code in _NEVER_COMPLETE:
+                _log.warning("CompleteMultipartUpload s3://%s/%s was refused for good: %s", self.bucket, key, answer)
+                return "refused"
             return "taken" if answer.status == 412 else "conflict" if answer.status == 409 else "gone"
         return "completed"
 
@@ -366,9 +373,9 @@ class _NoAnswer(Exception):
 class _Answer(Exception):
     """The store said no, and that is an answer."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
+    def __init__(self, status: int, code: str, said: str) -> None:
+        super().__init__(said)
+        self.status, self.code = status, code
 
 
 def _meaning(
@@ -412,9 +419,9 @@ def _refusal(
     code = str(response.get("Error", {}).get("Code", ""))
     message = _without_secrets(str(response.get("Error", {}).get("Message") or ""), connection)
     status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    if code != "NoSuchBucket" and (status in answers or code in answers):
-        return _Answer(status)
     said = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
+    if code != "NoSuchBucket" and (status in answers or code in answers):
+        return _Answer(status, code, said)
     if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
         return _NoAnswer(said)
     remedy = "see the store's documentation for this code"

@@ -520,7 +520,9 @@ def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: 
     attempt = begin(world, 0)
     gone = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
 
-    with pytest.raises(FencedError, match="commit c1 of orders 2026-11-20T00 was rolled back: an upload had vanished"):
+    with pytest.raises(
+        FencedError, match="commit c1 of orders 2026-11-20T00 was rolled back: an upload could not be comp"
+    ):
         protocol.commit(world.index, attempt, Staged((gone,), {}), PACE)
     assert tile(world, 0).burnt
 
@@ -565,6 +567,21 @@ def test_rolling_forward_needs_neither_kafka_nor_the_writer(world: World):
     world.do("B", recovering(0))
 
     assert tile(world, 0).commits == ("c1",)
+
+
+def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_the_hour_goes_on(world: World):
+    world.bucket.circumstances = Circumstances(refuses=True)
+    a = world.start("A", materialise(0), chunk=1)
+    world.run(a, until=completes)
+    world.step(a)
+    world.step(a, twist="refused")
+    world.run(a)
+
+    assert a.error is None
+    assert tile(world, 0).pending is None
+    assert tile(world, 0).partitions == {0: Span(0, 5)}
+    assert [file.split("~")[1] for file in world.view().data] == ["c2"] * 5
+    assert world.bucket.uploads == {}
 
 
 def test_a_conflict_that_consumed_the_upload_rolls_back(world: World):

@@ -247,7 +247,7 @@ refuse = st.builds(
     Refuse,
     st.integers(0, 5),
     st.integers(0, 4),
-    st.sampled_from(["conflict", "conflict, in flight", "untrue"]),
+    st.sampled_from(["conflict", "conflict, in flight", "untrue", "refused"]),
 )
 outside = st.one_of(
     produce,
@@ -280,6 +280,7 @@ circumstances = st.builds(
     opaque=st.booleans(),
     late=st.sampled_from([False, False, True]),
     conflicts=st.sampled_from([False, False, True]),
+    refuses=st.booleans(),
 )
 
 

@@ -378,8 +378,8 @@ def without_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_burnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    back = recovery._back
-    monkeypatch.setattr(recovery, "_back", lambda *given: msgspec.structs.replace(back(*given), burnt=False))
+    back = recovery.back
+    monkeypatch.setattr(recovery, "back", lambda *given: msgspec.structs.replace(back(*given), burnt=False))
 
 
 def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:

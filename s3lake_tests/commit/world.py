@@ -62,12 +62,12 @@ Fault = Literal[
     "timeout, in flight",  # StoreUnavailableError, and it is carried out some time later
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-Twist = Literal["none", "conflict", "conflict, in flight", "untrue", "late"]
+Twist = Literal["none", "conflict", "conflict, in flight", "untrue", "refused", "late"]
 """What the store makes of a request that is well-founded.
 
 conflict: 409; a PUT is not carried out, a Complete's upload is forgotten. conflict, in flight: the same, but an earlier
-sending of the PUT is carried out some time later. untrue: 412 for a PUT whose condition holds. late: a Complete is
-answered before its object can be seen.
+sending of the PUT is carried out some time later. untrue: 412 for a PUT whose condition holds. refused: 400 for a
+Complete, as whenever it is sent again. late: a Complete is answered before its object can be seen.
 """
 
 CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "abort_upload"}
@@ -190,6 +190,7 @@ class Circumstances:
         late: an object may become visible some time after its Complete was answered.
         conflicts: a PUT with a condition may answer 409 or an untrue 412; a Complete may answer 409, and the upload is
             lost.
+        refuses: a Complete may be refused for good.
         keeps_data: nothing below `data/` may be deleted.
     """
 
@@ -198,6 +199,7 @@ class Circumstances:
     opaque: bool = False
     late: bool = False
     conflicts: bool = False
+    refuses: bool = False
     keeps_data: bool = False
 
 
@@ -236,6 +238,7 @@ class Bucket(MemoryStore):
         self.effects: list[Written | Deleted | Aborted] = []
         self.landing: list[tuple[str, bytes, Mapping[str, str]]] = []
         self.finished: set[str] = set()
+        self.broken: set[str] = set()
         self.staged: dict[str, bytes] = {}
         self._etags = itertools.count(1)
 
@@ -268,6 +271,10 @@ class Bucket(MemoryStore):
             return "taken" if key in self.objects and not self.overwrites else "completed"
         if upload not in self.uploads:
             return "gone"
+        if self.circumstances.refuses and self.twist == "refused":
+            self.broken.add(upload)
+        if upload in self.broken:
+            return "refused"
         if self.circumstances.conflicts and self.twist.startswith("conflict"):
             del self.uploads[upload]
             return "conflict"

@@ -297,12 +297,30 @@ class TestConditions:
             (status(412, "PreconditionFailed"), "taken"),
             (status(409, "ConditionalRequestConflict"), "conflict"),
             (status(404, "NoSuchUpload"), "gone"),
+            (status(404, "NoSuchKey"), "gone"),
+            (status(400, "InvalidPart"), "refused"),
+            (status(400, "InvalidPartOrder"), "refused"),
+            (status(400, "EntityTooSmall"), "refused"),
+            (status(400, "InvalidRequest"), "refused"),
             # AWS begins to answer before it is done: the error is in the body.
             (status(200, "PreconditionFailed"), "taken"),
             (status(200, "ConditionalRequestConflict"), "conflict"),
             (status(200, "NoSuchUpload"), "gone"),
         ],
-        ids=["200", "412", "409", "404", "412 in 200", "409 in 200", "404 in 200"],
+        ids=[
+            "200",
+            "412",
+            "409",
+            "404",
+            "another 404",
+            "part",
+            "order",
+            "small",
+            "request",
+            "412 in 200",
+            "409 in 200",
+            "404 in 200",
+        ],
     )
     def test_what_a_complete_can_say(self, server: Scripted, answer: Answer, means: str) -> None:
         store = server.store()

@@ -1,0 +1,79 @@
+"""Giving up, by hand, a pending commit that nobody can finish."""
+
+import pytest
+
+from s3lake.commit.rollback import RolledBack, roll_back
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.plan.tile import Span
+from s3lake_tests.commit.test_traces import completes
+from s3lake_tests.commit.world import PACE, World, hour, materialise, rewriting
+
+
+@pytest.fixture
+def stuck(world: World) -> World:
+    """A commit of two files is pending, and one of them is visible."""
+    a = world.start("A", materialise(0), chunk=3)
+    world.run(a, until=completes)
+    world.step(a, "crash after")
+    return world
+
+
+def run(world: World, **how: bool) -> RolledBack:
+    return roll_back(world.index, world.kafka, hour(0), pace=PACE, **how)
+
+
+def test_a_pending_commit_is_given_up_with_all_that_it_had_completed(stuck: World):
+    assert run(stuck) == RolledBack("c1", 5, 0)
+
+    tile = stuck.view().tiles[hour(0)]
+    assert (tile.pending, tile.garbage, tile.commits) == (None, (), ())
+    assert stuck.view().data == {}
+    assert stuck.bucket.uploads == {}
+
+
+def test_its_records_are_landed_again_under_other_names(stuck: World):
+    run(stuck)
+    stuck.do("B", materialise(0), chunk=9)
+
+    assert list(stuck.view().data) == ["data/orders/0+0~c2"]
+    assert stuck.view().tiles[hour(0)].partitions == {0: Span(0, 5)}
+
+
+def test_it_goes_also_without_its_manifest(stuck: World):
+    del stuck.bucket.objects[stuck.index.manifest_key(hour(0), "c1")]
+
+    assert run(stuck) == RolledBack("c1", 0, 0)
+
+
+def test_records_that_kafka_has_no_longer_are_given_up_only_knowingly(stuck: World):
+    stuck.kafka.retain(0, 2)
+
+    with pytest.raises(DataLossError, match=r"Kafka has expired 2 offsets that commit c1 holds; .*--give-up-expired"):
+        run(stuck)
+    assert stuck.view().tiles[hour(0)].pending == "c1"
+
+    assert run(stuck, give_up_expired=True) == RolledBack("c1", 5, 2)
+    stuck.do("B", materialise(0))
+    assert stuck.view().tiles[hour(0)].expired == ((0, 0, 2),)
+
+
+def test_a_rewrite_that_is_given_up_loses_nothing(world: World):
+    world.minute = 65
+    world.do("A", materialise(0))
+    again = world.start("rewrite", rewriting(0))
+    world.run(again, until=completes)
+    again.crash()
+    world.kafka.retain(0, 3)
+    before = world.view().data
+
+    assert run(world).commit == "c2"
+    assert world.view().data == before
+    assert world.view().tiles[hour(0)].commits == ("c1",)
+
+
+def test_there_is_nothing_to_roll_back_where_nothing_is_pending(world: World):
+    with pytest.raises(ConfigurationError, match="orders 2026-11-20T00 has no tile: there is nothing to roll back"):
+        run(world)
+    world.do("A", materialise(0))
+    with pytest.raises(ConfigurationError, match="orders 2026-11-20T00 has no pending commit: there is nothing to"):
+        run(world)
