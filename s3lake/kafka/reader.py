@@ -125,13 +125,16 @@ def batches(brokers: Brokers, topic: str, ranges: Iterable[Range], columns: Sequ
 
 
 class _Trouble:
-    """What librdkafka says of its connections."""
+    """What librdkafka says beside the records: mostly of connections, which it mends by itself."""
 
     def __init__(self) -> None:
-        self.last = ""
+        self.last: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        self.last = error.str()
+        self.last = error
+
+    def __str__(self) -> str:
+        return f"; {self.last.str()}" if self.last else ""
 
 
 @functools.lru_cache(maxsize=4)
@@ -158,7 +161,7 @@ class _Reading:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         from confluent_kafka import TopicPartition
 
-        self._trouble.last = ""  # from an earlier outage
+        self._trouble.last = None  # from an earlier outage
         self._consumer.assign([TopicPartition(self._topic, self._range.partition, self._range.start)])
         rows, silent, asked = BATCH_ROWS, time.monotonic(), 0
         try:
@@ -168,6 +171,8 @@ class _Reading:
                     rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(messages) // max(1, sum(map(len, messages)))))
                     yield _batch(messages, self._range.partition, columns)
                     silent, asked = time.monotonic(), 0
+                elif self._trouble.last is not None and self._trouble.last.code() in _gone():
+                    raise self._meaning(self._trouble.last)
                 elif time.monotonic() - silent >= SILENCE_S:
                     asked += 1
                     self._insist(asked)
@@ -208,12 +213,7 @@ class _Reading:
                 f"{where}: Kafka has no record at offset {self._next} any more: it expired, or the log was cut off, "
                 "while it was being read; planning again"
             )
-        if error.code() in (
-            KafkaError.UNKNOWN_TOPIC_OR_PART,
-            KafkaError._UNKNOWN_TOPIC,
-            KafkaError._UNKNOWN_PARTITION,
-            KafkaError.UNKNOWN_TOPIC_ID,
-        ):
+        if error.code() in _gone():
             return TransientError(f"{where} is not there any more: {error.str()}; planning again")
         if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION):
             return ConfigurationError(
@@ -231,7 +231,6 @@ class _Reading:
         from confluent_kafka import KafkaException, TopicPartition
 
         where = TopicPartition(self._topic, self._range.partition)
-        because = f"; {self._trouble.last}" if self._trouble.last else ""
         silent = (
             f"Kafka at {self._servers} did not give the records of topic {self._topic!r}, partition "
             f"{self._range.partition}, from offset {self._next} on within {asked * SILENCE_S:g} s"
@@ -239,9 +238,22 @@ class _Reading:
         try:
             _, end = self._consumer.get_watermark_offsets(where, timeout=SILENCE_S)
         except KafkaException as error:
-            raise KafkaUnavailableError(f"{silent}: {error.args[0].str()}{because}") from None
+            raise KafkaUnavailableError(f"{silent}: {error.args[0].str()}{self._trouble}") from None
         if end < self._range.end or asked >= _SILENCES:
-            raise KafkaUnavailableError(f"{silent}; {self._range.end} was planned, the log ends at {end}{because}")
+            raise KafkaUnavailableError(
+                f"{silent}; {self._range.end} was planned, the log ends at {end}{self._trouble}"
+            )
+
+
+def _gone() -> set[int]:
+    from confluent_kafka import KafkaError
+
+    return {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
 
 
 def _offset(message: Message) -> int:

@@ -1,0 +1,309 @@
+"""What a reader promises, on a real broker: exactly the committed records of a range, or an error that says why not."""
+
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
+from s3lake.kafka import reader
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.reader import Brokers, Range
+
+pytestmark = pytest.mark.kafka
+
+MEBIBYTE = 2**20
+
+
+class Log:
+    """One topic with one topic-partition, and who writes to it."""
+
+    def __init__(self, servers: str, **settings: str) -> None:
+        self.brokers, self.topic = Brokers(servers), f"t-{uuid.uuid4()}"
+        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        config = {name.replace("_", "."): value for name, value in settings.items()}
+        self.admin.create_topics([NewTopic(self.topic, 1, 1, config=config)])[self.topic].result()
+        while not self.ranges:
+            time.sleep(0.02)
+        self._plain = {"bootstrap.servers": servers, "log_level": 0, "message.max.bytes": 10**9, "linger.ms": 0}
+        self.producer = Producer(self._plain)
+
+    @property
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        return dict(KafkaOffsets(self.brokers.bootstrap_servers).ranges(self.topic))
+
+    def write(self, *values: bytes | None, keys: Sequence[bytes | None] | None = None, stamp_ms: int = 0) -> None:
+        """Records; stamped now without a time of their own."""
+        for number, value in enumerate(values):
+            key = keys[number] if keys else None
+            self.producer.produce(self.topic, value, key, partition=0, timestamp=stamp_ms)
+            self.producer.poll(0)
+        assert self.producer.flush(60) == 0
+
+    def transaction(self, *values: bytes, commit: bool) -> None:
+        """Records and a marker; the reader never sees the marker, nor what was aborted."""
+        producer = Producer({**self._plain, "transactional.id": str(uuid.uuid4())})
+        producer.init_transactions()
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(self.topic, value, partition=0)
+        assert producer.flush(10) == 0
+        (producer.commit_transaction if commit else producer.abort_transaction)()
+
+    def expire(self, before: int) -> None:
+        where = TopicPartition(self.topic, 0, before)
+        self.admin.delete_records([where])[where].result()
+
+    def table(self, start: int, end: int, columns: Sequence[str] = ("offset", "value")) -> pa.Table:
+        found = reader.batches(self.brokers, self.topic, [Range(0, start, end)], columns)
+        return pa.Table.from_batches(found, pa.schema([reader.SCHEMA.field(name) for name in columns]))
+
+    def values(self, start: int, end: int) -> dict[int, bytes | None]:
+        """Values by offset."""
+        rows = self.table(start, end)
+        return dict(zip(rows["offset"].to_pylist(), rows["value"].to_pylist(), strict=True))
+
+
+@pytest.fixture
+def log(kafka: EmbeddedKafka) -> Log:
+    return Log(kafka.bootstrap_servers)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for half a minute in a test."""
+    monkeypatch.setattr(reader, "SILENCE_S", 3.0)
+    monkeypatch.setattr(reader, "_SILENCES", 2)
+
+
+class TestRanges:
+    def test_are_exact_to_the_offset(self, log: Log) -> None:
+        log.write(*(b"%d" % number for number in range(100)))
+        assert log.values(17, 43) == {offset: b"%d" % offset for offset in range(17, 43)}
+
+    def test_may_be_one_record(self, log: Log) -> None:
+        log.write(b"a", b"b", b"c")
+        assert log.values(1, 2) == {1: b"b"}
+
+    def test_of_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
+        log = Log(kafka.bootstrap_servers)
+        log.write(b"a", b"b", b"c", b"d")
+        found = reader.batches(log.brokers, log.topic, [Range(0, 2, 4), Range(0, 0, 1)], ("offset",))
+        assert [batch["offset"].to_pylist() for batch in found] == [[2, 3], [0]]
+
+    def test_longer_than_a_batch_lack_nothing(self, log: Log) -> None:
+        log.write(*(b"%d" % number for number in range(25_001)))
+        assert log.values(0, 25_001) == {offset: b"%d" % offset for offset in range(25_001)}
+
+    def test_are_done_while_the_log_goes_on(self, log: Log) -> None:
+        log.write(b"a", b"b")
+        stop = threading.Event()
+
+        def trickle() -> None:
+            while not stop.is_set():
+                log.write(b"more")
+
+        writer = threading.Thread(target=trickle)
+        writer.start()
+        try:
+            assert log.values(0, 2) == {0: b"a", 1: b"b"}
+        finally:
+            stop.set()
+            writer.join()
+
+
+class TestGaps:
+    def test_aborted_records_are_not_given(self, log: Log) -> None:
+        log.write(b"before")
+        log.transaction(b"aborted", commit=False)
+        log.transaction(b"committed", commit=True)
+        log.write(b"after")
+        assert log.values(0, 6) == {0: b"before", 3: b"committed", 5: b"after"}
+
+    def test_a_range_may_end_in_a_marker(self, log: Log) -> None:
+        log.transaction(b"committed", commit=True)
+        began = time.monotonic()
+        assert log.values(0, 2) == {0: b"committed"}
+        assert time.monotonic() - began < 5
+
+    def test_a_range_may_end_in_aborted_records(self, log: Log) -> None:
+        log.write(b"before")
+        log.transaction(b"aborted", b"aborted", commit=False)
+        assert log.values(0, 4) == {0: b"before"}
+
+    def test_a_range_may_hold_nothing_at_all(self, log: Log) -> None:
+        log.transaction(b"aborted", b"aborted", commit=False)
+        log.write(b"after")
+        assert log.values(0, 3) == {}
+
+    def test_a_range_may_end_where_records_were_compacted(self, kafka: EmbeddedKafka) -> None:
+        log = Log(
+            kafka.bootstrap_servers,
+            cleanup_policy="compact",
+            segment_ms="100",
+            min_cleanable_dirty_ratio="0.01",
+        )
+        log.write(b"kept", *[b"old"] * 4, keys=[b"other", *[b"same"] * 4])
+        time.sleep(0.3)
+        log.write(b"new", keys=[b"same"])
+        deadline = time.monotonic() + 30
+        while log.values(0, 6) != {0: b"kept", 5: b"new"}:
+            assert time.monotonic() < deadline, "never compacted"
+            time.sleep(0.3)
+            log.write(b"rolls", keys=[b"third"])  # the open segment is never compacted
+        assert log.values(0, 4) == {0: b"kept"}
+        assert log.values(2, 5) == {}
+
+
+class TestWhatIsGone:
+    def test_expired_records_are_told_and_not_passed_over(self, log: Log) -> None:
+        log.write(*[b"x"] * 10)
+        log.expire(5)
+        with pytest.raises(TransientError, match=r"partition 0: Kafka has no record at offset 2 any more.*planning"):
+            log.values(2, 8)
+
+    @pytest.mark.usefixtures("hasty")
+    def test_a_log_that_ends_before_the_range_is_waited_for_and_then_told(self, log: Log) -> None:
+        log.write(b"a", b"b")
+        with pytest.raises(KafkaUnavailableError, match=r"from offset 2 on within.*; 5 was planned, the log ends at 2"):
+            log.values(0, 5)
+
+    @pytest.mark.usefixtures("hasty")
+    def test_records_that_come_late_are_waited_for(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reader, "SILENCE_S", 20.0)
+        log.write(b"a")
+        late = threading.Timer(1.0, log.write, [b"b"])
+        late.start()
+        assert log.values(0, 2) == {0: b"a", 1: b"b"}
+        late.join()
+
+    def test_a_topic_that_was_deleted_is_told(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
+        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.refresh.interval.ms", "500")
+        log.admin.delete_topics([log.topic])[log.topic].result()
+        while log.ranges:
+            time.sleep(0.02)
+        with pytest.raises(TransientError, match=rf"topic '{log.topic}', partition 0 is not there any more"):
+            log.values(0, 1)
+
+
+class TestRecords:
+    def test_keep_null_and_empty_values_and_keys_apart(self, log: Log) -> None:
+        log.write(None, b"", b"v", keys=[None, b"", b"k"])
+        rows = log.table(0, 3, ("key", "value"))
+        assert rows["value"].to_pylist() == [None, b"", b"v"]
+        assert rows["key"].to_pylist() == [None, b"", b"k"]
+
+    @pytest.mark.parametrize("stamp_ms", [-5000, -1, 1, 253_402_300_800_000, 2**62 // 1000])
+    def test_keep_any_timestamp(self, log: Log, stamp_ms: int) -> None:
+        log.write(b"x", stamp_ms=stamp_ms)
+        assert log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist() == [stamp_ms * 1000]
+
+    def test_stamped_beyond_what_microseconds_hold_have_the_last_moment_that_they_do(self, log: Log) -> None:
+        log.write(b"x", stamp_ms=2**63 - 1)
+        (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
+        assert stamp == (2**63 - 1) // 1000 * 1000
+
+    def test_have_the_brokers_time_where_the_topic_says_so(self, kafka: EmbeddedKafka) -> None:
+        log = Log(kafka.bootstrap_servers, message_timestamp_type="LogAppendTime")
+        before = time.time()
+        log.write(b"x", stamp_ms=5)
+        (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
+        assert before - 5 < stamp / 1e6 < time.time() + 5
+
+    def test_have_their_headers_in_order_and_repeated(self, log: Log) -> None:
+        headers: list[tuple[str, str | bytes | None]] = [("b", b"\xff"), ("a", None), ("b", b""), ("ä", b"1")]
+        log.producer.produce(log.topic, b"x", partition=0, headers=headers)
+        log.producer.produce(log.topic, b"y", partition=0)
+        log.producer.flush(10)
+        first, second = log.table(0, 2, ("headers",))["headers"].to_pylist()
+        assert [(one["key"], one["value"]) for one in first] == headers
+        assert second is None
+
+    def test_may_have_a_thousand_headers(self, log: Log) -> None:
+        log.producer.produce(log.topic, b"x", partition=0, headers=[(f"h{n}", b"%d" % n) for n in range(1000)])
+        log.producer.flush(10)
+        (headers,) = log.table(0, 1, ("headers",))["headers"].to_pylist()
+        assert [(one["key"], one["value"]) for one in headers] == [(f"h{n}", b"%d" % n) for n in range(1000)]
+
+    def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:
+        log = Log(kafka.bootstrap_servers, max_message_bytes=str(64 * MEBIBYTE))
+        large = os.urandom(50 * MEBIBYTE)
+        log.write(b"small", large, b"after")
+        assert log.values(0, 3) == {0: b"small", 1: large, 2: b"after"}
+
+    def test_come_in_batches_of_some_megabytes_however_large_they_are(self, kafka: EmbeddedKafka) -> None:
+        log = Log(kafka.bootstrap_servers, max_message_bytes=str(2 * MEBIBYTE))
+        log.write(*[bytes(MEBIBYTE)] * 300)
+        sizes = [batch.nbytes for batch in reader.batches(log.brokers, log.topic, [Range(0, 0, 300)], ("value",))]
+        assert sum(sizes) >= 300 * MEBIBYTE
+        # Once sizes are known; before, what librdkafka has read ahead.
+        assert max(sizes[1:]) <= 2 * reader.BATCH_BYTES
+        assert sizes[0] <= 4 * reader.QUEUE_BYTES
+
+    def test_have_only_the_columns_that_are_asked_for(self, log: Log) -> None:
+        log.write(b"x")
+        assert log.table(0, 1, ("value", "partition")).column_names == ["value", "partition"]
+
+
+class TestBrokers:
+    @pytest.fixture
+    def own(self, tmp_path: Path) -> Iterator[EmbeddedKafka]:
+        with EmbeddedKafka.start(tmp_path / "kafka") as broker:
+            yield broker
+
+    @staticmethod
+    def _java(broker: EmbeddedKafka) -> psutil.Process:
+        return psutil.Process(broker.pid).children(recursive=True)[-1]
+
+    def test_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
+        log = Log(own.bootstrap_servers)
+        log.write(*[os.urandom(1000)] * 60_000)
+        found = reader.batches(log.brokers, log.topic, [Range(0, 0, 60_000)], ("offset",))
+        offsets = next(found)["offset"].to_pylist()
+        java = self._java(own)
+        java.send_signal(signal.SIGSTOP)
+        threading.Timer(3.0, java.send_signal, [signal.SIGCONT]).start()
+        for batch in found:
+            offsets += batch["offset"].to_pylist()
+        assert offsets == list(range(60_000))
+
+    @pytest.mark.usefixtures("hasty")
+    def test_that_are_killed_mid_read_are_told(self, own: EmbeddedKafka) -> None:
+        log = Log(own.bootstrap_servers)
+        log.write(*[os.urandom(2000)] * 60_000)
+        found = reader.batches(log.brokers, log.topic, [Range(0, 0, 60_000)], ("offset",))
+        next(found)
+        self._java(own).kill()
+        with pytest.raises(KafkaUnavailableError, match=rf"Kafka at {own.bootstrap_servers} did not give the records"):
+            list(found)
+
+    @pytest.mark.usefixtures("hasty")
+    def test_that_cannot_be_reached_are_told(self) -> None:
+        with pytest.raises(KafkaUnavailableError, match=r"Kafka at 127\.0\.0\.1:1 did not give.*Connection refused"):
+            list(reader.batches(Brokers("127.0.0.1:1"), "t", [Range(0, 0, 1)], ("value",)))
+
+
+class TestProperties:
+    def test_of_the_user_win_but_for_what_reading_hangs_on(self) -> None:
+        given = {"fetch.wait.max.ms": "77", "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"}
+        settings = Brokers("k:1", given).consumer_settings
+        assert settings["fetch.wait.max.ms"] == "77"
+        assert (settings["auto.offset.reset"], settings["isolation.level"]) == ("error", "read_committed")
+
+    def test_that_librdkafka_does_not_know_are_refused_by_name(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"kafka\.properties: librdkafka refuses them.*\"no\.such\""):
+            list(reader.batches(Brokers("k:1", {"no.such": "1"}), "t", [Range(0, 0, 1)], ("value",)))
+
+    def test_are_no_part_of_what_is_printed(self) -> None:
+        assert "hunter2" not in repr(Brokers("k:1", {"sasl.password": "hunter2"}))
