@@ -1,19 +1,14 @@
-"""What a landing tells while it works, on planning and commits as they are, with a stage that stages nothing."""
+"""What a landing tells while it works."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Manifest, Read
-from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.index import Manifest
+from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
-from s3lake.landing import LandedHour, Landing
-from s3lake.sink import Sink
-from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms
-
-NINE, TEN, ELEVEN = hour(0), hour(1), hour(2)
+from s3lake.landing import LandedHour
+from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Landed, World
 
 
 class Told:
@@ -32,122 +27,95 @@ class Told:
         self.lines.append(("done", landed.tile.hour, landed.new))
 
 
-class Landed(Landing):
-    """Stages no files; `before` may do something before a micro-batch is staged."""
-
-    before: Callable[[Attempt], None] = staticmethod(lambda _: None)
-
-    def _stage(self, attempt: Attempt) -> Staged:
-        self.before(attempt)
-        reads = {one: Read(s, e, e - s, e - s) for one, (s, e) in attempt.batch.reads.items()}
-        return Staged(files=(), reads=reads)
-
-
-class World:
-    """A topic of ten records an hour, three hours long, and what lands it by a clock long after."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.kafka = FakeKafka(1)
-        for number in range(3):
-            self.kafka.produce(0, *[60 * number + minute for minute in range(10)])
-        self.store = MemoryStore("lake")
-        self.settings = settings
-
-    def landing(self, now_minute: float = 600) -> tuple[Landed, Told]:
-        told = Told()
-        sink = Sink.model_validate(
-            {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": NINE, "exactly_once": False}
-            | self.settings
-        )
-        landing = Landed(
-            sink=sink,
-            topic=TOPIC,
-            spark=lambda: pytest.fail("nothing is read"),
-            stores=lambda _: self.store,
-            offsets=self.kafka,
-            kafka_options={},
-            observer=told,
-            clock=lambda: ms(now_minute),
-        )
-        return landing, told
+def watched(landing: Landed) -> Told:
+    """Its observer from now on."""
+    landing.observer = told = Told()
+    return told
 
 
 def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
-    landing, told = World(batch_records=4).landing()
-    landing.land([NINE, TEN])
-    assert [line for line in told.lines if line[1] == NINE] == [
-        ("planned", NINE, 10, 3),
-        ("committed", NINE, 4),
-        ("committed", NINE, 4),
-        ("committed", NINE, 2),
-        ("done", NINE, 3),
+    landing = World(batch_records=4).landing()
+    told = watched(landing)
+    landing.land([FIRST, SECOND])
+    assert [line for line in told.lines if line[1] == FIRST] == [
+        ("planned", FIRST, 10, 3),
+        ("committed", FIRST, 4),
+        ("committed", FIRST, 4),
+        ("committed", FIRST, 2),
+        ("done", FIRST, 3),
     ]
-    assert [line for line in told.lines if line[1] == TEN] == [
-        ("planned", TEN, 10, 3),
-        ("committed", TEN, 4),
-        ("committed", TEN, 4),
-        ("committed", TEN, 2),
-        ("done", TEN, 3),
+    assert [line for line in told.lines if line[1] == SECOND] == [
+        ("planned", SECOND, 10, 3),
+        ("committed", SECOND, 4),
+        ("committed", SECOND, 4),
+        ("committed", SECOND, 2),
+        ("done", SECOND, 3),
     ]
-    assert [line[1] for line in told.lines if line[0] == "done"] == [NINE, TEN]
+    assert [line[1] for line in told.lines if line[0] == "done"] == [FIRST, SECOND]
 
 
 def test_an_hour_is_done_before_the_last_one_is_read() -> None:
-    landing, told = World().landing()
-    landing.land([NINE, TEN, ELEVEN])
-    assert told.lines.index(("done", NINE, 1)) < told.lines.index(("committed", ELEVEN, 10))
+    landing = World().landing()
+    told = watched(landing)
+    landing.land([FIRST, SECOND, THIRD])
+    assert told.lines.index(("done", FIRST, 1)) < told.lines.index(("committed", THIRD, 10))
 
 
 def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
     world = World()
-    world.landing()[0].land([NINE, TEN])
-    landing, told = world.landing()
-    landing.land([NINE, TEN])
-    assert told.lines == [("done", NINE, 0), ("done", TEN, 0)]
+    world.landing().land([FIRST, SECOND])
+    landing = world.landing()
+    told = watched(landing)
+    landing.land([FIRST, SECOND])
+    assert told.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
 
 
 def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
-    landing, told = World().landing(now_minute=130)
-    (landed,) = landing.land([ELEVEN])
-    assert told.lines == [("planned", ELEVEN, 10, 1), ("committed", ELEVEN, 10), ("done", ELEVEN, 1)]
+    landing = World().landing(now_minute=130)
+    told = watched(landing)
+    (landed,) = landing.land([THIRD])
+    assert told.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
     assert not landed.tile.closed
 
 
 def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
-    landing, told = World().landing()
+    landing = World().landing()
+    told = watched(landing)
 
     def refuse(attempt: Attempt) -> None:
-        if attempt.tile.hour == TEN:
+        if attempt.tile.hour == SECOND:
             raise RecordError("refused")
 
-    landing.before = refuse  # type: ignore[method-assign]
+    landing.before = refuse
     with pytest.raises(RecordError):
-        landing.land([NINE, TEN, ELEVEN])
-    assert told.lines == [("planned", NINE, 10, 1), ("planned", TEN, 10, 1), ("committed", NINE, 10)]
+        landing.land([FIRST, SECOND, THIRD])
+    assert told.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
 
 
 def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> None:
     world = World()
-    landing, told = world.landing()
+    landing = world.landing()
+    told = watched(landing)
 
     def overtake(attempt: Attempt) -> None:
-        if attempt.tile.hour == NINE:
-            landing.before = lambda _: None  # type: ignore[method-assign]
-            world.landing()[0].land([NINE])
+        if attempt.tile.hour == FIRST:
+            landing.before = lambda _: None
+            world.landing().land([FIRST])
 
-    landing.before = overtake  # type: ignore[method-assign]
-    landed = landing.land([NINE, TEN])
+    landing.before = overtake
+    landed = landing.land([FIRST, SECOND])
     assert [line for line in told.lines if line[0] != "planned"] == [
-        ("committed", TEN, 10),
-        ("done", TEN, 1),
-        ("done", NINE, 0),
+        ("committed", SECOND, 10),
+        ("done", SECOND, 1),
+        ("done", FIRST, 0),
     ]
-    assert [one.tile.hour for one in landed] == [NINE, TEN]
+    assert [one.tile.hour for one in landed] == [FIRST, SECOND]
 
 
 def test_a_rewrite_tells_the_same() -> None:
-    world = World(exactly_once=True)
-    world.landing()[0].land([NINE])
-    landing, told = world.landing()
-    landing.rewrite(NINE)
-    assert told.lines == [("planned", NINE, 10, 1), ("committed", NINE, 10), ("done", NINE, 1)]
+    world = World()
+    world.landing().land([FIRST])
+    landing = world.landing()
+    told = watched(landing)
+    landing.rewrite(FIRST)
+    assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]

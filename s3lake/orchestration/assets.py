@@ -5,9 +5,11 @@ import json
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 
 from s3lake.orchestration import names
-from s3lake.orchestration.io_manager import Request
+from s3lake.orchestration.io_manager import Landed
+from s3lake.orchestration.progress import Announced
 from s3lake.orchestration.resources import landing
 from s3lake.sink import Sink
 
@@ -15,6 +17,10 @@ _SEMANTIC: dict[str, Any] = {
     **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
     "errors": {"tolerance"},  # the rest of it says what happens beside the files
 }
+
+# Dagster materialises every hour of a range when the op's output is handled, that is, when the last hour is done, and
+# has no other way to leave that out. Ours are materialised one by one before.
+_MATERIALISED_BEFORE = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}
 
 
 class LandConfig(dg.Config):
@@ -30,22 +36,22 @@ def topic_asset(topic: str) -> dg.AssetSpec:
     )
 
 
-def sink_asset(sink: Sink, topic: str) -> dg.AssetsDefinition:
+def sink_asset(route: Sink, topic: str) -> dg.AssetsDefinition:
     """The hours of `topic` in the bucket."""
 
     @dg.asset(
-        key=names.sink_key(sink, topic),
+        key=names.sink_key(route, topic),
         deps=[names.topic_key(topic)],
-        description=f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, as {sink.format.type}.",
-        partitions_def=names.hourly(sink),
-        backfill_policy=backfill_policy(sink),
+        description=f"Topic {topic} in s3://{route.bucket}/{route.root}, hour by hour, as {route.format.type}.",
+        partitions_def=names.hourly(route),
+        backfill_policy=backfill_policy(route),
         io_manager_key="sink",
-        kinds={"s3", "pyspark", sink.format.type},
-        group_name=names.identifier(sink.name),
-        pool=f"s3lake_{names.identifier(sink.name, topic)}",
-        code_version=code_version(sink),
-        metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
-        op_tags={"s3lake/sink": sink.name},
+        kinds={"s3", "pyspark", route.format.type},
+        group_name=names.identifier(route.name),
+        pool=f"s3lake_{names.identifier(route.name, topic)}",
+        code_version=code_version(route),
+        metadata={"topic": topic, "bucket": route.bucket, "prefix": route.prefix, "format": route.format.type},
+        op_tags={"s3lake/sink": route.name},
     )
     def land(
         context: dg.AssetExecutionContext,
@@ -53,8 +59,11 @@ def sink_asset(sink: Sink, topic: str) -> dg.AssetsDefinition:
         kafka: dg.ResourceParam[Any],
         s3: dg.ResourceParam[Any],
         spark: dg.ResourceParam[Any],
-    ) -> Request:
-        return Request(landing(sink, topic, kafka, s3, spark), list(context.partition_keys), config.rewrite)
+        sink: dg.ResourceParam[Any],
+    ) -> dg.Output[Landed]:
+        lander = landing(route, topic, kafka, s3, Announced(spark, context.log))
+        landed = sink.land(context, lander, list(context.partition_keys), rewrite=config.rewrite)
+        return dg.Output(landed, metadata=_MATERIALISED_BEFORE)
 
     return land
 

@@ -1,4 +1,4 @@
-"""The sink IO manager: `handle_output` lands hours, `load_input` gives back exactly what was committed."""
+"""The sink IO manager: `land` materialises hours, `load_input` gives back exactly what was committed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import metadata
 from s3lake.orchestration.names import sink_key
+from s3lake.orchestration.progress import Progress
 from s3lake.orchestration.resources import stores
 from s3lake.orchestration.retries import retried
 from s3lake.sink import Sink
@@ -20,16 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What a sink asset returns: hours still to be landed. Nothing has been read yet.
+class Landed:
+    """What a sink asset returns: hours that are landed and materialised already."""
 
-    Attributes:
-        rewrite: land complete hours once more, in place of what was landed.
-    """
-
-    landing: "Landing"
-    hours: Sequence[str]
-    rewrite: bool = False
+    hours: Sequence["LandedHour"]
 
 
 class SinkIOManager(dg.ConfigurableIOManager):
@@ -45,17 +39,46 @@ class SinkIOManager(dg.ConfigurableIOManager):
     s3: dg.ResourceDependency[Any]
     spark: dg.ResourceDependency[Any]
 
-    def handle_output(self, context: dg.OutputContext, obj: Request) -> None:
-        """Land one hour or a range of hours; each gets its own metadata."""
-        landed = retried(lambda: _land(obj), obj.landing.sink.errors)
-        lags = _lags(obj.landing, landed)
-        for hour in landed:
-            found = metadata.of_hour(hour, obj.landing.index, lags.get(hour.tile.hour))
-            _add(context, hour.tile.hour, found, alone=len(landed) == 1)
-            context.log.info(
-                f"{obj.landing.topic} {hour.tile.hour}: {found['rows']} rows in {found['files']} files"
-                + ("" if hour.new else "; nothing new to land")
-            )
+    def land(
+        self, context: dg.AssetExecutionContext, landing: "Landing", hours: Sequence[str], *, rewrite: bool = False
+    ) -> Landed:
+        """Land one hour or a range of hours; each is materialised as soon as it is done.
+
+        The op calls it and not Dagster, after the op: an op's output is in the log before it is handled, so a run would
+        look finished when it begins.
+
+        Args:
+            context: of the sink asset.
+            landing: the sink and the topic.
+            hours: the hours.
+            rewrite: land complete hours once more, in place of what was landed.
+        """
+        landing.observer = progress = Progress(context, landing, hours)
+
+        def work() -> Landed:
+            return Landed([landing.rewrite(hour) for hour in hours] if rewrite else landing.land(hours))
+
+        try:
+            return retried(work, landing.sink.errors)
+        except Exception:
+            raise  # an hour that failed is to show as failed, whatever of it was committed
+        except BaseException:
+            progress.interrupted()
+            raise
+
+    def handle_output(self, context: dg.OutputContext, obj: Landed) -> None:
+        """Say what the run's hours hold together."""
+        sums = [hour.sums for hour in obj.hours]
+        context.add_output_metadata(
+            {
+                "hours": len(obj.hours),
+                "rows": sum(one.landed for one in sums),
+                "bytes": sum(one.bytes for one in sums),
+                "files": sum(one.files for one in sums),
+                "dead_letters": sum(one.dead for one in sums),
+                "new_commits": sum(hour.new for hour in obj.hours),
+            }
+        )
 
     def load_input(self, context: dg.InputContext) -> "DataFrame":
         """The committed records of the hours that the downstream asset asks for.
@@ -92,27 +115,3 @@ def _allows_incomplete(context: dg.InputContext) -> bool:
     if not isinstance(allowed, bool):
         raise ConfigurationError(f"metadata allow_incomplete of an input is {allowed!r}: write True or False")
     return allowed
-
-
-def _land(request: Request) -> list["LandedHour"]:
-    if request.rewrite:
-        return [request.landing.rewrite(hour) for hour in request.hours]
-    return request.landing.land(request.hours)
-
-
-def _lags(landing: "Landing", landed: Sequence["LandedHour"]) -> dict[str, int]:
-    """Offsets not landed yet, of the hours still open."""
-    still_open = [hour.tile for hour in landed if hour.tile.partitions and not hour.tile.closed]
-    ends = {one: end for one, (_, end) in landing.offsets.ranges(landing.topic).items()} if still_open else {}
-    return {
-        tile.hour: sum(max(0, ends.get(one, span.committed) - span.committed) for one, span in tile.partitions.items())
-        for tile in still_open
-    }
-
-
-def _add(context: dg.OutputContext, hour: str, found: dict[str, Any], *, alone: bool) -> None:
-    # The step context is the only way to give each hour of a range its own metadata, and not marked public.
-    if alone:
-        context.add_output_metadata(found)
-    else:
-        context.step_context.add_asset_metadata(found, asset_key=context.asset_key, partition_key=hour)

@@ -1,0 +1,124 @@
+"""What a run says while it works: lines in its log, and a materialisation of each hour as soon as it is done."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from s3lake.orchestration import metadata
+from s3lake.orchestration.versions import version_tags
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake.commit.index import Manifest
+    from s3lake.landing import LandedHour, Landing
+
+
+class Announced:
+    """A `spark` resource whose first session of a run is announced: it takes seconds, and minutes on a cluster."""
+
+    def __init__(self, spark: Any, log: dg.DagsterLogManager) -> None:
+        self._spark = spark
+        self._log = log
+        self._ready = False
+
+    @property
+    def spark_session(self) -> "SparkSession":
+        """The session."""
+        if not self._ready:
+            self._log.info("Spark session: starting")
+        began = time.monotonic()
+        session: SparkSession = self._spark.spark_session
+        if not self._ready:
+            self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
+        self._ready = True
+        return session
+
+
+class Progress:
+    """The observer of one landing in one run.
+
+    Events are stored when they happen, so a run that is cancelled or killed has materialisations for what it did.
+    """
+
+    def __init__(self, context: dg.AssetExecutionContext, landing: "Landing", wanted: Sequence[str]) -> None:
+        self._context = context
+        self._landing = landing
+        self._wanted = wanted
+        self._batches: dict[str, int] = {}
+        self._commits: Counter[str] = Counter()
+        self._done: set[str] = set()
+        self._before = _materialised(context) if context.retry_number else frozenset()
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        """See `s3lake.landing.Observer`."""
+        self._batches[hour] = batches
+        self._say(f"hour {hour}: planned {_counted(offsets, 'offset')} in {_counted(batches, 'micro-batch', 'es')}")
+
+    def committed(self, manifest: "Manifest") -> None:
+        """See `s3lake.landing.Observer`."""
+        hour = manifest.hour
+        self._commits[hour] += 1
+        rows = sum(read.landed for read in manifest.partitions.values())
+        dead = sum(read.dead for read in manifest.partitions.values())
+        files = sum(file.kind == "data" for file in manifest.files)
+        # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
+        number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
+        told = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
+        self._say(f"hour {hour}: commit {number}: {told}")
+
+    def done(self, landed: "LandedHour") -> None:
+        """See `s3lake.landing.Observer`."""
+        hour = landed.tile.hour
+        self._done.add(hour)
+        count, total = len(self._done), len(self._wanted)
+        held = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
+        new = "" if landed.new else "; nothing new to land"
+        self._say(f"hour {hour}: done, {held}{new}; {count} of {total} hours, {count * 100 // total}%")
+        if landed.new or hour not in self._before:
+            self._materialise(landed)
+
+    def interrupted(self) -> None:
+        """The run is cancelled: hours that are not done keep what this run has committed, and show it."""
+        for hour in sorted(set(self._commits) - self._done):
+            self._say(f"hour {hour}: not done, {_counted(self._commits[hour], 'commit')} of this run stay")
+            self._materialise(self._landing.report(hour, self._commits[hour]))
+
+    def _materialise(self, landed: "LandedHour") -> None:
+        found = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed))
+        self._context.log_event(
+            dg.AssetMaterialization(
+                self._context.asset_key,
+                partition=landed.tile.hour,
+                metadata=found,
+                tags=version_tags(self._context, landed.tile.commits),
+            )
+        )
+
+    def _say(self, line: str) -> None:
+        self._context.log.info(f"{self._landing.topic}, {line}")
+
+
+def _counted(count: int, noun: str, plural: str = "s") -> str:
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
+
+
+def _lag(landing: "Landing", landed: "LandedHour") -> int | None:
+    """Offsets of an open hour that are not landed yet."""
+    if landed.tile.closed or not landed.tile.partitions:
+        return None
+    ends = {partition: end for partition, (_, end) in landing.offsets.ranges(landing.topic).items()}
+    spans = landed.tile.partitions.items()
+    return sum(max(0, ends.get(partition, span.committed) - span.committed) for partition, span in spans)
+
+
+def _materialised(context: dg.AssetExecutionContext) -> frozenset[str]:
+    """Hours that an earlier attempt of this run's step has materialised."""
+    records = context.instance.get_records_for_run(
+        context.run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+    ).records
+    events = [record.event_log_entry.asset_materialization for record in records]
+    return frozenset(one.partition for one in events if one and one.asset_key == context.asset_key and one.partition)

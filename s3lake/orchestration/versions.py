@@ -1,0 +1,35 @@
+"""What an hour was made from: the tags by which Dagster tells which data and which code a materialisation has."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import dagster as dg
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_IS_USER_PROVIDED_TAG,
+    DATA_VERSION_TAG,
+    DEFAULT_DATA_VERSION,
+    NULL_EVENT_POINTER,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+
+
+def version_tags(context: dg.AssetExecutionContext, commits: Sequence[str]) -> dict[str, str]:
+    """The tags that Dagster gives its own materialisations, with a data version for each hour.
+
+    An hour that is materialised again without a new commit keeps its version, so nothing downstream is out of date.
+    """
+    key, step = context.asset_key, context.get_step_execution_context()
+    tags = {
+        CODE_VERSION_TAG: context.assets_def.code_versions_by_key[key] or context.run.run_id,
+        DATA_VERSION_TAG: hashlib.sha256(json.dumps(list(commits)).encode()).hexdigest()[:32],
+        DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
+    }
+    for parent in sorted(context.assets_def.asset_deps[key]):
+        known = step.maybe_fetch_and_get_input_asset_version_info(parent)
+        version = known.data_version if known and known.data_version else DEFAULT_DATA_VERSION
+        tags[get_input_data_version_tag(parent)] = version.value
+        tags[get_input_event_pointer_tag(parent)] = str(known.storage_id) if known else NULL_EVENT_POINTER
+    return tags

@@ -1,0 +1,55 @@
+"""A world in which landing plans and commits as ever, and stages nothing: no Spark, no Kafka, no S3."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from s3lake.commit.index import Read
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.landing import Landing
+from s3lake.sink import Sink
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms
+
+FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
+
+
+class Landed(Landing):
+    """Stages no files; `before` may do something before a micro-batch is staged."""
+
+    before: Callable[[Attempt], None] = staticmethod(lambda _: None)
+
+    def _stage(self, attempt: Attempt) -> Staged:
+        self.before(attempt)
+        reads = {one: Read(s, e, e - s, e - s) for one, (s, e) in attempt.batch.reads.items()}
+        return Staged(files=(), reads=reads)
+
+
+class World:
+    """A topic of ten records an hour, three hours long, and what lands it by a clock long after."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.kafka = FakeKafka(1)
+        for number in range(3):
+            self.kafka.produce(0, *[60 * number + minute for minute in range(10)])
+        self.store = MemoryStore("lake")
+        self.settings = settings
+
+    @property
+    def sink(self) -> Sink:
+        """A sink called events."""
+        least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST}
+        return Sink.model_validate(least | self.settings)
+
+    def landing(self, now_minute: float = 600) -> Landed:
+        """What lands the topic; minutes are counted from the start of the first hour."""
+        return Landed(
+            sink=self.sink,
+            topic=TOPIC,
+            spark=lambda: pytest.fail("nothing is read"),
+            stores=lambda _: self.store,
+            offsets=self.kafka,
+            kafka_options={},
+            clock=lambda: ms(now_minute),
+        )
