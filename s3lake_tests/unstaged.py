@@ -7,6 +7,7 @@ import pytest
 
 from s3lake.commit.index import Read
 from s3lake.commit.protocol import Attempt, Staged
+from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
@@ -50,6 +51,6 @@ class World:
             spark=lambda: pytest.fail("nothing is read"),
             stores=lambda _: self.store,
             offsets=self.kafka,
-            kafka_options={},
+            brokers=Brokers("nowhere:1"),
             clock=lambda: ms(now_minute),
         )
