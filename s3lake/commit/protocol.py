@@ -15,6 +15,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, settle, sweep, tidy
+from s3lake.commit.replacing import must_hold_as_much
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
@@ -201,13 +202,16 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
     Raises:
         FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
         ForeignObjectError: a key is taken by an object that s3lake did not write; the commit was rolled back.
+        DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     manifest = _manifest(index, attempt, staged)
     hour = attempt.tile.hour
     try:
+        if attempt.replaces:
+            must_hold_as_much(index, hour, attempt.replaces, staged.reads)
         index.record(manifest)
-    except StoreConflictError:
+    except (DataLossError, StoreConflictError):
         abort(index.store, staged.files, pace)  # a silent store is not asked once more for every file
         raise
     pending = attempt.tile.changed(pending=attempt.commit)

@@ -170,6 +170,17 @@ def i8_delete_discipline(world: "World", view: "View") -> None:
             raise Violation(world, "I8", f"the upload of {effect.key} was aborted while its commit was pending")
 
 
+def rewrites_keep_records(world: "World", view: "View") -> None:
+    """A rewrite never lowers the set of landed records, whatever Kafka has lost since."""
+    for before, after in _tile_changes(world):
+        if set(before.commits) - set(after.commits):
+            lost = _landed(world, view, before.commits) - _landed(world, view, after.commits)
+            if lost:
+                raise Violation(
+                    world, "rewrites", f"{after.hour}: {sorted(lost)} were landed, and are replaced by nothing"
+                )
+
+
 def foreign_objects_stay(world: "World", view: "View") -> None:
     """An object that s3lake did not write is never touched; a tile that met one is written only by a rewrite."""
     for key, document in world.foreign.items():
@@ -210,6 +221,8 @@ def i9_exactly_once(world: "World", view: "View") -> None:
         for partition, span in tile.partitions.items():
             for offset in range(span.start, span.committed):
                 key = seen.pop((topic, partition, offset), None)
+                if key is None and (topic, partition, offset) in world.kafka.compacted:
+                    continue  # before it was landed, or `rewrites_keep_records` would have said so
                 if key is None and (partition, offset) not in expired:
                     raise Violation(world, "I9", f"{tile.hour}: offset {offset} of partition {partition} is nowhere")
                 if key is not None and (partition, offset) in expired:
@@ -293,16 +306,17 @@ def i13_later_partition(world: "World", view: "View") -> None:
 # ------------------------------------------------------------------------------------------- in the middle of something
 
 
-def i15_atomic_for_readers(tile: Tile, records: list[tuple[str, int, int]]) -> None:
+def i15_atomic_for_readers(world: "World", tile: Tile, records: list[tuple[str, int, int]]) -> None:
     """Tile, then manifests, then objects: a state between two commits, every offset up to `committed` exactly once."""
     expired = {(partition, offset) for partition, *ends in tile.expired for offset in range(*ends)}
+    compacted = {(partition, offset) for _, partition, offset in world.kafka.compacted}
+    found = sorted((partition, offset) for _, partition, offset in records)
     wanted = [
         (partition, offset)
         for partition, span in sorted(tile.partitions.items())
         for offset in range(span.start, span.committed)
-        if (partition, offset) not in expired
+        if (partition, offset) not in expired and ((partition, offset) not in compacted or (partition, offset) in found)
     ]
-    found = sorted((partition, offset) for _, partition, offset in records)
     if found != wanted:
         raise Violation(None, "I15", f"a reader of {tile.hour} at revision {tile.rev} finds {found}, not {wanted}")
 
@@ -333,6 +347,7 @@ AT_EVERY_STEP: tuple[Invariant, ...] = (
     i5_one_open_tile,
     i6_fencing,
     i7_key_discipline,
+    rewrites_keep_records,
     foreign_objects_stay,
     i14_clock_independence,
 )
@@ -373,6 +388,11 @@ def _tile_changes(world: "World") -> Iterator[tuple[Tile, Tile]]:
     for effect in world.bucket.effects:
         if is_tile(effect.key) and getattr(effect, "before", None) and hasattr(effect, "after"):
             yield msgspec.json.decode(effect.before[0], type=Tile), msgspec.json.decode(effect.after[0], type=Tile)
+
+
+def _landed(world: "World", view: "View", commits: tuple[str, ...]) -> set[tuple[str, int, int]]:
+    files = [file for commit in commits if commit in view.manifests for file in view.manifests[commit].files]
+    return {tuple(record) for file in files for record in json.loads(world.bucket.staged[file.upload])}
 
 
 def _visible(world: "World", view: "View") -> Iterator[tuple[str, tuple[str, int, int]]]:

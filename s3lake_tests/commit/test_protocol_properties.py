@@ -75,6 +75,21 @@ class Retention:
 
 
 @dataclass(frozen=True)
+class Compact:
+    """Kafka takes records out of the middle of a log."""
+
+    partition: int
+    first: int
+    count: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            partition = self.partition % len(world.kafka.logs)
+            world.kafka.compact(partition, *range(self.first, self.first + self.count))
+            world.happens(f"partition {partition} is compacted: {sorted(world.kafka.compacted)} are gone")
+
+
+@dataclass(frozen=True)
 class AddPartition:
     """The topic gets one more topic-partition."""
 
@@ -257,6 +272,7 @@ outside = st.one_of(
     st.builds(Retention, PARTITION, st.integers(1, 6)),
     st.builds(AddPartition),
     st.builds(AddPartition),
+    st.builds(Compact, PARTITION, st.integers(0, 5), st.integers(1, 3)),
     st.builds(Stale, PARTITION),
     st.builds(Lifecycle, st.integers(0, 9)),
     st.builds(Arrive, st.integers(0, 3)),

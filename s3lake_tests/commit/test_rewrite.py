@@ -2,10 +2,10 @@
 
 import pytest
 
-from s3lake.commit import rewrite
+from s3lake.commit import protocol, rewrite
 from s3lake.errors import DataLossError, FencedError
 from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.world import PACE, World, accepting, hour, materialise, reading, recovering, rewriting
+from s3lake_tests.commit.world import PACE, World, accepting, hour, materialise, reading, recovering, rewriting, stage
 
 
 @pytest.fixture
@@ -123,6 +123,33 @@ def test_an_hour_that_was_never_complete_in_kafka_is_not_rewritten(world: World)
     assert world.view().tiles[hour(0)].landed
 
     assert "Kafka has expired some of these records" in refused(world, 0)
+
+
+def test_an_hour_that_compaction_took_records_from_is_not_rewritten(landed: World):
+    landed.kafka.compact(0, 1, 3)
+    before = landed.view()
+    head, _ = landed.index.head()
+    attempt = rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
+    actor = landed.start("rewrite", lambda me: setattr(me, "staged", stage(me, attempt, landed.kafka.topic_id)))
+    landed.run(actor)
+
+    with pytest.raises(
+        DataLossError,
+        match=r"orders 2026-11-20T00: Kafka has fewer records now than were landed \(topic-partition 0: 2 of 4\), .*"
+        "the landed files stay",
+    ):
+        protocol.commit(landed.index, attempt, actor.staged, PACE)
+    assert landed.view() == before
+    assert landed.bucket.uploads == {}
+
+
+def test_records_that_were_compacted_before_they_were_landed_are_no_loss(world: World):
+    world.kafka.compact(0, 1)
+    world.minute = 65
+    world.do("A", materialise(0))
+    world.do("rewrite", rewriting(0))
+
+    assert world.outcomes["rewritten"] == 1
 
 
 def test_an_hour_of_a_topic_created_again_is_not_rewritten(landed: World):

@@ -258,6 +258,15 @@ def refused_step4(world: World) -> None:
         raise Violation(world, "R4", "a writer fenced itself")
 
 
+def rewrite_compacted(world: World) -> None:
+    """An hour is rewritten after compaction took some of its records out of Kafka: its files have the last copy."""
+    world.minute = 72
+    world.kafka.produce(0, 1, 2, 3, 4)
+    world.do("A", materialise(0))
+    world.kafka.compact(0, 0, 1, 2)
+    world.do("rewrite", rewriting(0))
+
+
 # ---------------------------------------------------------------------------------------------------------------- tiles
 
 
@@ -455,6 +464,10 @@ def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
 
 
+def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "must_hold_as_much", lambda *_: None)
+
+
 def without_sweeping_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "sweep", lambda *_: None)
 
@@ -577,6 +590,7 @@ def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ())
         (rewrite_crash, DEFAULT),
         (rewrite_crash, OVERWRITES),
         (rewrite_twice, DEFAULT),
+        (rewrite_compacted, DEFAULT),
         (refused_manifest, CONFLICTS),
         (refused_manifest_untruly, CONFLICTS),
         (refused_manifest_of_rewrite, CONFLICTS),
@@ -620,6 +634,7 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (rewrite_crash, without_suffix, OVERWRITES, (), "I2"),
         (rewrite_crash, without_suffix, OVERWRITES, ("I2",), "I1"),
         (rewrite_twice, without_sweeping_replaced, DEFAULT, (), "I10"),
+        (rewrite_compacted, without_counting, DEFAULT, (), "rewrites"),
         (refused_manifest, believing_refusals, CONFLICTS, (), "I1"),
         (refused_manifest_untruly, believing_refusals, CONFLICTS, (), "I10"),
         (refused_manifest_of_rewrite, believing_refusals, CONFLICTS, (), "I1"),
@@ -637,7 +652,8 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (close_over_pending, closing_over_pending, DEFAULT, (), "I4"),
         (create_dies, without_finishing_creation, DEFAULT, (), "errors"),
         (close_recreated, without_topic_id, DEFAULT, (), "T10"),
-        (rewrite_recreated, without_since, DEFAULT, (), "I9"),
+        (rewrite_recreated, without_since, DEFAULT, (), "rewrites"),
+        (rewrite_recreated, without_since, DEFAULT, ("REWRITES",), "I9"),
     ],
 )
 def test_trace_breaks_without_its_rule(

@@ -121,6 +121,7 @@ class FakeKafka:
         self.answered: dict[int, set[int]] = {}
         self.expired: dict[tuple[str, int], int] = {}
         self.gone: set[str] = set()
+        self.compacted: set[tuple[str, int, int]] = set()
         self.unseen: set[int] = set()  # topic-partitions that a broker with old metadata does not name
         self.topic_id = f"topic-{next(self._ids)}"
         self.logs = [Log() for _ in range(partitions)]
@@ -134,6 +135,11 @@ class FakeKafka:
         log = self.logs[partition]
         log.low = max(log.low, min(low, log.end))
         self.expired[self.topic_id, partition] = log.low
+
+    def compact(self, partition: int, *offsets: int) -> None:
+        """The log cleaner takes records out of a log; their offsets stay."""
+        log = self.logs[partition]
+        self.compacted |= {(self.topic_id, partition, offset) for offset in offsets if log.low <= offset < log.end}
 
     def delete_topic(self) -> None:
         """The topic is no more."""
@@ -173,7 +179,8 @@ class FakeKafka:
         log = self.logs[partition] if partition < len(self.logs) else Log()
         if topic_id != self.topic_id or start < log.low or end > log.end:
             raise ExpiredError(f"{partition}: [{start}, {end}) is not in [{log.low}, {log.end})")
-        return [(topic_id, partition, offset) for offset in range(start, end)]
+        records = [(topic_id, partition, offset) for offset in range(start, end)]
+        return [record for record in records if record not in self.compacted]
 
 
 # ---------------------------------------------------------------------------------------------------------------- store
@@ -506,10 +513,9 @@ def rewriting(number: int) -> Work:
             return
         try:
             attempt = rewrite.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
+            _land(me, attempt, found[0])
         except DataLossError as error:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
-        else:
-            _land(me, attempt, found[0])
 
     return work
 
@@ -587,7 +593,7 @@ def reading(number: int) -> Work:
             if manifest is None:
                 invariants.i15_only_garbage_is_missing(me.world, commit, "its manifest")
                 return
-        invariants.i15_atomic_for_readers(tile, records)
+        invariants.i15_atomic_for_readers(me.world, tile, records)
 
     return work
 
