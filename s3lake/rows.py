@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from s3lake.plan.tile import Tile
     from s3lake.preview import Object
     from s3lake.sink import Config, Sink
-    from s3lake.verify import Checked, Report
+    from s3lake.verify import Checked, Difference, Report, Unlanded
 
 
 def tile_row(tile: "Tile") -> dict[str, Any]:
@@ -44,24 +44,43 @@ def _state(tile: "Tile") -> str:
 
 
 def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
-    """What was landed of an hour."""
+    """What was landed of an hour; `without_record` are offsets that a reader of committed data gets no record for."""
     sums = landed.sums
+    offsets = sum(span.committed - span.start for span in landed.tile.partitions.values())
+    expired = sum(end - start for _, start, end in landed.tile.expired)
     return {
         "topic": topic,
         "hour": landed.tile.hour,
-        "offsets": sum(span.committed - span.start for span in landed.tile.partitions.values()),
+        "offsets": offsets,
         "rows": sums.landed,
-        "files": sums.files,
-        "bytes": sums.bytes,
         "dead_letters": sums.dead,
+        "skipped": sums.skipped,
+        "expired": expired,
+        "without_record": offsets - expired - sums.read,
+        "files": sums.files,
+        "dead_letter_files": sums.dead_files,
+        "bytes": sums.bytes,
     }
 
 
 def hour_line(row: Mapping[str, Any]) -> str:
-    """`hour_row` as a line."""
-    return (
-        "{topic} {hour}: {offsets} offsets, {rows} rows, {files} files, {bytes} bytes, {dead_letters} dead letters"
-    ).format(**row)
+    """`hour_row` as a line, whose figures add up."""
+    parts = (
+        ("rows", "rows"),
+        ("dead_letters", "dead letters"),
+        ("skipped", "skipped nulls"),
+        ("expired", "expired"),
+        ("without_record", "markers and aborted"),
+    )
+    sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts if row[name] or name == "rows")
+    return "{topic} {hour}: {offsets:,} offsets = {sums}; {held}, {bytes:,} bytes".format(
+        sums=sums, held=_files(row), **row
+    )
+
+
+def _files(row: Mapping[str, Any]) -> str:
+    letters = f" and {row['dead_letter_files']:,} dead-letter files" if row["dead_letter_files"] else ""
+    return f"{row['files']:,} data files{letters}"
 
 
 def checked_row(one: "Checked") -> dict[str, Any]:
@@ -75,9 +94,36 @@ def checked_line(row: Mapping[str, Any]) -> str:
         f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
     )
     return (
-        "{sink} {topic} {hour} partition {partition}: {kafka_records} in Kafka, {landed} landed, {dead_letters} dead "
-        "letters, {skipped} skipped, {files} files; missing {missing}, duplicated {duplicated}".format(**row)
-    ) + gone
+        "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead_letters:,} "
+        "dead letters, {skipped:,} skipped, {held}; missing {missing:,}, duplicated {duplicated:,}"
+    ).format(held=_files(row), **row) + gone
+
+
+def difference_row(one: "Difference") -> dict[str, Any]:
+    """Something that `verify` found to differ."""
+    return {
+        "difference": one.kind,
+        "topic": one.topic,
+        "hour": one.hour,
+        "partition": one.partition,
+        "detail": one.detail,
+    }
+
+
+def unlanded_row(one: "Unlanded") -> dict[str, Any]:
+    """Hours that should be landed and are not, with their offsets: `[first, end)` per topic-partition."""
+    return {
+        "difference": "not_landed",
+        "topic": one.topic,
+        "hour": one.first,
+        "last_hour": one.last,
+        "offsets": {str(partition): list(pair) for partition, pair in one.offsets.items()},
+        "not_landed": one.count,
+        "expired": one.expired,
+        "state": one.state,
+        "under_way": one.under_way,
+        "allowed": one.allowed,
+    }
 
 
 def cleaned_line(row: Mapping[str, Any]) -> str:
@@ -88,27 +134,34 @@ def cleaned_line(row: Mapping[str, Any]) -> str:
 
 def totals(report: "Report") -> dict[str, Any]:
     """What `verify` found in all."""
-    names = ("produced", "landed", "dead_letters", "skipped", "files", "missing", "duplicated", "not_checkable")
-    return {name: getattr(report, name) for name in names}
+    names = ("compared", "landed", "dead_letters", "skipped", "files", "dead_letter_files")
+    faults = ("not_landed", "missing", "duplicated", "not_checkable")
+    return {name: getattr(report, name) for name in (*names, *faults)}
 
 
 def totals_line(row: Mapping[str, Any]) -> str:
     """`totals` as a line."""
     extra = "".join(
-        f", {row[name]} {text}"
+        f", {row[name]:,} {text}"
         for name, text in (("skipped", "nulls skipped"), ("not_checkable", "offsets not checkable"))
         if row[name]
     )
     return (
-        "produced {produced}, landed {landed}, dead letters {dead_letters}, files {files}".format(**row)
-        + extra
-        + "; missing {missing}, duplicated {duplicated}".format(**row)
+        "compared {compared:,} records of Kafka: {landed:,} landed, {dead_letters:,} dead letters{extra}, in {held}; "
+        "not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
+    ).format(extra=extra, held=_files(row), **row)
+
+
+def produced_line(row: Mapping[str, Any]) -> str:
+    """What the demo produced, as a line."""
+    return "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted".format(
+        **row
     )
 
 
 def address_lines(row: Mapping[str, str]) -> str:
-    """Where the parts of the demo are, one a line."""
-    return "\n".join(f"{name}: {value}" for name, value in row.items())
+    """Where the parts of the demo are, one a line, and how it ends."""
+    return "\n".join([*(f"{name}: {value}" for name, value in row.items()), "Ctrl-C ends"])
 
 
 def preview_row(made: "Object") -> dict[str, Any]:

@@ -21,7 +21,7 @@ from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.sink import Config, Sink
 from s3lake.store.s3 import S3Connection, S3Store
-from s3lake.verify import Report, verify
+from s3lake.verify import Grid, Report, verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,7 +184,9 @@ class Lake:
 
     def verify(self, landing: Landing) -> Report:
         """Kafka and the bucket compared record by record, without the writer's code."""
-        return verify(landing.sink, landing.topic, landing.index, self.kafka.bootstrap_servers, {})
+        tiles = [tile.hour for tile in landing.index.tiles()]
+        grid = Grid.of(landing.sink, landing.clock(), min(tiles, default=None), max(tiles, default=None))
+        return verify(landing.sink, landing.topic, landing.index, self.kafka.bootstrap_servers, {}, grid)
 
 
 def fill(

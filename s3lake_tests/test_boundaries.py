@@ -64,7 +64,7 @@ TO_THE_RIGHT = {
     ("sink.sink", "transform.chain"): "the model knows what a value is after its transforms",
     ("sink.sql", "transform.sql"): "the model refuses SQL that does not parse",
     ("sink.transforms", "transform.registry"): "the model refuses transforms that there are not",
-    ("cli.landed", "demo.run"): "the command `demo` starts it, and only that command imports it",
+    ("cli.demo", "demo.run"): "the command `demo` starts it, and only that command imports it",
 }
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""
 

@@ -183,7 +183,7 @@ class Killed:
     def assert_exactly_once(self, records: int) -> None:
         report = self.lake.verify(self.landing)
         assert report.differences == ()
-        assert (report.produced, report.landed) == (records, records)
+        assert (report.compared, report.landed) == (records, records)
         index, listed = self.landing.index, []
         for tile in index.tiles():
             assert tile.complete, tile

@@ -46,7 +46,7 @@ def assert_all_landed(lake: Lake, landing: Landing, records: int) -> None:
     """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
     report = lake.verify(landing)
     assert report.differences == ()
-    assert (report.produced, report.landed + report.skipped + report.dead_letters) == (records, records)
+    assert (report.compared, report.landed + report.skipped + report.dead_letters) == (records, records)
     tiles = list(landing.index.tiles())
     listed = [
         file.key

@@ -5,18 +5,18 @@ from typing import NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, index, landed
+from s3lake.cli import adoption, configuration, demo, index, landed, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, S3LakeError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 for command in (
-    landed.demo,
+    demo.demo,
     configuration.check,
     configuration.convert,
     configuration.preview,
     adoption.adopt,
-    landed.verify,
+    verify.verify,
     landed.rewrite,
     landed.clean,
 ):

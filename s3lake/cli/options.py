@@ -37,6 +37,7 @@ SinkOption = Annotated[str | None, typer.Option("--sink", help="Only this sink."
 TopicOption = Annotated[str | None, typer.Option("--topic", help="Only this topic.")]
 FromOption = Annotated[str | None, typer.Option("--from", metavar="H", help="First hour, as 2026-11-20T05 (UTC).")]
 ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last hour, included.")]
+OpenOption = Annotated[bool, typer.Option("--allow-open", help="Records of the hour under way may wait to be landed.")]
 
 
 def load(location: str | None, dialect: str | None = None, *, to_land: bool = True) -> Config:
@@ -76,18 +77,13 @@ def routes(config: Config, sink: str | None = None, topic: str | None = None) ->
         yield landing(route, one, kafka, s3, spark)
 
 
-def hour_range(first: str | None, last: str | None) -> tuple[str, str] | None:
-    if first is None and last is None:
-        return None
+def in_order(first: str | None, last: str | None) -> None:
+    """Refuse what is no range of hours, open at either side."""
     try:
         for hour in (first, last):
             if hour is not None:
                 hours.parse(hour)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
-    if first is None or last is None:
-        only = first or last
-        raise ConfigurationError(f"give both --from and --to; for one hour --from {only} --to {only}")
-    if first > last:
+    if first is not None and last is not None and first > last:
         raise ConfigurationError(f"--from {first} is later than --to {last}")
-    return first, last

@@ -98,6 +98,12 @@ def spawn(
     return GuardedProcess(process, log_fd, grace_s)
 
 
+def free_port(port: int) -> bool:
+    """Whether nothing listens on a port of 127.0.0.1 now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        return tried.connect_ex(("127.0.0.1", port)) != 0
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nothing listens on now; somebody may take one before it is used."""
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]

@@ -6,18 +6,19 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from s3lake import hours
 from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.process import GuardedProcess, free_ports, spawn
+from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
 from s3lake.errors import ConfigurationError
@@ -25,9 +26,15 @@ from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config, Credentials, Sink
 
+if TYPE_CHECKING:
+    from s3lake.landing import Landing
+
 BUCKET = "lake"
 SINK = "events"
 TOPICS = ("orders", "clicks")
+
+_UI_PORT = 3000
+"""Dagster's own; another where it is taken."""
 
 _CONFIG = """\
 kafka:
@@ -146,7 +153,7 @@ def backfill(demo: Stage) -> None:
 @contextmanager
 def served(demo: Stage) -> Iterator[tuple[GuardedProcess, str]]:
     """Dagster's UI and daemon over the demo, sensors on: the process and the URL."""
-    port = free_ports(1)[0]
+    port = _UI_PORT if free_port(_UI_PORT) else free_ports(1)[0]
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(demo.home / "workspace.yaml")]
     command += ["-h", "127.0.0.1", "-p", str(port), "--log-level", "warning"]
     environment = {
@@ -160,14 +167,42 @@ def served(demo: Stage) -> Iterator[tuple[GuardedProcess, str]]:
         yield process, f"http://127.0.0.1:{port}"
 
 
-def addresses(demo: Stage, url: str) -> dict[str, str]:
+def produced_row(demo: Stage) -> dict[str, int]:
+    """What was produced, for people and scripts."""
+    produced = demo.produced
+    return {"committed": produced.committed, "malformed": produced.malformed, "aborted": produced.aborted}
+
+
+def addresses(demo: Stage, landings: Sequence["Landing"], url: str) -> dict[str, str]:
     """Where everything is, for people and scripts."""
-    return {
+    s3 = demo.s3
+    found = {
+        "ui": f"{url} (up in about half a minute)",
         "kafka": demo.kafka.bootstrap_servers,
-        "s3": " ".join([demo.s3.endpoint_url, *sorted({sink.bucket for sink in demo.config.sinks})]),
+        "s3": " ".join([s3.endpoint_url, *sorted({sink.bucket for sink in demo.config.sinks})]),
+        "s3 credentials": f"{s3.access_key_id} {s3.secret_access_key}",
         "config": str(demo.config_path),
-        "ui": url,
     }
+    query = next((query for lander in landings if (query := _query(demo, lander))), None)
+    return found if query is None else found | {"look at a directory": query}
+
+
+def _query(demo: Stage, lander: "Landing") -> str | None:
+    """A shell's line that lets DuckDB read the directory of a landed file; None where nothing was landed."""
+    files = (file for hour in demo.hours for manifest in lander.report(hour).manifests for file in manifest.files)
+    key = next((file.key for file in files if file.kind == "data"), None)
+    if key is None:
+        return None
+    options = {
+        "ENDPOINT": demo.s3.endpoint_url.removeprefix("http://"),
+        "KEY_ID": demo.s3.access_key_id,
+        "SECRET": demo.s3.secret_access_key,
+        "REGION": demo.s3.region,
+        "URL_STYLE": "path",
+    }
+    secret = ", ".join(f"{name} '{value}'" for name, value in options.items())
+    path = f"s3://{lander.sink.bucket}/{key.rpartition('/')[0]}/*{lander.sink.format.extension}"
+    return f"duckdb -c \"CREATE SECRET (TYPE s3, {secret}, USE_SSL false); SELECT count(*) FROM '{path}'\""
 
 
 def trickle_until_interrupted(demo: Stage, process: GuardedProcess) -> None:

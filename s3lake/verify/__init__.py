@@ -6,7 +6,7 @@ file is worked out anew in `shape.py`. A commit is judged by the format, convert
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from s3lake import hours
@@ -17,16 +17,26 @@ from s3lake.plan.tile import Tile
 from s3lake.verify import index_side
 from s3lake.verify.comparison import Question
 from s3lake.verify.kafka_side import KafkaLog, Log, LogStartMoved
-from s3lake.verify.report import Checked, Difference, Kind, Report, Unchecked, combined
+from s3lake.verify.report import Checked, Difference, Kind, Report, Unchecked, Unlanded, combined
 from s3lake.verify.tiles import Advance, compared
+from s3lake.verify.unlanded import Grid, unlanded
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
 
-__all__ = ["Checked", "Difference", "Kind", "Log", "Report", "Unchecked", "combined", "verify", "verify_against"]
-
-Progress = Callable[[int, int], None]
-"""Called with offsets done and offsets in all."""
+__all__ = [
+    "Checked",
+    "Difference",
+    "Grid",
+    "Kind",
+    "Log",
+    "Report",
+    "Unchecked",
+    "Unlanded",
+    "combined",
+    "verify",
+    "verify_against",
+]
 
 _TRIES = 5
 
@@ -37,12 +47,10 @@ def verify(
     index: TopicIndex,
     bootstrap_servers: str,
     properties: Mapping[str, str],
-    between: tuple[str, str] | None = None,
-    progress: Progress | None = None,
+    grid: Grid,
+    advance: Advance = lambda _: None,
 ) -> Report:
-    """Compare what a sink has landed of a topic with what Kafka has.
-
-    Hours that were never opened are no concern of it; an open hour is compared up to what is committed.
+    """Compare what a sink has landed of a topic with what Kafka has, and name what it should have landed and has not.
 
     Args:
         sink: the sink, as configured now.
@@ -50,8 +58,8 @@ def verify(
         index: the index of this sink and topic.
         bootstrap_servers: of the cluster.
         properties: for the Kafka clients, as in the configuration.
-        between: first and last hour to compare, both included; None for all.
-        progress: called with offsets done and offsets in all.
+        grid: which hours are looked at, and the clock.
+        advance: called with how many more of the committed offsets are compared.
 
     Raises:
         KafkaUnavailableError: the brokers did not answer, or gave no record for too long.
@@ -61,25 +69,17 @@ def verify(
     if topic != index.topic:
         raise ValueError(f"the index is of topic {index.topic!r}, not of {topic!r}")
     with KafkaLog(bootstrap_servers, properties) as log:
-        return verify_against(sink, index, log, between, progress)
+        return verify_against(sink, index, log, grid, advance)
 
 
-def verify_against(
-    sink: Sink,
-    index: TopicIndex,
-    log: Log,
-    between: tuple[str, str] | None = None,
-    progress: Progress | None = None,
-) -> Report:
+def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
     """The same against any log."""
     found = index.head()
-    if found is None:
-        return Report()
-    head = found[0]
-    wanted = [hour for hour in hours.expand(head.hours) if between is None or between[0] <= hour <= between[1]]
+    head = found[0] if found else TopicHead()
+    known = hours.expand(head.hours)
+    behind = Report(unlanded=tuple(unlanded(sink, index, log, head, grid)))
     question = Question(sink, index, log)
-    advance = _adding_up(index, wanted, progress) if progress else lambda _: None
-    return combined(_hours(question, head, wanted, advance))
+    return combined([*_hours(question, head, [hour for hour in known if hour in grid], advance), behind])
 
 
 def _hours(question: Question, head: TopicHead, wanted: list[str], advance: Advance) -> Iterator[Report]:
@@ -140,18 +140,3 @@ def _edges(topic: str, before: Tile, tile: Tile) -> Report:
 
     index_side.edges(before, tile, note)
     return Report(differences=tuple(differences))
-
-
-def _adding_up(index: TopicIndex, wanted: list[str], progress: Progress) -> Advance:
-    """Counts all offsets first, from the tiles alone."""
-    tiles = (index.tile(hour) for hour in wanted)
-    total = sum(span.committed - span.start for tile in tiles if tile for span in tile[0].partitions.values())
-    done = 0
-
-    def advance(offsets: int) -> None:
-        nonlocal done
-        done = min(total, done + offsets)  # what is compared again counts once
-        progress(done, total)
-
-    advance(0)
-    return advance

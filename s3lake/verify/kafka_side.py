@@ -65,6 +65,10 @@ class Log(Protocol):
         """See `Offsets.snapshot`."""
         ...
 
+    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """See `Offsets.first_since`."""
+        ...
+
     def compacted(self, topic: str) -> bool:
         """Whether records may vanish between others, because a later one has their key."""
         ...
@@ -111,6 +115,10 @@ class KafkaLog:
     def snapshot(self, topic: str, hour: str) -> Snapshot:
         """See `Log.snapshot`."""
         return self._offsets.snapshot(topic, hour)
+
+    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """See `Log.first_since`."""
+        return self._offsets.first_since(topic, epoch_ms)
 
     def compacted(self, topic: str) -> bool:
         """See `Log.compacted`; a user who may not read the topic's settings gets no for an answer."""

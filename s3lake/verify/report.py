@@ -1,8 +1,10 @@
 """What verifying finds: counts per tile and topic-partition, and everything that differs."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
+
+_SHOWN = 8
 
 Kind = Literal["missing", "duplicated", "dead_letter", "count", "object", "interval", "index", "kafka"]
 """What differs.
@@ -55,8 +57,9 @@ class Checked:
         dead_letters: records that are dead letters.
         missing: records that Kafka has and no file.
         duplicated: rows and dead letters that Kafka does not have, or not as often.
-        files: objects that the index lists, dead letters' included.
-        bytes: their size as stored.
+        files: data objects that the index lists, sidecars included.
+        dead_letter_files: objects of dead letters that the index lists.
+        bytes: the size of all of them as stored.
     """
 
     hour: str
@@ -68,8 +71,47 @@ class Checked:
     missing: int = 0
     duplicated: int = 0
     files: int = 0
+    dead_letter_files: int = 0
     bytes: int = 0
     not_checkable: tuple[Unchecked, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unlanded:
+    """Hours that should be landed by now and are not, or not as a whole.
+
+    Attributes:
+        first: the hour, or the first of several without a tile in which Kafka has nothing.
+        last: the last of them, included.
+        offsets: `[first, end)` per topic-partition that is not landed; of an hour without tile as it would be cut.
+        state: what the index says of the hour.
+        expired: how many of the offsets Kafka no longer has.
+        under_way: whether the hour, its grace included, is not over yet.
+        allowed: whether that is fine.
+    """
+
+    topic: str
+    first: str
+    last: str
+    offsets: Mapping[int, tuple[int, int]]
+    state: str
+    expired: int
+    under_way: bool
+    allowed: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many offsets these are."""
+        return sum(end - start for start, end in self.offsets.values())
+
+    def __str__(self) -> str:
+        which = self.first if self.first == self.last else f"{self.first} to {self.last}"
+        gone = f", {self.expired:,} of them expired" if self.expired else ""
+        fine = " (allowed)" if self.allowed else ""
+        parts = [f"partition {one}: {start} to {end - 1}" for one, (start, end) in self.offsets.items()]
+        more = [f"{len(parts) - _SHOWN} more partitions"] if len(parts) > _SHOWN else []
+        where = f"; {', '.join([*parts[:_SHOWN], *more])}" if parts else ""
+        return f"not landed: {self.topic} {which}: {self.count:,} offsets, {self.state}{gone}{fine}{where}"
 
 
 @dataclass(frozen=True)
@@ -78,11 +120,17 @@ class Report:
 
     checked: tuple[Checked, ...] = ()
     differences: tuple[Difference, ...] = ()
+    unlanded: tuple[Unlanded, ...] = ()
 
     @property
-    def produced(self) -> int:
-        """Committed records that Kafka has in the verified ranges."""
+    def compared(self) -> int:
+        """Committed records of Kafka that were compared: those between the tiles' starts and what is committed."""
         return sum(one.kafka_records for one in self.checked)
+
+    @property
+    def not_landed(self) -> int:
+        """Offsets that should be landed and are not."""
+        return sum(one.count for one in self.unlanded)
 
     @property
     def landed(self) -> int:
@@ -111,8 +159,13 @@ class Report:
 
     @property
     def files(self) -> int:
-        """Objects that the index lists."""
+        """Data objects that the index lists, sidecars included."""
         return sum(one.files for one in self.checked)
+
+    @property
+    def dead_letter_files(self) -> int:
+        """Objects of dead letters that the index lists."""
+        return sum(one.dead_letter_files for one in self.checked)
 
     @property
     def bytes(self) -> int:
@@ -126,9 +179,13 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing differs, in files that can be compared."""
+        """Whether all that should be landed is, and nothing differs, in files that can be compared."""
         incomparable = any(gone.incomparable for one in self.checked for gone in one.not_checkable)
-        return not self.differences and not incomparable
+        return not self.differences and not incomparable and all(one.allowed for one in self.unlanded)
+
+    def allowing_open(self) -> "Report":
+        """The same, where what the hour under way lacks is fine."""
+        return replace(self, unlanded=tuple(replace(one, allowed=one.under_way) for one in self.unlanded))
 
 
 def combined(reports: Iterable[Report]) -> Report:
@@ -137,4 +194,5 @@ def combined(reports: Iterable[Report]) -> Report:
     return Report(
         tuple(one for report in every for one in report.checked),
         tuple(one for report in every for one in report.differences),
+        tuple(one for report in every for one in report.unlanded),
     )

@@ -76,6 +76,7 @@ def _span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
 
 
 def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
+    files = [file for part in parts for file in part.segment.files]
     return Checked(
         hour,
         partition,
@@ -85,7 +86,8 @@ def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
         dead_letters=sum(part.letters.count for part in parts),
         missing=sum(part.missing for part in parts),
         duplicated=sum(part.duplicated for part in parts),
-        files=sum(len(part.segment.files) for part in parts),
+        files=sum(file.kind != "dead_letters" for file in files),
+        dead_letter_files=sum(file.kind == "dead_letters" for file in files),
         bytes=sum(part.stored for part in parts),
         not_checkable=_joined(one for part in parts for one in part.unchecked),
     )

@@ -192,16 +192,16 @@ def test_a_landed_topic_is_verified_from_end_to_end(kafka: EmbeddedKafka) -> Non
     found = world.index.head()
     assert found
     world.index.swap(world.index.head_key, found[0].changed(topic_id=topic_id), found[1])
-    report = verify(world.sink, TOPIC, world.index, kafka.bootstrap_servers, {})
+    report = verify(world.sink, TOPIC, world.index, kafka.bootstrap_servers, {}, world.grid())
     assert report.clean, report.differences
-    assert (report.produced, report.landed, report.files) == (4001, 4001, 2)
+    assert (report.compared, report.landed, report.files) == (4001, 4001, 2)
     world.overwrite(files[0], world.store.objects[files[0].key][0].replace(b":77}", b":78}"))
     with KafkaLog(kafka.bootstrap_servers, {}) as log:
-        report = verify_against(world.sink, world.index, log)
+        report = verify_against(world.sink, world.index, log, world.grid())
     assert (report.missing, report.duplicated) == (1, 1)
     assert "offset 77:" in texts(report, "missing")[0]
 
 
 def test_the_index_must_be_the_topics_own() -> None:
     with pytest.raises(ValueError, match="of topic 'verified', not of 'others'"):
-        verify(World().sink, "others", World().index, "127.0.0.1:1", {})
+        verify(World().sink, "others", World().index, "127.0.0.1:1", {}, World().grid())

@@ -187,7 +187,7 @@ def agree(world: World, given: list[Record], touched: int) -> None:
     staged(world, given)
     report = world.verify()
     assert report.clean, (report.differences, report.checked)
-    assert report.produced == report.landed + report.dead_letters + report.skipped == len(given)
+    assert report.compared == report.landed + report.dead_letters + report.skipped == len(given)
 
     log = world.log.records[0]
     offset = touched % len(given)

@@ -18,8 +18,9 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
-from s3lake.verify import Report, verify_against
+from s3lake.verify import Grid, Report, verify_against
 from s3lake.verify.kafka_side import Headers, LogStartMoved, Records
+from s3lake.verify.tiles import Advance
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
@@ -59,6 +60,14 @@ class MemoryLog:
         hours.parse(hour)
         known = {one: LogRange(self.low.get(one, 0), end, 0, end) for one, end in self.end.items()}
         return Snapshot(self.topic_id, known if self.topic_id else {})
+
+    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        assert topic == TOPIC
+        found = {}
+        for one, end in self.end.items() if self.topic_id else ():
+            young = (offset for offset, (stamp, _) in self.records[one].items() if stamp >= epoch_ms)
+            found[one] = max(self.low.get(one, 0), min(young, default=end))
+        return found
 
     def compacted(self, topic: str) -> bool:
         assert topic == TOPIC
@@ -264,9 +273,18 @@ class World:
             columns=columns,
         )
 
-    def verify(self, **more: Any) -> Report:
+    def verify(
+        self,
+        first: str | None = None,
+        last: str | None = None,
+        now_ms: int | None = None,
+        advance: Advance = lambda _: None,
+    ) -> Report:
+        """By default when the last tile's hour is just over, so that the hours of the tiles are all that is due."""
         self.write_index()
-        return verify_against(self.sink, self.index, self.log, **more)
+        over = hours.end_ms(max(self.tiles, default=HOUR)) - 1
+        grid = Grid.of(self.sink, over if now_ms is None else now_ms, first, last)
+        return verify_against(self.sink, self.index, self.log, grid, advance)
 
 
 def kinds(report: Report) -> set[str]:

@@ -1,0 +1,87 @@
+"""The demo's command: what it does is told while it does it."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from s3lake import rows
+from s3lake.cli.options import DialectOption, JsonOption, load, routes
+from s3lake.cli.terminal import DIFFERENCES, progress_bar, say, tell
+from s3lake.cli.verify import list_differences, verified
+from s3lake.errors import ConfigurationError
+
+_NEXT = """\
+next: s3lake demo --serve keeps all of it running, with Dagster's UI and new events
+      s3lake demo --keep DIR keeps the files, the configuration and Dagster's state in DIR"""
+
+
+def demo(
+    records: Annotated[int, typer.Option(min=1, help="Committed records to produce.")] = 200_000,
+    serve: Annotated[bool, typer.Option("--serve", help="Keep producing and serve the Dagster UI.")] = False,
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep data, configuration and state here.")] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="Let the sinks of this file, in any dialect, land.")
+    ] = None,
+    dialect: DialectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
+    from s3lake.verify import Grid, combined
+
+    try:
+        from s3lake.demo import run
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"the demo needs {error.name}: pip install 's3lake[demo]'") from None
+    given = load(config, dialect, to_land=False) if config else None
+    say(as_json, "starting Kafka and S3 on this machine")
+    with ExitStack() as stack:
+        with progress_bar("produce", records, quiet=as_json) as produced:
+            stage = stack.enter_context(run.stage(records, keep, produced, given))
+        tell(as_json, run.produced_row(stage), rows.produced_line)
+        say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster; Spark starts first")
+        with _told(quiet=as_json):
+            run.backfill(stage)
+        landings = list(routes(stage.config))
+        for hour in stage.hours:
+            for lander in landings:
+                tell(as_json, rows.hour_row(lander.topic, lander.report(hour)), rows.hour_line)
+        grids = [Grid.of(lander.sink, int(time.time() * 1000)) for lander in landings]
+        reports = verified(stage.config, landings, grids, quiet=as_json)
+        for lander, found in zip(landings, reports, strict=True):
+            list_differences(lander, found, as_json)
+        report = combined(reports)
+        lost = max(0, run.expected(stage) - report.compared)
+        tell(as_json, rows.totals(report) | {"missing": report.missing + lost}, rows.totals_line)
+        if serve:
+            with run.served(stage) as (process, url):
+                tell(as_json, run.addresses(stage, landings, url), rows.address_lines)
+                run.trickle_until_interrupted(stage, process)
+        else:
+            say(as_json, _NEXT)
+        if lost or not report.clean:
+            raise typer.Exit(DIFFERENCES)
+
+
+@contextmanager
+def _told(*, quiet: bool) -> Iterator[None]:
+    """Print what landing logs: a backfill takes minutes."""
+    handler, log = _Printed(), logging.getLogger("s3lake")
+    before = log.level
+    if not quiet:
+        log.addHandler(handler)
+        log.setLevel(min(before or logging.INFO, logging.INFO))
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+class _Printed(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(False, f"  {record.getMessage()}")

@@ -1,0 +1,116 @@
+"""The command that compares Kafka and the bucket, for a cron job as for people: exit 0 only where all is landed."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from s3lake import hours, rows
+from s3lake.cli.options import (
+    ConfigArgument,
+    FromOption,
+    JsonOption,
+    OpenOption,
+    SinkOption,
+    ToOption,
+    TopicOption,
+    in_order,
+    load,
+    routes,
+)
+from s3lake.cli.terminal import DIFFERENCES, progress_bar, tell
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Config
+
+if TYPE_CHECKING:
+    from s3lake.landing import Landing
+    from s3lake.verify import Grid, Report
+
+
+def verify(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    allow_open: OpenOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare Kafka and the committed files record by record, and name what should be landed by now and is not.
+
+    Without --from every hour since the sink's start is looked at, without --to every hour up to the present.
+    """
+    from s3lake.verify import Grid, combined
+
+    in_order(first, last)
+    loaded = load(config)
+    landings = list(routes(loaded, sink, topic))
+    grids = [Grid.of(lander.sink, int(time.time() * 1000), first, last) for lander in landings]
+    _must_have_hours(landings, grids)
+    reports = verified(loaded, landings, grids, quiet=as_json)
+    reports = [report.allowing_open() if allow_open else report for report in reports]
+    for lander, found in zip(landings, reports, strict=True):
+        for one in found.checked:
+            tell(as_json, {"sink": lander.sink.name, "topic": lander.topic, **rows.checked_row(one)}, rows.checked_line)
+        list_differences(lander, found, as_json)
+    report = combined(reports)
+    tell(as_json, rows.totals(report), rows.totals_line)
+    if not report.clean:
+        raise typer.Exit(DIFFERENCES)
+
+
+def verified(config: Config, landings: Sequence["Landing"], grids: Sequence["Grid"], *, quiet: bool) -> list["Report"]:
+    from s3lake.verify import verify as compare
+
+    total = sum(_offsets(lander, grid) for lander, grid in zip(landings, grids, strict=True))
+    done = 0
+    with progress_bar("verify: offsets compared", total, quiet=quiet) as progress:
+
+        def advance(offsets: int) -> None:
+            nonlocal done
+            done = min(total, done + offsets)  # what is compared again, or was landed meanwhile, counts once
+            progress(done)
+
+        return [
+            compare(
+                lander.sink,
+                lander.topic,
+                lander.index,
+                config.kafka.bootstrap_servers,
+                config.kafka.properties,
+                grid,
+                advance,
+            )
+            for lander, grid in zip(landings, grids, strict=True)
+        ]
+
+
+def _offsets(lander: "Landing", grid: "Grid") -> int:
+    tiles = (lander.index.tile(hour) for hour in _tiles(lander, grid))
+    spans = (span for tile in tiles if tile for span in tile[0].partitions.values())
+    return sum(span.committed - span.start for span in spans)
+
+
+def _tiles(lander: "Landing", grid: "Grid") -> list[str]:
+    found = lander.index.head()
+    return [hour for hour in hours.expand(found[0].hours) if hour in grid] if found else []
+
+
+def _must_have_hours(landings: Sequence["Landing"], grids: Sequence["Grid"]) -> None:
+    """Of a range in which nothing can be, nothing can be said: neither that all is well."""
+    if any(grid.due() or _tiles(lander, grid) for lander, grid in zip(landings, grids, strict=True)):
+        return
+    starts = ", ".join(dict.fromkeys(f"{lander.sink.name} at {lander.sink.start}" for lander in landings))
+    raise ConfigurationError(
+        f"no sink has an hour in this range: they begin {starts}, and now it is {grids[0].present}"
+    )
+
+
+def list_differences(lander: "Landing", report: "Report", as_json: bool) -> None:
+    for difference in report.differences:
+        row = rows.difference_row(difference) | {"sink": lander.sink.name}
+        tell(as_json, row, lambda _, difference=difference: str(difference))  # type: ignore[misc]
+    for rest in report.unlanded:
+        row = rows.unlanded_row(rest) | {"sink": lander.sink.name}
+        tell(as_json, row, lambda _, rest=rest: str(rest))  # type: ignore[misc]

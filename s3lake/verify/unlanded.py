@@ -1,0 +1,216 @@
+"""What should be landed and is not: hours without a tile, tiles that are not complete, the open hour's rest.
+
+Worked out anew from Kafka's answers to timestamps, not from what planning would do: a pipeline that stopped, or never
+ran, leaves nothing in the index that could tell.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3lake import hours
+from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.plan.tile import NOTHING, Span, Tile
+from s3lake.verify.report import Unlanded
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+    from s3lake.verify.kafka_side import Log
+
+Offsets = Mapping[int, int]
+"""An offset per topic-partition."""
+Intervals = dict[int, tuple[int, int]]
+"""`[first, end)` per topic-partition, of those that have any."""
+
+_NO_TOPIC = "Kafka has no such topic"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The hours that are looked at, and the clock.
+
+    Attributes:
+        start: from here on every hour should have a tile.
+        first: the first hour asked for; None for the first that has a tile, or should.
+        last: the last hour asked for, included; None for the present.
+        now_ms: the clock.
+        grace_ms: how long after its end an hour stays open.
+    """
+
+    start: str
+    first: str | None
+    last: str | None
+    now_ms: int
+    grace_ms: int
+
+    @classmethod
+    def of(cls, sink: Sink, now_ms: int, first: str | None = None, last: str | None = None) -> Grid:
+        """Of a sink: from its start, or the first hour asked for, to the present, or the last hour asked for."""
+        return cls(sink.start, first, last, now_ms, int(sink.close_grace * 1000))
+
+    def __contains__(self, hour: str) -> bool:
+        return (self.first is None or self.first <= hour) and (self.last is None or hour <= self.last)
+
+    @property
+    def present(self) -> str:
+        """The hour of the clock."""
+        return hours.key_of_ms(self.now_ms)
+
+    def due(self, since: str | None = None) -> list[str]:
+        """The hours that should have a tile; none before `since`."""
+        first = max(self.start, self.first or "", since or "")
+        last = min(self.last or self.present, self.present)
+        return list(hours.span(first, last))
+
+    def under_way(self, hour: str) -> bool:
+        """Whether the hour, or the grace that late records get, is not over."""
+        return self.now_ms < hours.end_ms(hour) + self.grace_ms
+
+
+def unlanded(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> Iterator[Unlanded]:
+    """Everything of the grid that should be landed by now and is not, in order.
+
+    Args:
+        sink: the sink, as configured now.
+        index: of this sink and topic.
+        log: the topic's.
+        head: the index's.
+        grid: which hours, and the clock.
+    """
+    looking = _Looking(sink, index, log, head, grid)
+    rest = [one for hour in looking.known if hour in grid and (one := looking.of_tile(hour))]
+    yield from sorted([*rest, *looking.without_tile()], key=lambda one: one.first)
+
+
+class _Looking:
+    """One look at one topic: Kafka's answers are kept, so that none is asked for twice."""
+
+    def __init__(self, sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> None:
+        self.known = hours.expand(head.hours)
+        self._sink, self._index, self._log, self._head, self._grid = sink, index, log, head, grid
+        now = log.snapshot(index.topic, grid.present)
+        self._exists = now.exists
+        self._low = {partition: one.low for partition, one in now.partitions.items()}
+        self._end = {partition: one.end for partition, one in now.partitions.items()}
+        self._edges: dict[str, Offsets] = {}
+        # The offsets of a topic that was deleted say nothing of the present one's.
+        self._other = bool(head.topic_id) and now.topic_id != head.topic_id
+
+    def of_tile(self, hour: str) -> Unlanded | None:
+        """What a tile lacks, if anything; one of a topic that was given up lacks nothing."""
+        tile = self._tile(hour)
+        if tile is None or tile.complete or (self._head.since is not None and hour < self._head.since):
+            return None
+        rest = {} if self._other else self._rest(tile)
+        if not rest and not tile.pending and self._grid.under_way(hour):
+            return None
+        return self._found(hour, hour, rest, _state(tile))
+
+    def without_tile(self) -> Iterator[Unlanded]:
+        """Hours of the grid that nobody opened: each that has offsets, and the rest as ranges."""
+        have = set(self.known)
+        for begin, last in hours.ranges(hour for hour in self._grid.due(self._head.since) if hour not in have):
+            gap = list(hours.span(begin, last))
+            empty: list[str] = []
+            for hour, intervals in zip(gap, self._cut(gap), strict=True):
+                if not intervals:
+                    empty += [] if self._grid.under_way(hour) else [hour]
+                    continue
+                yield from self._empty(empty)
+                empty = []
+                yield self._found(hour, hour, intervals, "no tile")
+            yield from self._empty(empty)
+
+    def _empty(self, gap: Sequence[str]) -> Iterator[Unlanded]:
+        if gap:
+            yield self._found(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
+
+    def _found(self, first: str, last: str, intervals: Intervals, state: str) -> Unlanded:
+        gone = sum(
+            max(0, min(end, self._low.get(partition, 0)) - start) for partition, (start, end) in intervals.items()
+        )
+        return Unlanded(self._index.topic, first, last, intervals, state, gone, self._grid.under_way(first))
+
+    def _rest(self, tile: Tile) -> Intervals:
+        spans: dict[int, Span] = dict(tile.partitions)
+        if not tile.closed:
+            spans = {partition: Span(0, 0) for partition in self._end} | spans
+        ends = self._ends(Tile(tile.hour, spans))
+        return _intervals({partition: span.committed for partition, span in spans.items()}, ends)
+
+    def _ends(self, tile: Tile) -> Offsets:
+        """Where a tile ends; an open one where its hour does, never before what is committed."""
+        if all(span.end is not None for span in tile.partitions.values()):
+            return {partition: span.end or 0 for partition, span in tile.partitions.items()}
+        edge = self._edge(hours.shift(tile.hour, 1))
+        return {
+            partition: max(span.committed, edge.get(partition, 0)) if span.end is None else span.end
+            for partition, span in tile.partitions.items()
+        }
+
+    def _cut(self, gap: Sequence[str]) -> list[Intervals]:
+        """The offsets of consecutive hours without tile, as they would be cut between the tiles beside them."""
+        at = bisect.bisect(self.known, gap[0])
+        before = self._neighbour(self.known[at - 1 : at] if at else ())
+        after = self._neighbour(self.known[at : at + 1])
+        floor = self._ends(before) if before else {}
+        ceiling = (
+            {partition: after.partitions.get(partition, NOTHING).start for partition in self._end} if after else {}
+        )
+        inside = {
+            partition: (floor.get(partition, 0), ceiling.get(partition, end)) for partition, end in self._end.items()
+        }
+
+        def clamped(edge: Offsets) -> Offsets:
+            return {one: max(low, min(edge.get(one, low), high)) for one, (low, high) in inside.items()}
+
+        begin, end = clamped(self._edge(gap[0])), clamped(self._edge(hours.shift(gap[-1], 1)))
+        if before is not None and hours.shift(before.hour, 1) == gap[0]:
+            begin = {one: low for one, (low, _) in inside.items()}
+        elif before is None and self._sink.from_ == "earliest" and gap[0] == self._sink.start:
+            begin = clamped(self._low)
+        if after is not None and hours.shift(gap[-1], 1) == after.hour:
+            end = {one: max(high, begin[one]) for one, (_, high) in inside.items()}
+
+        def parts(hours_left: Sequence[str], begin: Offsets, end: Offsets) -> list[Intervals]:
+            if len(hours_left) == 1 or begin == end:  # edges never go back: there is nothing between equal ones
+                return [_intervals(begin, end), *({} for _ in hours_left[1:])]
+            half = len(hours_left) // 2
+            middle = clamped(self._edge(hours_left[half]))
+            return [*parts(hours_left[:half], begin, middle), *parts(hours_left[half:], middle, end)]
+
+        return parts(gap, begin, end)
+
+    def _neighbour(self, known: Sequence[str]) -> Tile | None:
+        """A tile beside a gap, unless it is cut from another topic than the present one."""
+        of_present = [hour for hour in known if not self._other and (self._head.since or "") <= hour]
+        return self._tile(of_present[0]) if of_present else None
+
+    def _edge(self, hour: str) -> Offsets:
+        """The first offset of `hour` or later; what lies ahead of the clock belongs to the present."""
+        if hour > self._grid.present:
+            return self._end
+        if hour not in self._edges:
+            self._edges[hour] = self._log.first_since(self._index.topic, hours.start_ms(hour))
+        return self._edges[hour]
+
+    def _tile(self, hour: str) -> Tile | None:
+        found = self._index.tile(hour)
+        if found is None:  # unless its creation is under way it is gone, which is a difference of its own
+            return self._head.new if self._head.new is not None and self._head.new.hour == hour else None
+        return found[0]
+
+
+def _intervals(begin: Offsets, end: Offsets) -> Intervals:
+    return {one: (begin[one], end[one]) for one in sorted(begin) if end.get(one, 0) > begin[one]}
+
+
+def _state(tile: Tile) -> str:
+    if tile.pending is not None:
+        return f"commit {tile.pending} is pending"
+    if not tile.landed:
+        return "closed, not complete" if tile.closed else "open"
+    return f"{len(tile.garbage)} commits are still to be swept"
