@@ -44,9 +44,10 @@ $(STAMP): pyproject.toml constraints.txt
 	    echo "Install one, or say where it is: make PYTHON=.../bin/python3" >&2; \
 	    exit 1; \
 	  fi; \
-	  echo "making .venv with $$("$$python" --version), which takes a minute or two"; \
+	  echo "making .venv with $$("$$python" --version), which takes some seconds"; \
 	  "$$python" -m venv .venv; \
 	fi
+	@echo "installing what pyproject.toml asks for into .venv, a few minutes where nothing is cached"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt -e '.[dev]'
 	@touch $@
 

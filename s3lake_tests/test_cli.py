@@ -253,7 +253,7 @@ class TestExitCodeTwo:
                 ("verify", "--from", "yesterday", "--to", TEN),
                 "'yesterday' is no hour: write it as YYYY-MM-DDTHH in UTC",
             ),
-            (("verify", "--from", TEN), "give both --from and --to; for one hour --from 2026-01-05T10 --to"),
+            (("rewrite", "--from", TEN), "rewrite needs --from H and --to H"),
             (("verify", "--from", TEN, "--to", START), "--from 2026-01-05T10 is later than --to 2026-01-05T08"),
             (("rewrite",), "rewrite needs --from H and --to H"),
         ],
@@ -308,29 +308,70 @@ class TestOnLandedHours:
         path.write_text(lake.config_text(f"name: events, topics: ['{landed}'], errors: {{tolerance: all}}"))
         return path
 
-    def test_verify_says_that_nothing_differs(self, run: Run, config: Path) -> None:
-        outcome = run("verify", config)
-        assert outcome.code == 0
+    def test_verify_names_the_hour_that_has_no_tile(self, run: Run, config: Path, landed: str) -> None:
+        outcome = run("verify", config, "--to", TEN)
+        assert outcome.code == 1  # of the hour between the two there is no tile
+        assert f"not landed: {landed} 2026-01-05T09: 0 offsets, no tile" in outcome.out.splitlines()
         assert outcome.out.splitlines()[-1] == (
-            "produced 31, landed 30, dead letters 1, files 3; missing 0, duplicated 0"
+            "compared 31 records of Kafka: 30 landed, 1 dead letters, in 2 data files and 1 dead-letter files; "
+            "not landed 0, missing 0, duplicated 0"
         )
 
     def test_verify_has_a_line_for_every_topic_partition_of_every_hour(
         self, run: Run, config: Path, landed: str
     ) -> None:
-        rows = [row for row in run("verify", config, "--json").rows if "partition" in row]
+        rows = [row for row in run("verify", config, "--to", TEN, "--json").rows if "kafka_records" in row]
         assert {(row["topic"], row["hour"], row["partition"]) for row in rows} >= {(landed, START, 0), (landed, TEN, 1)}
         assert sum(row["landed"] for row in rows) == 30
 
     def test_verify_of_some_hours_only(self, run: Run, config: Path) -> None:
         outcome = run("verify", config, "--from", TEN, "--to", TEN)
+        assert outcome.code == 0
         assert outcome.out.splitlines()[-1] == (
-            "produced 11, landed 10, dead letters 1, files 2; missing 0, duplicated 0"
+            "compared 11 records of Kafka: 10 landed, 1 dead letters, in 1 data files and 1 dead-letter files; "
+            "not landed 0, missing 0, duplicated 0"
         )
+
+    def test_verify_names_what_was_never_landed_with_its_offsets(
+        self, run: Run, config: Path, landed: str, lake: Lake
+    ) -> None:
+        lake.produce(landed, values(7), at("2026-01-05T12", 5), 0)
+        outcome = run("verify", config, "--from", TEN, "--to", "2026-01-05T12", "--allow-open")
+        assert outcome.code == 1
+        lines = [line for line in outcome.out.splitlines() if line.startswith("not landed: ")]
+        assert lines == [
+            f"not landed: {landed} 2026-01-05T11: 0 offsets, no tile",
+            f"not landed: {landed} 2026-01-05T12: 7 offsets, no tile; partition 0: 20 to 26",
+        ]
+        assert "not landed 7, missing 0" in outcome.out.splitlines()[-1]
+        rows = run("verify", config, "--from", TEN, "--to", "2026-01-05T12", "--json").rows
+        (row,) = [row for row in rows if row.get("not_landed") == 7 and "difference" in row]
+        assert (row["hour"], row["offsets"], row["under_way"]) == ("2026-01-05T12", {"0": [20, 27]}, False)
+
+    def test_verify_of_hours_that_no_sink_has_is_a_mistake_of_the_question(self, run: Run, config: Path) -> None:
+        outcome = run("verify", config, "--from", "2025-01-01T00", "--to", "2025-01-01T05")
+        assert outcome.code == 2
+        assert f"no sink has an hour in this range: they begin events at {START}" in outcome.err
+
+    def test_verify_of_the_hour_under_way_may_allow_what_waits(
+        self, run: Run, config: Path, landed: str, lake: Lake
+    ) -> None:
+        now = int(time.time() * 1000)
+        lake.produce(landed, values(3), now, 0)
+        present = hours.key_of_ms(now)
+        assert run("verify", config, "--from", present).code == 1
+        outcome = run("verify", config, "--from", present, "--allow-open")
+        assert outcome.code == 0
+        assert "3 offsets, no tile (allowed)" in outcome.out
+
+    def test_verify_without_a_terminal_repeats_no_line(self, run: Run, config: Path) -> None:
+        lines = run("verify", config, "--from", TEN, "--to", TEN).err.splitlines()
+        assert lines.count("verify: offsets compared: 11 of 11") == 1
+        assert len(lines) == len(set(lines))
 
     def test_verify_finds_what_is_missing(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         lake.store.delete(next(key for key in lake.objects() if f"/{landed}/0/" in f"/{key}"))
-        outcome = run("verify", config)
+        outcome = run("verify", config, "--to", TEN)
         assert outcome.code == 1
         assert "missing 20, duplicated 0" in outcome.out
         assert any(line.startswith("object: ") for line in outcome.out.splitlines())
@@ -340,7 +381,7 @@ class TestOnLandedHours:
         found = lake.store.get(key)
         assert found is not None
         lake.store.put(key, found.body.replace(b'"t1"', b'"t9"', 1))
-        rows = run("verify", config, "--json").rows
+        rows = run("verify", config, "--to", START, "--json").rows
         assert rows[-1]["missing"] == rows[-1]["duplicated"] == 1
         assert {row["difference"] for row in rows if "difference" in row} >= {"missing", "duplicated"}
 
@@ -399,9 +440,9 @@ class TestOnLandedHours:
         before = lake.objects()
         outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
         assert outcome.code == 0
-        assert outcome.out.startswith(f"{landed} {TEN}: 11 offsets, 10 rows, 1 files, ")
+        assert outcome.out.startswith(f"{landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
         assert len(set(before) & set(lake.objects())) == 1
-        assert run("verify", config).code == 0
+        assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
     def test_rewrite_of_an_hour_that_is_not_landed_fails(self, run: Run, config: Path) -> None:
         last = hours.key_of_ms(int(time.time() * 1000))
@@ -427,7 +468,7 @@ class TestOnLandedHours:
         assert (row["commit"], row["files"], row["action"], row["done"]) == ("dead", 1, "fence and sweep", True)
         assert lake.uploads() == []
         assert run("clean", config).out == ""
-        assert run("verify", config).code == 0
+        assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
 
 @pytest.mark.spark
@@ -444,9 +485,28 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
         env={**os.environ, MARK: mark},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    last = done.stdout.splitlines()[-1]
-    figures = re.fullmatch(r"produced 2000, landed (\d+), dead letters (\d+), files \d+; missing 0, duplicated 0", last)
-    assert figures, last
-    assert int(figures[1]) + int(figures[2]) == 2000
+    produced, compared = "produced 2,000 committed records, ", "compared 2,000 records of Kafka: "
+    lines = done.stdout.splitlines()
+    assert lines[0] == "starting Kafka and S3 on this machine"
+    assert [line for line in lines if line.startswith(produced)]
+    begun = next(at for at, line in enumerate(lines) if line.startswith("backfilling "))
+    assert "landed " in lines[begun + 1], "something is said before all of it is done"
+    (total,) = [line for line in lines if line.startswith(compared)]
+    figures = re.fullmatch(rf"{compared}([\d,]+) landed, (\d+) dead letters, in (\d+) data files.*", total)
+    assert figures, total
+    assert total.endswith("; not landed 0, missing 0, duplicated 0")
+    assert int(figures[1].replace(",", "")) + int(figures[2]) == 2000
+    assert lines[-2].startswith("next: s3lake demo --serve")
+    sums = [
+        re.fullmatch(r"\w+ \S+: ([\d,]+) offsets = ([^;]+); ([\d,]+) data files.*", line)
+        for line in lines
+        if " offsets = " in line
+    ]
+    assert len(sums) >= 8
+    for found in sums:
+        assert found
+        parts = [int(part.split()[0].replace(",", "")) for part in found[2].split(" + ")]
+        assert sum(parts) == int(found[1].replace(",", ""))
+    assert sum(int(found[3]) for found in sums if found) == int(figures[3])
     _, alive = psutil.wait_procs(marked(mark), timeout=10)
     assert alive == []

@@ -5,6 +5,7 @@ themselves in what pyarrow infers beside the given schema; the caller then start
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -135,7 +136,7 @@ def _has_infinity(column: Any) -> bool:
     if pa.types.is_list(column.type):
         return _has_infinity(pc.list_flatten(column))
     if pa.types.is_struct(column.type):
-        return any(_has_infinity(pc.struct_field(column, [one])) for one in range(column.type.num_fields))
+        return any(map(_has_infinity, column.flatten()))  # all fields at once: one by one each costs all of them
     return False
 
 
@@ -188,8 +189,8 @@ def _integer(digits: str) -> int | float:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise Conflict(f"field {next(name for name in names if names.count(name) > 1)!r} is given twice")
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise Conflict(f"field {twice!r} is given twice")
     return found
 
 

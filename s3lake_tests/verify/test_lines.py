@@ -311,8 +311,8 @@ def test_an_open_tile_is_compared_up_to_what_is_committed(world: World) -> None:
 def test_only_the_hours_asked_for_are_compared(world: World) -> None:
     world.landed(VALUES[:4])
     world.landed(VALUES[4:], commit="c2", hour=NEXT)
-    assert [one.hour for one in world.verify(NEXT, NEXT).checked] == [NEXT]
-    assert [one.hour for one in world.verify(HOUR, HOUR).checked] == [HOUR]
+    assert [one.hour for one in world.verify(first=NEXT, last=NEXT).checked] == [NEXT]
+    assert [one.hour for one in world.verify(first=HOUR, last=HOUR).checked] == [HOUR]
 
 
 def test_progress_counts_offsets_and_ends_at_all_of_them(world: World) -> None:

@@ -273,18 +273,14 @@ class World:
             columns=columns,
         )
 
-    def verify(
-        self,
-        first: str | None = None,
-        last: str | None = None,
-        now_ms: int | None = None,
-        advance: Advance = lambda _: None,
-    ) -> Report:
+    def grid(self, first: str | None = None, last: str | None = None, now_ms: int | None = None) -> Grid:
         """By default when the last tile's hour is just over, so that the hours of the tiles are all that is due."""
-        self.write_index()
         over = hours.end_ms(max(self.tiles, default=HOUR)) - 1
-        grid = Grid.of(self.sink, over if now_ms is None else now_ms, first, last)
-        return verify_against(self.sink, self.index, self.log, grid, advance)
+        return Grid.of(self.sink, over if now_ms is None else now_ms, first, last)
+
+    def verify(self, *, advance: Advance = lambda _: None, **grid: Any) -> Report:
+        self.write_index()
+        return verify_against(self.sink, self.index, self.log, self.grid(**grid), advance)
 
 
 def kinds(report: Report) -> set[str]:
