@@ -261,7 +261,8 @@ class Landing:
 
     def _same_types(self, recorded: Columns) -> None:
         """Columns that the user gives have the types that the sink's files have."""
-        value = recorded.get("value", {}).get("struct", {}) if self.sink.envelope else recorded
+        kind = recorded.get("value") if self.sink.envelope else {"struct": recorded}
+        value = kind.get("struct", {}) if isinstance(kind, dict) else {}  # else no value was an object so far
         for name, text in self.sink.columns.items():
             if name in value and types.parse(text) != value[name]:
                 raise ConfigurationError(
@@ -271,13 +272,14 @@ class Landing:
 
     def _record(self, outcomes: Sequence[Outcome]) -> RecordedColumns:
         """Record the columns that tasks saw, by compare-and-swap: what is recorded then."""
+        most = self.sink.max_columns
         while True:
             found = self.index.columns()
             if found is None:
-                wanted = msgspec.structs.replace(recorded(RecordedColumns({}), outcomes), rev=0)
+                wanted = msgspec.structs.replace(recorded(RecordedColumns({}), outcomes, most), rev=0)
                 written = self.index.create(self.index.columns_key, wanted)
             else:
-                wanted = recorded(found[0], outcomes)
+                wanted = recorded(found[0], outcomes, most)
                 written = wanted == found[0] or (self.index.swap(self.index.columns_key, wanted, found[1]) is not None)
             if written:
                 return wanted

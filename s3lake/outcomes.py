@@ -71,18 +71,21 @@ def outcome_of(encoded: bytes) -> Outcome:
     return _decoder.decode(encoded)
 
 
-def united(columns: Columns, grown: Iterable[Grown]) -> Columns:
-    """Columns of all tasks; where two disagree the earlier topic-partition and offset decides."""
+def united(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
+    """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
     for one in sorted(grown, key=lambda one: (one.partition, one.offset)):
-        columns = kinds.agree(columns, one.columns)
+        columns = kinds.agree_within(columns, one.columns, most)
     return columns
 
 
-def recorded(have: Recorded, outcomes: Sequence[Outcome]) -> Recorded:
-    """Columns that are recorded, united with what tasks saw; the same revision where nothing is new."""
+def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int) -> Recorded:
+    """Columns that are recorded, united with what tasks saw; the same revision where nothing is new.
+
+    Each task keeps to `most` columns, all together need not: what there is no room for is refused when they read again.
+    """
     grown = [one for one in outcomes if isinstance(one, Grown)]
-    columns = united(have.columns, [one for one in grown if not one.source])
-    source = united(have.source, [one for one in grown if one.source])
+    columns = united(have.columns, [one for one in grown if not one.source], most)
+    source = united(have.source, [one for one in grown if one.source], most)
     columns = with_seen(columns, [one for one in outcomes if isinstance(one, Done)])
     if (columns, source) == (have.columns, have.source):
         return have

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from s3lake import rows
-from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, hour_range, load, routes
+from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, in_order, load, routes
 from s3lake.cli.terminal import print_json, print_table, tell
 
 app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
@@ -45,7 +45,7 @@ def index_rollback(
     """Give up a pending commit that no run can finish; its records are read from Kafka again, under other names."""
     from s3lake.commit.rollback import roll_back
 
-    hour_range(hour, hour)
+    in_order(hour, hour)
     for lander in routes(load(config), sink, topic):
         done = roll_back(lander.index, lander.offsets, hour, give_up_expired=give_up_expired)
         row = {"sink": sink, "topic": topic, "hour": hour, **asdict(done)}

@@ -150,6 +150,50 @@ def agree(one: Columns, other: Columns) -> Columns:
     return united
 
 
+def leaves(columns: Columns) -> int:
+    """How many columns these are to a file: what is in a struct counts, not the struct."""
+    return sum(map(_leaves, columns.values()))
+
+
+def _leaves(kind: Type | None) -> int:
+    if not isinstance(kind, dict):
+        return 0 if kind is None else 1
+    if "struct" in kind:
+        return leaves(kind["struct"])
+    return _leaves(kind["list"]) if "list" in kind else 1 + _leaves(kind["map"])
+
+
+def beyond(columns: Columns, known: Columns, most: int) -> str | None:
+    """Why columns are more than `most`, None where they are not, or were that many before."""
+    count = leaves(columns)
+    if count <= max(most, leaves(known)):
+        return None
+    return f"with its fields the files would have {count} columns, and max_columns allows {most}"
+
+
+def agree_within(one: Columns, other: Columns, most: int) -> Columns:
+    """Like `agree`, with as many of the other's columns as there is room for: `most` in all."""
+    united = dict(one)
+    room = most - leaves(one)
+    for name, kind in other.items():
+        have = united.get(name)
+        if (
+            isinstance(kind, dict)
+            and "struct" in kind
+            and (have is None or (isinstance(have, dict) and "struct" in have))
+        ):
+            fields = have["struct"] if have else {}
+            wider: Columns = {name: {"struct": agree_within(fields, kind["struct"], leaves(fields) + room)}}
+            wider = wider if wider[name]["struct"] or have else {}
+        else:
+            wider = agree({name: have} if have is not None else {}, {name: kind})
+        more = leaves(wider) - _leaves(have)
+        if more <= max(0, room):
+            united |= wider
+            room -= more
+    return united
+
+
 def name_of(kind: Type) -> str:
     """A type in words, for messages."""
     if isinstance(kind, str):

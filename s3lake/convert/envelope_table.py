@@ -34,6 +34,7 @@ class Shape:
         parts: of a record, in order.
         given: columns that the user gives of the value.
         apart: whether records without a value are no rows of it (they keep only their sidecars).
+        most: how many columns there may be.
     """
 
     spread: str | None
@@ -43,6 +44,7 @@ class Shape:
     rule: Rule
     envelope: Envelope | None
     apart: bool
+    most: int
 
     @property
     def json_parts(self) -> tuple[str, ...]:
@@ -102,11 +104,11 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         texts = texts.take(present)
     texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
     if schema is None:
-        batch, columns, refused = table.read_objects(texts, columns, shape.given, shape.rule)
+        batch, columns, refused = table.read_objects(texts, columns, shape.given, shape.rule, shape.most)
         seen: Columns = {}
     else:
         seen = fields_of(schema.kind)
-        batch, refused = _with_schema(part, texts, schema.name, seen, shape.rule)
+        batch, refused = _with_schema(part, texts, schema.name, seen, shape)
     if present is not None:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
     if batch is not None and schema is not None and schema.name:
@@ -115,13 +117,14 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
 
 
 def _alone(shape: Shape) -> Shape:
-    return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.apart)
+    return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.apart, shape.most)
 
 
 def _with_schema(
-    part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, rule: Rule
+    part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, shape: Shape
 ) -> tuple[pa.RecordBatch | None, Refusals]:
-    reason = table.misfit(columns, rule)
+    rule = shape.rule
+    reason = table.misfit(columns, rule) or kinds.beyond(columns, {}, shape.most)
     if rule == "avro" and name and not all(map(AVRO_NAME.fullmatch, name.split("."))):
         reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
     reason = reason or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
@@ -148,7 +151,11 @@ def _spaced(
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.kind for part, schema in schemas.items()}
-    reason = table.misfit(seen, shape.rule) or (_NO_FIELDS if kinds.held(seen) != seen else None)
+    reason = (
+        table.misfit(seen, shape.rule)
+        or kinds.beyond(seen, {}, shape.most)
+        or (_NO_FIELDS if kinds.held(seen) != seen else None)
+    )
     if reason:
         return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
     shown: Columns = {}
@@ -182,7 +189,9 @@ def _parsed(
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(shape.json_parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    batch, found, refused = table.read_objects(json_text.joined(*pieces, b"}"), known, given | seen, shape.rule)
+    batch, found, refused = table.read_objects(
+        json_text.joined(*pieces, b"}"), known, given | seen, shape.rule, shape.most
+    )
     refused = {row: reason for row, reason in refused.items() if reason != table.NOTHING}
     lost = _lost(shape, rows, found, refused)
     if lost and batch is not None:

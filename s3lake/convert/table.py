@@ -5,6 +5,7 @@ themselves in what pyarrow infers beside the given schema; the caller then start
 """
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -22,14 +23,23 @@ from s3lake.convert.spelling import Number, respelt
 Rule = Literal["", "flat", "avro"]
 """What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
 
+_FEW, _MANY = 200, 1000
+"""Records of the first slice that is looked at for new fields, and of each further one."""
+
 NOTHING = "the object holds nothing, and no column is known yet"
 """Why a row is refused that no column could hold."""
 
 
 def read_objects(
-    values: pa.BinaryArray, columns: Columns, given: Columns | None = None, rule: Rule = ""
+    values: pa.BinaryArray,
+    columns: Columns,
+    given: Columns | None = None,
+    rule: Rule = "",
+    most: int = sys.maxsize,
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
     """Rows of `values`, which passed the JSON gate and hold no null and no newline.
+
+    A record whose new fields would make more than `most` columns is refused.
 
     Returns:
         The batch, given columns first (None where every row was refused); `columns` united with what is in it; and the
@@ -40,9 +50,13 @@ def read_objects(
     refused = _not_objects(values)
     kept = _without(values, refused)
     try:
+        if _outgrows(kept, known, given, most):
+            raise Conflict("each record has fields of its own")
         batch, united = _parse(kept, known, given, rule)
+        if kinds.beyond(kinds.held(united), known, most):
+            raise Conflict("some record has too many fields")
     except (pa.ArrowInvalid, Conflict):
-        texts, united, conflicts = _one_by_one(kept.to_pylist(), known, given, rule)
+        texts, united, conflicts = _one_by_one(kept.to_pylist(), known, given, rule, most)
         rows = [row for row in range(len(values)) if row not in refused]
         refused.update({rows[position]: reason for position, reason in conflicts.items()})
         batch, united = _parse(_without(texts, conflicts), united, given, rule, respelt=True)
@@ -113,6 +127,24 @@ def _parse(
     return batch, united
 
 
+def _outgrows(values: pa.BinaryArray, known: Columns, given: Columns, most: int) -> bool:
+    """Whether the columns become too many, found out slice by slice: a table has every column in every row."""
+    united, start = known, 0
+    while start < len(values) - _FEW:
+        end = start + (_MANY if start else _FEW)
+        try:
+            part = _read(joined(values[start:end]), typed.spelt_schema(known, given, "text"), "infer")
+        except pa.ArrowInvalid:
+            return False  # for a reason that tells itself when all are read
+        found = kinds.agree(united, kinds.from_arrow(part.schema))
+        if kinds.leaves(found) > max(most, kinds.leaves(known)):
+            return True
+        if not start and found == united:
+            return False
+        united, start = found, end
+    return False
+
+
 def _spelt(
     block: pa.Buffer, columns: Columns, given: Columns, pinned: set[str], spellings: Sequence[typed.Spelling]
 ) -> tuple[pa.Table, pa.Schema, tuple[Any, ...]]:
@@ -162,7 +194,7 @@ def _not_objects(values: pa.BinaryArray) -> Refusals:
 
 
 def _one_by_one(
-    values: Sequence[bytes], columns: Columns, given: Columns, rule: Rule
+    values: Sequence[bytes], columns: Columns, given: Columns, rule: Rule, most: int
 ) -> tuple[pa.BinaryArray, Columns, Refusals]:
     """The texts with pinned columns spelt alike, their columns, and those that are refused."""
     respell = any(typed.holds_pinned(kind, given.get(name)) for name, kind in columns.items())
@@ -173,7 +205,9 @@ def _one_by_one(
             if respell:
                 texts[row] = json.dumps(respelt(decoded, columns, given)).encode()
             found = typed.fitted(united, kinds.of_object(decoded), given)
-            if reason := misfit(found, rule):
+            if found == united:
+                continue
+            if reason := misfit(found, rule) or kinds.beyond(found, united, most):
                 raise Conflict(reason)
             united = found
         except (Conflict, RecursionError) as error:

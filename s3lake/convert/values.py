@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,7 @@ class Conversion:
         registry: where the schemas of keys and values are.
         keyed: whether the layout reads keys.
         valued: whether it reads values.
+        max_columns: a record whose new fields would make more is refused.
     """
 
     key: str
@@ -94,6 +96,7 @@ class Conversion:
     registry: Connection | None = None
     keyed: bool = False
     valued: bool = True
+    max_columns: int = sys.maxsize
 
     @classmethod
     def of(cls, sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True) -> Conversion:
@@ -112,6 +115,7 @@ class Conversion:
             registry=Connection.of(registry) if registry else None,
             keyed=keyed and sink.converter.key in cells.FRAMED,
             valued=valued,
+            max_columns=sink.max_columns,
         )
 
     @property
@@ -150,6 +154,7 @@ class Conversion:
             rule="flat" if self.format == "csv" else "avro" if self.format == "avro" else "",
             envelope=envelope,
             apart=self.apart,
+            most=self.max_columns,
         )
 
     def __call__(self, batch: pa.RecordBatch, columns: Columns) -> Converted:

@@ -92,7 +92,7 @@ def preview(
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
         nonlocal seen
-        seen = recorded(seen, outcomes)
+        seen = recorded(seen, outcomes, sink.max_columns)
         return seen
 
     tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first

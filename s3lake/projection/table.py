@@ -7,6 +7,7 @@ through, refused and filtered ones with a mark, so that counts and dead letters 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ class Tabulate:
         carried: Kafka columns that the second stage needs as they are.
         excluded: records that are known to fail in SQL.
         looking: give only the columns that are seen.
+        max_columns: a record whose new fields would make more is refused.
     """
 
     topic: str
@@ -66,6 +68,7 @@ class Tabulate:
     carried: tuple[str, ...] = ()
     excluded: Excluded = field(default_factory=dict)
     looking: bool = False
+    max_columns: int = sys.maxsize
 
     @classmethod
     def of(cls, sink: Sink, topic: str, query: Query, source: Columns, work: Work) -> Tabulate:
@@ -80,6 +83,7 @@ class Tabulate:
             chain=chain,
             wallclock_ms=work.wallclock_ms,
             carried=work.kafka_columns,
+            max_columns=sink.max_columns,
         )
 
     @property
@@ -167,7 +171,9 @@ class Tabulate:
         kept = [row for row in range(total) if row not in refused]
         if self.value == "json" or self.key == "json":
             wrapped = [self._wrapped(values[row].as_py(), key[row].as_py()) for row in kept]
-            parsed, source, conflicts = table.read_objects(pa.array(wrapped, pa.binary()), source)
+            parsed, source, conflicts = table.read_objects(
+                pa.array(wrapped, pa.binary()), source, most=self.max_columns
+            )
             refused |= {kept[row]: reason for row, reason in conflicts.items()}
             kept = [row for position, row in enumerate(kept) if position not in conflicts]
         places = pa.array(_places(kept, total), pa.int64())

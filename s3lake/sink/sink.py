@@ -151,6 +151,7 @@ class Sink(Part):
     close_grace: float = 300.0
     batch_records: int = 20_000_000
     hours_per_run: int | None = 24
+    max_columns: int = 2000
     memory_budget: int = 512_000_000
     index: Index = Field(default_factory=Index)
 
@@ -163,7 +164,7 @@ class Sink(Part):
     _prefix = field_validator("prefix")(plain_path)
     _bytes = field_validator("memory_budget", mode="before")(size_of)
     _seconds = field_validator("close_grace", mode="before")(seconds_of)
-    _some = field_validator("batch_records", "hours_per_run")(at_least(1))
+    _some = field_validator("batch_records", "hours_per_run", "max_columns")(at_least(1))
     _forward = field_validator("close_grace")(at_least(0))
     _budget_shown = field_serializer("memory_budget")(size_text)
     _grace_shown = field_serializer("close_grace")(duration_text)

@@ -192,7 +192,7 @@ def test_it_is_what_the_sink_says_and_travels_to_the_workers() -> None:
         format={"type": "parquet"},  # type: ignore[arg-type]
     )
     made = Conversion.of(sink, "t")
-    assert made == conversion("json", "parquet", "fail")
+    assert made == Conversion("string", "json", "parquet", "fail", max_columns=2000)
     assert pickle.loads(pickle.dumps(made)) == made
 
 

@@ -1,0 +1,96 @@
+"""How many columns files may have: a record with fields of its own is refused, and costs no more than others."""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3lake.commit.index import Columns as Recorded
+from s3lake.convert import columns as kinds
+from s3lake.convert import table
+from s3lake.outcomes import Grown, recorded
+from s3lake.preview import preview
+from s3lake.preview.records import Record
+from s3lake_tests.test_preview import sink
+
+STAMP = 1_795_290_000_000
+
+
+def read(
+    values: Sequence[Any], most: int, columns: dict[str, Any] | None = None
+) -> tuple[int, dict[str, Any], dict[int, str]]:
+    texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
+    batch, found, refused = table.read_objects(texts, columns or {}, most=most)
+    return (batch.num_rows if batch is not None else 0), found, refused
+
+
+def test_a_record_with_one_field_too_many_is_refused_and_says_why() -> None:
+    rows, found, refused = read([{"a": 1, "b": 2}, {"a": 1, "c": 3, "d": 4}, {"c": 5}], most=3)
+    assert (rows, list(found)) == (2, ["a", "b", "c"])
+    assert refused == {1: "with its fields the files would have 4 columns, and max_columns allows 3"}
+
+
+def test_what_is_in_an_object_or_a_list_of_objects_counts() -> None:
+    rows, _, refused = read([{"a": {"b": 1, "c": {"d": 2}}}, {"l": [{"e": 1}]}], most=3)
+    assert (rows, refused) == (2, {})
+    assert list(read([{"a": {"b": 1, "c": {"d": 2}}}, {"l": [{"e": 1, "f": 2}]}], most=3)[2]) == [1]
+
+
+def test_records_with_known_fields_are_read_also_where_more_are_known_than_allowed() -> None:
+    known = dict.fromkeys("abcd", "int64")
+    rows, found, refused = read([{"a": 1, "d": 2}, {"e": 1}], most=2, columns=known)
+    assert (rows, found, list(refused)) == (1, known, [1])
+
+
+def test_fields_that_hold_nothing_are_no_columns() -> None:
+    assert read([{"a": 1, "b": None, "c": [], "d": {}}], most=1)[0] == 1
+
+
+def test_records_that_each_have_fields_of_their_own_cost_what_others_cost() -> None:
+    values = [{"id": row, **{f"{row}_{n}": n for n in range(5)}} for row in range(4000)]
+    began = time.process_time()
+    rows, found, refused = read(values, most=2000)
+    assert time.process_time() - began < 8  # as one table of 20,000 columns: half a minute and gigabytes
+    assert (rows, len(refused)) == (399, 3601)
+    assert kinds.leaves(found) == 1 + 399 * 5
+
+
+@pytest.mark.parametrize("format", ["avro", "parquet"])
+@pytest.mark.parametrize("envelope", [{}, {"envelope": {"style": "record"}}], ids=["plain", "envelope"])
+def test_the_time_for_a_record_grows_with_its_fields_and_not_with_their_square(
+    format: str, envelope: dict[str, Any]
+) -> None:
+    limited = sink(format={"type": format}, max_columns=10_000, **envelope)
+
+    def seconds(fields: int) -> float:
+        value = json.dumps({f"f{n}": n for n in range(fields)}).encode()
+        began = time.process_time()
+        made = preview(limited, "t", [Record("t", 0, 0, STAMP, b"k", value, ())], STAMP)
+        assert [one.file.records for one in made.objects] == [1]
+        return time.process_time() - began
+
+    seconds(10)
+    assert seconds(8000) < 5  # square: a minute
+
+
+def test_a_record_beyond_the_limit_is_a_dead_letter_in_an_envelope_too() -> None:
+    limited = sink(format={"type": "parquet"}, envelope={}, max_columns=9, errors={"tolerance": "all"})
+    records = [
+        Record("t", 0, offset, STAMP, b"k", json.dumps(value).encode(), ())
+        for offset, value in enumerate([{"a": 1, "b": 2}, dict.fromkeys("cdefghijkl", 1)])
+    ]
+    made = preview(limited, "t", records, STAMP)
+    assert {one.file.kind: one.file.records for one in made.objects} == {"data": 1, "dead_letters": 1}
+
+
+def test_what_tasks_saw_together_keeps_to_the_limit() -> None:
+    one = Grown(0, 0, {"a": "int64", "v": {"struct": {"b": "int64", "c": "string"}}})
+    other = Grown(1, 0, {"a": "int64", "v": {"struct": {"d": "int64", "e": "int64"}}, "f": "int64"})
+    found = recorded(Recorded({}), [one, other], most=4)
+    assert found.columns == {"a": "int64", "v": {"struct": {"b": "int64", "c": "string", "d": "int64"}}}
+    again = recorded(found, [Grown(1, 0, {"a": "double", "z": "int64"})], most=4)
+    assert again.columns == {**found.columns, "a": "double"}
+    assert recorded(again, [Grown(2, 0, {"y": "int64"})], most=4) is again
