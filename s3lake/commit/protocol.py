@@ -168,7 +168,7 @@ def begin(
                 index.swap_tile(grown, etag)
                 continue
         batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
-        return attempt(tile, etag, batch, renamed=tile.burnt) if batch else None
+        return attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
 
 
 def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
@@ -257,8 +257,9 @@ def _make(
             f"topic of this name, which was deleted: the hours to land begin at {head.since}"
         )
     earlier, later = hours.before(hour, head.hours), hours.after(hour, head.hours)
+    former = None
     if earlier is not None and head.since is not None and earlier < head.since:
-        earlier = None
+        former, earlier = index.existing_tile(earlier)[0], None
     before = close_hour(index, offsets, head, earlier, pace) if earlier else None
     while earlier and before is None:
         index.existing_tile(earlier)
@@ -273,7 +274,8 @@ def _make(
         before,
         after[0] if after else None,
         earliest=head.since is not None or hour == earliest_hour,
-        fresh=head.since is not None and before is None,
+        former=former,
+        recreated=head.since is not None,
     )
     return tile, kafka.topic_id
 

@@ -140,7 +140,10 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
     """The tile with its pending commit given up."""
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
-    return tile.changed(pending=None, garbage=garbage, burnt=True, foreign=(*tile.foreign, *foreign))
+    burnt: tiles.Burnt = True
+    if manifest is not None:
+        burnt = tiles.burning(tile.burnt, {number: read.end for number, read in manifest.partitions.items()})
+    return tile.changed(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 
 def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published]:

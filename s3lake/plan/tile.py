@@ -53,6 +53,7 @@ class Sums(msgspec.Struct, frozen=True):
     landed_ms: int = 0
 
 
+Burnt = bool | dict[int, int]
 NOTHING = Span(0, 0, 0)
 
 
@@ -65,7 +66,9 @@ class Tile(msgspec.Struct, frozen=True):
         commits: ids of the commits whose files are this tile's data.
         pending: id of the commit that is being made visible; anyone may finish it.
         garbage: ids of commits whose objects must go.
-        burnt: keys of this tile may have been used by a commit that was rolled back; names need a suffix.
+        burnt: per topic-partition, the end of what commits that were rolled back had read: keys below it may have been
+            used before, and names need a suffix. True where nobody knows that end; False in a tile of an earlier
+            s3lake, for none.
         expired: [topic-partition, first, end) that Kafka had expired before they were landed.
         foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
         sums: of `commits`; unset in a tile of an earlier s3lake until its next commit.
@@ -78,7 +81,7 @@ class Tile(msgspec.Struct, frozen=True):
     commits: tuple[str, ...] = ()
     pending: str | None = None
     garbage: tuple[str, ...] = ()
-    burnt: bool = False
+    burnt: Burnt = msgspec.field(default_factory=dict)
     expired: tuple[Interval, ...] = ()
     foreign: tuple[str, ...] = ()
     sums: Sums | msgspec.UnsetType = msgspec.UNSET
@@ -103,7 +106,16 @@ class Tile(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
 
 
-def opened(hour: str, kafka: Snapshot, before: Tile | None, after: Tile | None, *, earliest: bool, fresh: bool) -> Tile:
+def opened(
+    hour: str,
+    kafka: Snapshot,
+    before: Tile | None,
+    after: Tile | None,
+    *,
+    earliest: bool,
+    former: Tile | None = None,
+    recreated: bool = False,
+) -> Tile:
     """The tile of `hour` as first written.
 
     Args:
@@ -112,7 +124,8 @@ def opened(hour: str, kafka: Snapshot, before: Tile | None, after: Tile | None, 
         before: the tile of the greatest earlier hour, closed; None where there is none.
         after: the tile of the smallest later hour; None where there is none.
         earliest: without `before`, begin at the log start instead of at the hour's first record.
-        fresh: the first tile after a topic was created again; its keys may repeat the former topic's.
+        former: without `before`, the last tile of an earlier topic of this name, whose keys this one may repeat.
+        recreated: the log may be shorter than an earlier topic of this name was.
 
     Raises:
         KafkaUnavailableError: a topic-partition of a tile beside it is missing in what Kafka said.
@@ -129,7 +142,39 @@ def opened(hour: str, kafka: Snapshot, before: Tile | None, after: Tile | None, 
             adjacent = hours.shift(hour, 1) == after.hour
             end = ceiling if adjacent else min(max(log.next, start), ceiling)
         partitions[partition] = Span(start, start, end)
-    return Tile(hour, partitions, burnt=fresh or bool(before and before.burnt))
+    if former is not None:
+        burnt = burning(former.burnt, {number: _until(span) for number, span in former.partitions.items()})
+    else:
+        burnt = before.burnt if before else {}
+        if burnt is True and not recreated:  # whatever was rolled back had read no more than there is now
+            burnt = {number: log.end for number, log in kafka.partitions.items()}
+    return Tile(hour, partitions, burnt=_still(burnt, partitions))
+
+
+def burning(burnt: Burnt, ends: Mapping[int, int]) -> Burnt:
+    """What is burnt once a commit that had read up to `ends` is rolled back."""
+    if burnt is True:
+        return True
+    known = burnt or {}
+    return {number: max(known.get(number, 0), ends.get(number, 0)) for number in sorted({*known, *ends})}
+
+
+def burns(burnt: Burnt, intervals: Mapping[int, tuple[int, int]]) -> bool:
+    """Whether names of these offsets may have been used before."""
+    if isinstance(burnt, bool):
+        return burnt
+    return any(start < burnt.get(number, 0) for number, (start, _) in intervals.items())
+
+
+def _still(burnt: Burnt, partitions: Mapping[int, Span]) -> Burnt:
+    """What is burnt in a tile that begins there."""
+    if isinstance(burnt, bool):
+        return burnt or {}
+    return {number: end for number, end in burnt.items() if number not in partitions or end > partitions[number].start}
+
+
+def _until(span: Span) -> int:
+    return span.committed if span.end is None else max(span.committed, span.end)
 
 
 def _start(hour: str, partition: int, log: LogRange, before: Tile | None, *, earliest: bool) -> int:

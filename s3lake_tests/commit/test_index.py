@@ -19,7 +19,7 @@ TILE = Tile(
     commits=("c1", "c2"),
     pending="c3",
     garbage=("c0",),
-    burnt=True,
+    burnt={0: 300},
     expired=((0, 90, 100),),
     foreign=("data/x",),
 )
@@ -86,10 +86,18 @@ def test_a_tile_is_plain_json(index: TopicIndex, store: Flaky):
         "commits": ["c1", "c2"],
         "pending": "c3",
         "garbage": ["c0"],
-        "burnt": True,
+        "burnt": {"0": 300},
         "expired": [[0, 90, 100]],
         "foreign": ["data/x"],
     }
+
+
+@pytest.mark.parametrize("burnt", [True, False])
+def test_a_tile_of_an_earlier_s3lake_is_read(burnt: bool, index: TopicIndex, store: Flaky):
+    document = {"hour": HOUR, "partitions": {"0": {"start": 1, "committed": 2}}, "burnt": burnt}
+    store.put(index.tile_key(HOUR), json.dumps(document).encode())
+
+    assert index.tile(HOUR)[0] == Tile(HOUR, {0: Span(1, 2)}, burnt=burnt)
 
 
 def test_the_head_reads_as_it_was_written_with_the_new_tile_whole(index: TopicIndex):
@@ -233,7 +241,7 @@ def test_a_write_that_is_refused_though_its_condition_holds_is_sent_again(
 def test_a_conflict_with_somebody_who_was_first_is_lost(index: TopicIndex, store: Flaky):
     index.create(index.tile_key(HOUR), TILE)
     _, etag = index.tile(HOUR)
-    index.swap_tile(TILE.changed(burnt=False), etag)
+    index.swap_tile(TILE.changed(burnt={}), etag)
 
     store.trouble = "conflict"
     assert index.swap_tile(TILE.changed(pending=None), etag) is None

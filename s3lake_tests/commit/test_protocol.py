@@ -498,6 +498,21 @@ def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_bur
     assert world.bucket.uploads == {}
 
 
+def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: World):
+    interrupted(world)
+    world.lose_upload(min(world.bucket.uploads))
+    world.do("B", materialise(0), chunk=9)
+    assert tile(world, 0).burnt == {0: 5}
+
+    world.kafka.produce(0, 6, 7)
+    world.do("C", materialise(0), chunk=9)
+    world.minute = 65
+    world.kafka.produce(0, 66)
+    world.do("D", materialise(1), chunk=9)
+
+    assert list(world.view().data) == ["data/orders/0+0~c2", "data/orders/0+5", "data/orders/0+7"]
+
+
 def test_after_a_roll_back_files_have_the_commits_id_in_their_names(world: World):
     interrupted(world)
     world.lose_upload(min(world.bucket.uploads))

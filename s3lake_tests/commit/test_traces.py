@@ -388,13 +388,13 @@ def without_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_burnt(monkeypatch: pytest.MonkeyPatch) -> None:
     back = recovery.back
-    monkeypatch.setattr(recovery, "back", lambda *given: msgspec.structs.replace(back(*given), burnt=False))
+    monkeypatch.setattr(recovery, "back", lambda *given: msgspec.structs.replace(back(*given), burnt={}))
 
 
 def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = tiles.opened
     monkeypatch.setattr(
-        tiles, "opened", lambda *given, **named: msgspec.structs.replace(opened(*given, **named), burnt=False)
+        tiles, "opened", lambda *given, **named: msgspec.structs.replace(opened(*given, **named), burnt={})
     )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,8 +22,8 @@ def kafka(**ranges: tuple[int, int, int, int]) -> Snapshot:
     return Snapshot("topic-1", {int(name[1:]): LogRange(*given) for name, given in ranges.items()})
 
 
-def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Tile | None = None, **how: bool) -> Tile:
-    return tiles.opened(hour, snapshot, before, after, **{"earliest": False, "fresh": False, **how})
+def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Tile | None = None, **how: Any) -> Tile:
+    return tiles.opened(hour, snapshot, before, after, **{"earliest": False, **how})
 
 
 # -------------------------------------------------------------------------------------------------------------- opening
@@ -96,13 +97,38 @@ def test_a_partition_of_a_neighbour_that_kafka_leaves_out_is_asked_for_again():
             opened(SIX, kafka(p0=(0, 90, 30, 80)), **beside)
 
 
-def test_a_tile_after_one_with_burnt_names_has_burnt_names():
-    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: NOTHING}, burnt=True)).burnt
-    assert not opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: NOTHING})).burnt
+def test_names_that_are_burnt_beyond_a_tiles_end_are_burnt_in_the_next_one():
+    before = Tile(FIVE, {0: Span(0, 5, 5), 1: Span(0, 5, 5)}, burnt={0: 7, 1: 5})
+
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before).burnt == {0: 7}
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: NOTHING})).burnt == {}
 
 
-def test_a_tile_of_a_topic_created_again_has_burnt_names():
-    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), fresh=True).burnt
+def test_names_end_to_be_burnt_where_the_last_attempt_had_read_to():
+    assert tiles.burns({0: 7}, {0: (6, 9), 1: (0, 3)})
+    assert not tiles.burns({0: 7}, {0: (7, 9), 1: (0, 3)})
+    assert not tiles.burns({}, {0: (0, 9)})
+
+
+def test_what_is_burnt_grows_with_every_attempt_that_is_given_up():
+    assert tiles.burning({0: 7}, {0: 5, 1: 3}) == {0: 7, 1: 3}
+    assert tiles.burning(False, {0: 5}) == {0: 5}
+    assert tiles.burning(True, {0: 5}) is True
+
+
+def test_a_burnt_tile_of_an_earlier_s3lake_lets_its_successors_end_at_the_present_log_end():
+    before = Tile(FIVE, {0: Span(0, 5, 5)}, burnt=True)
+
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), before).burnt == {0: 9}
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), before, recreated=True).burnt is True
+    assert tiles.burns(True, {0: (8, 9)})
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: Span(0, 5, 5)}, burnt=False)).burnt == {}
+
+
+def test_names_of_a_topic_created_again_are_burnt_up_to_where_the_former_one_was_landed():
+    former = Tile(FIVE, {0: Span(0, 20, 20), 1: Span(0, 3, 3)}, burnt={1: 8})
+
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), former=former, earliest=True).burnt == {0: 20, 1: 8}
 
 
 def test_an_open_tile_with_a_successor_is_no_index_of_ours():
