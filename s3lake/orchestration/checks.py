@@ -1,207 +1,232 @@
-"""Checks: what can be said of the landed hours from the index and Kafka's offsets, without Spark.
+"""Checks: what can be said of each landed hour from the index and Kafka's offsets, without Spark.
 
-They report; nothing that must stop a commit is left to them. A run that landed hours checks those, a run of the checks
-alone every hour.
+They report; nothing that must stop a commit is left to them. Each is of one hour, and stays as it is until that hour is
+looked at again: a run that landed hours checks those, a run of the checks alone without a partition every hour.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.resources import landing
 from s3lake.orchestration.retries import retried
 from s3lake.plan import due
-from s3lake.plan.tile import Tile
+from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
+    from s3lake.commit.index import TopicHead
     from s3lake.landing import LandedHour, Landing
 
 NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
+_FILES = 10
 
 
 def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
     """The checks of one sink asset, in one step."""
-    key = names.sink_key(sink, topic)
+    key, partitions = names.sink_key(sink, topic), names.hourly(sink)
+    with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
+        specs = [
+            dg.AssetCheckSpec(name, asset=key, description=_DESCRIPTIONS[name], partitions_def=partitions)
+            for name in NAMES
+        ]
 
-    @dg.multi_asset_check(
-        name=names.identifier("check", sink.name, topic),
-        specs=[dg.AssetCheckSpec(name, asset=key, description=_DESCRIPTIONS[name]) for name in NAMES],
-        can_subset=True,
-    )
+    @dg.multi_asset_check(name=names.identifier("check", sink.name, topic), specs=specs, can_subset=True)
     def check(
         context: dg.AssetCheckExecutionContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
-    ) -> Iterator[dg.AssetCheckResult]:
-        def results() -> list[dg.AssetCheckResult]:
-            seen = _look(landing(sink, topic, kafka, s3, spark=None), _hours_of(context))
-            return [_CHECKS[key.name](seen, key) for key in sorted(context.selected_asset_check_keys)]
+    ) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
+        chosen = sorted(one.name for one in context.selected_asset_check_keys)
 
-        yield from retried(results)
+        def verdicts() -> list[tuple[str, str, Verdict]]:
+            lander = landing(sink, topic, kafka, s3, spark=None)
+            head = lander.index.head()
+            known = head[0] if head else None
+            asked = _hours_of(context) or hours.expand(known.hours if known else ())
+            seen = [_Hour(lander, hour, known) for hour in asked]
+            return [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
+
+        target = functools.cache(lambda hour: _materialisation(context.instance, key, hour))
+        for name, hour, verdict in retried(verdicts):
+            # Dagster's own AssetCheckResult knows no partition in a run of several.
+            yield dg.AssetCheckEvaluation(
+                asset_key=key,
+                check_name=name,
+                passed=verdict.passed,
+                severity=verdict.severity,
+                metadata=verdict.metadata,
+                target_materialization_data=target(hour),
+                partition=hour,
+                blocking=False,
+            )
+        for output in sorted(context.op_execution_context.selected_output_names):
+            yield dg.Output(None, output_name=output)
 
     return check
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Verdict:
+    """What a check says of an hour."""
+
+    passed: bool
+    severity: dg.AssetCheckSeverity
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Hour:
     """What the checks look at, read when it is first needed.
 
     Attributes:
-        existing: every hour that has a tile.
-        chosen: those that are checked.
-        since: first hour of the present topic, where an earlier one of this name was given up.
+        head: the topic's; None where nothing was ever landed.
     """
 
     lander: "Landing"
-    existing: Sequence[str]
-    chosen: Sequence[str]
-    since: str | None
+    hour: str
+    head: "TopicHead | None"
 
     @functools.cached_property
-    def landed(self) -> list["LandedHour"]:
-        """What the index says of the checked hours."""
-        return [self.lander.report(hour) for hour in self.chosen]
+    def landed(self) -> "LandedHour":
+        """What the index says of the hour; an empty tile where it has none."""
+        return self.lander.report(self.hour)
 
     @functools.cached_property
-    def last(self) -> Tile | None:
-        """The last tile, the only one that can be open."""
-        found = self.lander.index.tile(self.existing[-1]) if self.existing else None
-        return found[0] if found else None
+    def tile(self) -> Tile:
+        """The hour's tile; where it has none, what it would be if nothing of the hour were landed."""
+        if self.landed.tile.partitions:
+            return self.landed.tile
+        logs = self.lander.offsets.snapshot(self.lander.topic, self.hour).partitions
+        return Tile(self.hour, {partition: Span(log.at, log.at, log.next) for partition, log in logs.items()})
 
-    @property
-    def with_neighbours(self) -> list[Tile]:
-        """The tiles of the checked hours, and of the hours that have one before and after."""
-        if not self.chosen:
-            return []
-        first, last = self.existing.index(self.chosen[0]), self.existing.index(self.chosen[-1])
-        beside = [*self.existing[max(0, first - 1) : first], *self.existing[last + 1 : last + 2]]
-        found = [self.lander.index.tile(hour) for hour in beside]
-        tiles = [*(one.tile for one in self.landed), *(tile[0] for tile in found if tile)]
-        return sorted(tiles, key=lambda tile: tile.hour)
-
-
-def _look(lander: "Landing", wanted: tuple[str, str] | None) -> _Seen:
-    found = lander.index.head()
-    existing = hours.expand(found[0].hours) if found else []
-    chosen = [hour for hour in existing if wanted is None or wanted[0] <= hour <= wanted[1]]
-    return _Seen(lander, existing, chosen, found[0].since if found else None)
+    def neighbours(self) -> list[tuple[Tile, Tile]]:
+        """This hour's tile and the one before that there is, and this one's and the one after."""
+        ranges = self.head.hours if self.head else ()
+        before, after = (
+            self.lander.index.tile(hour) if hour else None
+            for hour in (hours.before(self.hour, ranges), hours.after(self.hour, ranges))
+        )
+        pairs = [(before[0], self.tile)] if before else []
+        return [*pairs, (self.tile, after[0])] if after else pairs
 
 
-def _contiguous(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    broken: list[str] = []
-    skipped: list[str] = []
-    offsets_skipped = 0
-    for one, following in pairwise(seen.with_neighbours):
-        if seen.since and one.hour < seen.since <= following.hour:
+def _contiguous(seen: _Hour) -> Verdict:
+    landed = bool(seen.landed.tile.partitions)
+    waiting = 0 if landed else sum((span.end or 0) - span.start for span in seen.tile.partitions.values())
+    wrong = {}
+    for one, following in seen.neighbours() if landed else ():
+        if seen.head and seen.head.since and one.hour < seen.head.since <= following.hour:
             continue  # offsets of a topic that was deleted and of the present one
         gaps = _between(one, following)
-        if hours.shift(one.hour, 1) == following.hour:
-            broken += [one.hour] if any(gaps) else []
-            continue
-        skipped += [hours.shift(one.hour, 1), hours.shift(following.hour, -1)]
-        broken += [one.hour] if min(gaps, default=0) < 0 else []
-        offsets_skipped += sum(max(0, gap) for gap in gaps)
-    incomplete = [one.tile.hour for one in seen.landed if one.tile.closed and not one.tile.complete]
-    return _result(
-        key,
-        not broken and not incomplete and not offsets_skipped,
-        # Nobody has asked for these hours yet: that is said, and is no fault of those that were landed.
-        dg.AssetCheckSeverity.ERROR if broken or incomplete else dg.AssetCheckSeverity.WARN,
-        hours_with_wrong_edge=broken,
-        incomplete_hours=incomplete,
-        hours_never_opened=[f"{first} to {last}" for first, last in zip(skipped[::2], skipped[1::2], strict=True)],
-        offsets_in_hours_never_opened=offsets_skipped,
-    )
-
-
-def _between(one: Tile, following: Tile) -> list[int]:
-    """Offsets between two tiles, per topic-partition; negative where they overlap."""
-    ends = {partition: span.end or 0 for partition, span in one.partitions.items()}
-    starts = {partition: span.start for partition, span in following.partitions.items()}
-    return [starts.get(partition, 0) - ends.get(partition, 0) for partition in {*ends, *starts}]
-
-
-def _explained(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    wrong, offsets, records, without = [], 0, 0, 0
-    for one in seen.landed:
-        sums, expired = one.sums, sum(end - start for _, start, end in one.tile.expired)
-        given_up = expired - sums.expired  # when the topic was created again
-        covered = sum(span.committed - span.start for span in one.tile.partitions.values())
-        if (
-            sums.read != sums.landed + sums.skipped + sums.dead
-            or sums.records != sums.landed + sums.dead
-            or covered - given_up != sums.offsets
-        ):
-            wrong.append(one.tile.hour)
-        offsets += covered
-        records += sums.read
-        without += covered - expired - sums.read
-    return _result(
-        key,
-        not wrong and without >= 0,
-        dg.AssetCheckSeverity.ERROR,
-        hours_that_differ=wrong,
-        offsets=offsets,
-        records=records,
-        # Transaction markers, aborted and compacted records have offsets, and no record for a reader of committed data.
-        offsets_without_record=without,
-    )
-
-
-def _lag(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    lander, tile = seen.lander, seen.last or Tile("", {})
-    behind = due.backlog(tile, {one: end for one, (_, end) in lander.offsets.ranges(lander.topic).items()})
-    patience_ms, late = int(2 * lander.sink.flush.interval * 1000), False
-    if behind:
-        now = lander.clock()
-        landed_ms = lander.recent(tile).landed_ms
-        age = due.Age(now, patience_ms, landed_ms, seen_ms=now)
-        late = due.overdue(tile, lander.offsets.first_since(lander.topic, now - patience_ms), age)
-    return _result(
-        key,
-        not late,
-        dg.AssetCheckSeverity.WARN,
-        lag=sum(behind.values()),
-        lag_by_topic_partition={str(one): count for one, count in behind.items()},
-    )
-
-
-def _dead(seen: _Seen, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    counts = {one.tile.hour: one.sums.dead for one in seen.landed}
-    found = {hour: dead for hour, dead in counts.items() if dead}
-    return _result(key, not found, dg.AssetCheckSeverity.WARN, dead_letters=sum(found.values()), hours=found)
-
-
-def _result(
-    key: dg.AssetCheckKey, passed: bool, severity: dg.AssetCheckSeverity, **metadata: Any
-) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=passed,
-        asset_key=key.asset_key,
-        check_name=key.name,
-        severity=severity,
-        metadata={
-            name: value if isinstance(value, int) else dg.MetadataValue.json(value) for name, value in metadata.items()
+        adjacent = hours.shift(one.hour, 1) == following.hour  # else nobody has asked for the hours between yet
+        if any(gap < 0 or (gap and adjacent) for gap in gaps.values()):
+            wrong[f"{one.hour} to {following.hour}"] = gaps
+    incomplete = seen.landed.tile.closed and not seen.landed.tile.complete
+    return Verdict(
+        not wrong and not incomplete and not waiting,
+        dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
+        {
+            "landed": dg.MetadataValue.bool(landed),
+            "complete": dg.MetadataValue.bool(seen.landed.tile.complete),
+            "offsets_not_landed": waiting,
+            "wrong_edges": dg.MetadataValue.json(wrong),
         },
     )
 
 
-def _hours_of(context: dg.AssetCheckExecutionContext) -> tuple[str, str] | None:
-    """The hours that this run landed."""
+def _between(one: Tile, following: Tile) -> dict[str, int]:
+    """Offsets between two tiles, per topic-partition; negative where they overlap."""
+    ends = {partition: span.end or 0 for partition, span in one.partitions.items()}
+    starts = {partition: span.start for partition, span in following.partitions.items()}
+    return {str(p): starts.get(p, 0) - ends.get(p, 0) for p in sorted({*ends, *starts})}
+
+
+def _explained(seen: _Hour) -> Verdict:
+    tile, sums = seen.landed.tile, seen.landed.sums
+    expired = sum(end - start for _, start, end in tile.expired)
+    given_up = expired - sums.expired  # when the topic was created again
+    covered = sum(span.committed - span.start for span in tile.partitions.values())
+    without = covered - expired - sums.read
+    return Verdict(
+        sums.read == sums.landed + sums.skipped + sums.dead
+        and sums.records == sums.landed + sums.dead
+        and covered - given_up == sums.offsets
+        and without >= 0,
+        dg.AssetCheckSeverity.ERROR,
+        {
+            "offsets": covered,
+            "records": sums.read,
+            # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
+            "offsets_without_record": without,
+        },
+    )
+
+
+def _lag(seen: _Hour) -> Verdict:
+    lander, tile = seen.lander, seen.tile
+    ends = {} if tile.closed else {one: end for one, (_, end) in lander.offsets.ranges(lander.topic).items()}
+    behind = due.backlog(tile, ends)
+    patience_ms, late = int(2 * lander.sink.flush.interval * 1000), False
+    if behind:
+        now = lander.clock()
+        age = due.Age(now, patience_ms, seen.landed.sums.landed_ms, seen_ms=now)
+        since = lander.offsets.first_since(lander.topic, now - patience_ms)
+        late = due.overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
+    return Verdict(
+        not late,
+        dg.AssetCheckSeverity.WARN,
+        {
+            "lag": sum(behind.values()),
+            "lag_by_topic_partition": dg.MetadataValue.json({str(one): count for one, count in behind.items()}),
+        },
+    )
+
+
+def _dead(seen: _Hour) -> Verdict:
+    found: dict[str, Any] = {"dead_letters": seen.landed.sums.dead}
+    if found["dead_letters"]:
+        bucket = seen.lander.store.bucket
+        keys = [file.key for one in seen.landed.manifests for file in one.files if file.kind == "dead_letters"]
+        found["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
+    return Verdict(not found["dead_letters"], dg.AssetCheckSeverity.WARN, found)
+
+
+def _hours_of(context: dg.AssetCheckExecutionContext) -> Sequence[str]:
+    """The hours that this run is about."""
     tags = context.run.tags
     first = tags.get(names.RANGE_START) or tags.get(names.PARTITION)
-    return (first, tags.get(names.RANGE_END) or first) if first else None
+    return list(hours.span(first, tags.get(names.RANGE_END) or first)) if first else []
 
 
-_CHECKS = {"offsets_contiguous": _contiguous, "rows_equal_offsets": _explained, "lag": _lag, "dead_letters": _dead}
+def _materialisation(
+    instance: dg.DagsterInstance, key: dg.AssetKey, hour: str
+) -> AssetCheckEvaluationTargetMaterializationData | None:
+    """The materialisation that the checks look at; without it Dagster takes their verdict for one of an earlier one."""
+    wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
+    for record in instance.fetch_materializations(wanted, limit=1).records:
+        return AssetCheckEvaluationTargetMaterializationData(
+            storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
+        )
+    return None
+
+
+_CHECKS: dict[str, Callable[[_Hour], Verdict]] = {
+    "offsets_contiguous": _contiguous,
+    "rows_equal_offsets": _explained,
+    "lag": _lag,
+    "dead_letters": _dead,
+}
 _DESCRIPTIONS = {
-    "offsets_contiguous": "Hours share their edges, none between is left out, and closed hours are landed as a whole.",
-    "rows_equal_offsets": "Every record read is a row, a dead letter or a skipped null; other offsets hold no record.",
-    "lag": "No record has waited for twice the flush interval.",
-    "dead_letters": "No record was refused.",
+    "offsets_contiguous": "Passes when the hour shares its edges with the hours beside it, and is landed as a whole if "
+    "it is closed.",
+    "rows_equal_offsets": "Passes when every record read is a row, a dead letter or a skipped null; other offsets hold "
+    "no record.",
+    "lag": "Passes when no record of the hour has waited for twice the flush interval.",
+    "dead_letters": "Passes when no record of the hour was refused.",
 }

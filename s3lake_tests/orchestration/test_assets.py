@@ -121,8 +121,12 @@ class TestOneHour:
         topic = lake.topic()
         lake.produce(topic, [*values(10), b"{ broken"], at(TEN, 5))
         runs = Runs(instance, lake, topic, "errors: {tolerance: all}")
-        found = {one.check_name: one.passed for one in runs.land(TEN).get_asset_check_evaluations()}
+        evaluations = runs.land(TEN).get_asset_check_evaluations()
+        found = {one.check_name: one.passed for one in evaluations}
         assert found == {"offsets_contiguous": True, "rows_equal_offsets": True, "lag": True, "dead_letters": False}
+        assert {one.partition for one in evaluations} == {TEN}
+        (letters,) = [one.metadata["files"].value for one in evaluations if one.check_name == "dead_letters"]
+        assert letters == [f"s3://{lake.bucket}/{key}" for key in lake.objects() if "_dead_letters" in key]
 
 
 class TestRangeOfHours:
@@ -176,7 +180,7 @@ class TestRangeOfHours:
             tags=request.tags, asset_selection=list(request.asset_selection or ()), instance=runs.instance
         )
         assert [one["rows"] for one in runs.metadata(result).values()][:4] == [0, 10, 20, 30]
-        assert len(result.get_asset_check_evaluations()) == 4
+        assert len(result.get_asset_check_evaluations()) == 4 * len(runs.metadata(result))
 
     def test_the_example_downstream_counts_exactly_what_was_landed(
         self, lake: Lake, instance: dg.DagsterInstance
