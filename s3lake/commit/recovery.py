@@ -4,6 +4,7 @@ Whoever finds a pending commit finishes it, forward when every upload can still 
 decided from the store alone, so no reader of Kafka is needed, and any number may do it at once.
 """
 
+import itertools
 import logging
 import threading
 import time
@@ -31,16 +32,22 @@ class Pace:
 
     Attributes:
         parallel: requests under way at once.
-        looks: how often a vanished upload's key is looked at before the commit is rolled back.
-        pause_s: seconds between looks.
+        looks: how often a vanished upload's key is looked at, at least, before the commit is rolled back.
+        pause_s: seconds before the second look; each pause is twice the one before, up to five seconds.
+        patience_s: how long it is looked at while the commit is young: somebody else's Complete may be under way, which
+            stores answer with 404 to everybody else, for some take minutes.
+        young_s: how old its manifest is at most.
     """
 
     parallel: int = 16
     looks: int = 3
     pause_s: float = 0.2
+    patience_s: float = 45.0
+    young_s: float = 900.0
 
 
 PACE = Pace()
+_LONGEST_PAUSE_S = 5.0
 Published = Literal["landed", "foreign", "vanished", "skipped"]
 
 
@@ -71,7 +78,22 @@ def finish(
     else:
         settled = back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
     swapped = index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
-    return (settled, swapped) if swapped else None
+    if swapped:
+        return settled, swapped
+    if manifest is not None and "landed" in outcomes.values():
+        _queue_again(index, tile.hour, manifest.id)
+    return None
+
+
+def _queue_again(index: TopicIndex, hour: str, commit: str) -> None:
+    """Make a commit garbage once more that others rolled back, and perhaps swept, while its objects became visible."""
+    while True:
+        found = index.tile(hour)
+        if found is None or commit in (*found[0].commits, *found[0].garbage, found[0].pending):
+            return
+        tile, etag = found
+        if index.swap_tile(tile.changed(garbage=(*tile.garbage, commit)), etag):
+            return
 
 
 def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
@@ -148,9 +170,11 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
 
 def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published]:
     stop = threading.Event()
+    young = time.time() - manifest.created_ms / 1000 < pace.young_s
+    patient_until = time.monotonic() + (pace.patience_s if young else 0.0)
 
     def one(file: File) -> tuple[str, Published]:
-        outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest.id, pace)
+        outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest.id, pace, patient_until)
         if outcome != "landed":
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
@@ -158,8 +182,9 @@ def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Publishe
     return dict(_each(one, manifest.files, pace))
 
 
-def _complete(store: Store, file: File, commit: str, pace: Pace) -> Published:
-    for _ in range(pace.looks):
+def _complete(store: Store, file: File, commit: str, pace: Pace, patient_until: float) -> Published:
+    pause = pace.pause_s
+    for look in itertools.count(1):
         answer = store.complete_upload(file.key, file.upload, file.parts)
         if answer == "completed":
             return "landed"
@@ -168,10 +193,10 @@ def _complete(store: Store, file: File, commit: str, pace: Pace) -> Published:
             if belongs(head, commit):
                 return "landed"
             return "foreign" if answer == "taken" else "vanished"
-        if answer == "refused":
-            return "vanished"
-        if pace.pause_s:
-            time.sleep(pace.pause_s)
+        if answer == "refused" or (look >= pace.looks and time.monotonic() >= patient_until):
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
     return "vanished"
 
 

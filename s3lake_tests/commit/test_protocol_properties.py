@@ -262,7 +262,7 @@ refuse = st.builds(
     Refuse,
     st.integers(0, 5),
     st.integers(0, 4),
-    st.sampled_from(["conflict", "conflict, in flight", "untrue", "refused"]),
+    st.sampled_from(["conflict", "conflict, in flight", "untrue", "refused", "slow"]),
 )
 outside = st.one_of(
     produce,

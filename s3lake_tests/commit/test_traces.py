@@ -258,6 +258,31 @@ def refused_step4(world: World) -> None:
         raise Violation(world, "R4", "a writer fenced itself")
 
 
+def slow_complete(world: World) -> None:
+    """A's Complete takes its time; B, to whom the store says that there is no such upload, rolls A back and lands."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    world.step(a, twist="slow")
+    world.do("B", materialise(0))
+    world.run(a)
+    world.check((invariants.i10_no_orphans,), world.view())
+
+
+def slow_recovery(world: World) -> None:
+    """The same of somebody who completes what a dead writer left."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    a.crash()
+    z = world.start("Z", recovering(0))
+    world.run(z, until=completes)
+    world.step(z, twist="slow")
+    world.do("B", materialise(0))
+    world.run(z)
+    world.check((invariants.i10_no_orphans,), world.view())
+
+
 def rewrite_compacted(world: World) -> None:
     """An hour is rewritten after compaction took some of its records out of Kafka: its files have the last copy."""
     world.minute = 72
@@ -464,6 +489,10 @@ def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
 
 
+def without_queueing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "_queue_again", lambda *_: None)
+
+
 def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "must_hold_as_much", lambda *_: None)
 
@@ -590,6 +619,8 @@ def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ())
         (rewrite_crash, DEFAULT),
         (rewrite_crash, OVERWRITES),
         (rewrite_twice, DEFAULT),
+        (slow_complete, LATE),
+        (slow_recovery, LATE),
         (rewrite_compacted, DEFAULT),
         (refused_manifest, CONFLICTS),
         (refused_manifest_untruly, CONFLICTS),
@@ -634,6 +665,8 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (rewrite_crash, without_suffix, OVERWRITES, (), "I2"),
         (rewrite_crash, without_suffix, OVERWRITES, ("I2",), "I1"),
         (rewrite_twice, without_sweeping_replaced, DEFAULT, (), "I10"),
+        (slow_complete, without_queueing_again, LATE, (), "I10"),
+        (slow_recovery, without_queueing_again, LATE, (), "I10"),
         (rewrite_compacted, without_counting, DEFAULT, (), "rewrites"),
         (refused_manifest, believing_refusals, CONFLICTS, (), "I1"),
         (refused_manifest_untruly, believing_refusals, CONFLICTS, (), "I10"),

@@ -48,7 +48,7 @@ TOPIC = "orders"
 PREFIX = "index/sink"
 FIRST_HOUR = "2026-11-20T00"
 MINUTE = 60_000
-PACE = Pace(parallel=1, looks=2, pause_s=0)
+PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
 FOREVER = 10**15
 
 Fault = Literal[
@@ -62,12 +62,13 @@ Fault = Literal[
     "timeout, in flight",  # StoreUnavailableError, and it is carried out some time later
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-Twist = Literal["none", "conflict", "conflict, in flight", "untrue", "refused", "late"]
+Twist = Literal["none", "conflict", "conflict, in flight", "untrue", "refused", "slow", "late"]
 """What the store makes of a request that is well-founded.
 
 conflict: 409; a PUT is not carried out, a Complete's upload is forgotten. conflict, in flight: the same, but an earlier
 sending of the PUT is carried out some time later. untrue: 412 for a PUT whose condition holds. refused: 400 for a
-Complete, as whenever it is sent again. late: a Complete is answered before its object can be seen.
+Complete, as whenever it is sent again. slow: a Complete is under way, its upload already unknown and its object not yet
+there, until its actor goes on. late: a Complete is answered before its object can be seen.
 """
 
 CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "abort_upload"}
@@ -246,6 +247,7 @@ class Bucket(MemoryStore):
         self.landing: list[tuple[str, bytes, Mapping[str, str]]] = []
         self.finished: set[str] = set()
         self.broken: set[str] = set()
+        self.working: dict[str, tuple[str, bytes, Mapping[str, str]]] = {}
         self.staged: dict[str, bytes] = {}
         self._etags = itertools.count(1)
 
@@ -295,6 +297,26 @@ class Bucket(MemoryStore):
             self.finished.add(upload)
         return answer
 
+    def begin(self, upload: str) -> None:
+        """A Complete is under way."""
+        found = self.uploads.pop(upload)
+        self.working[upload] = found.key, b"".join(found.parts.values()), found.metadata
+
+    def end(self, upload: str) -> Completion:
+        """A Complete that was under way is done."""
+        key, body, metadata = self.working.pop(upload)
+        if key in self.objects and not self.circumstances.overwrites:
+            return "taken"
+        self._write(key, body, metadata)
+        self.finished.add(upload)
+        return "completed"
+
+    def leave(self, upload: str) -> None:
+        """Nobody waits any more for a Complete that is under way."""
+        if upload in self.working:
+            self.landing.append(self.working.pop(upload))
+            self.finished.add(upload)
+
     def land(self) -> None:
         """The oldest Complete that was answered before its time becomes visible."""
         if self.landing:
@@ -323,6 +345,7 @@ class Request:
     method: str
     arguments: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    slow: bool = False
 
     @property
     def key(self) -> str:
@@ -387,6 +410,8 @@ class Actor:
     def crash(self) -> None:
         """Drop the actor; whatever its code does about it, no request leaves it any more."""
         self.dead = True
+        if self.wants is not None and self.wants.slow and self.wants not in self.world.in_flight:
+            self.world.bucket.leave(self.wants.arguments[1])
         self._greenlet.throw(Died())
         assert self._greenlet.dead
         self.wants = None
@@ -714,6 +739,12 @@ class World:
         request = actor.wants
         assert request is not None, f"{actor.name} makes no request"
         self.bucket.twist = twist
+        slow = twist == "slow" and fault == "ok" and self.bucket.circumstances.late and not request.slow
+        if slow and request.method == "complete_upload" and request.arguments[1] in self.bucket.uploads:
+            self.bucket.begin(request.arguments[1])
+            request.slow = True
+            self.log.append(f"{request} -> under way")
+            return
         if fault == "answer lost" and request.method not in CHANGES:
             fault = "ok"
         if fault != "ok":
@@ -732,6 +763,8 @@ class World:
         if fault == "answer lost":
             self.bucket.twist = "none"
             answer, error = self._carry_out(request)
+        if fault == "timeout, not done" and request.slow:
+            self.bucket.leave(request.arguments[1])
         if fault.startswith("timeout"):
             unavailable = KafkaUnavailableError if request.target == "kafka" else StoreUnavailableError
             error = unavailable("the answer did not come")
@@ -765,7 +798,11 @@ class World:
         self.bucket.effects.clear()
         answer, error = None, None
         try:
-            answer = getattr(target, request.method)(*request.arguments, **request.options)
+            if request.slow:
+                answer = self.bucket.end(request.arguments[1])
+                request.slow = False
+            else:
+                answer = getattr(target, request.method)(*request.arguments, **request.options)
         except (ExpiredError, StoreDeniedError, StoreUnavailableError) as failure:  # a part of an upload that is gone
             error = failure
         if request.method == "get":
