@@ -10,6 +10,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit import protocol
+from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.kafka.offsets import LogRange, Snapshot
@@ -196,3 +197,37 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
         assert (said["rows"], said["files"], said["commits"]) == (7 * (number + 1), number + 1, number + 1)
         dearest = max(dearest, store.requests.total())
     assert dearest <= 12, store.requests
+
+
+class TestClean:
+    NOW = hours.end_ms(LAST) + 90 * DAY_MS
+
+    def test_20_000_idle_hours_cost_at_most_60_requests(self, index: TopicIndex) -> None:
+        """Each tile was asked once whether it lists all manifests; the schedule's first clean of a new hour does."""
+        assert clean(index, now_ms=self.NOW) == []
+        index.store.requests.clear()
+        assert clean(index, now_ms=self.NOW + DAY_MS) == []
+        assert index.store.requests.total() <= 60
+        assert index.store.requests["put"] == 0
+
+    def test_a_dead_writers_manifest_among_them_is_found_with_the_tiles_of_its_day(self, index: TopicIndex) -> None:
+        clean(index, now_ms=self.NOW)
+        _, manifest = landed(HOURS // 2, end=0)
+        dead = msgspec.structs.replace(manifest, id="dead", created_ms=self.NOW - 2 * DAY_MS)
+        index.create(index.manifest_key(manifest.hour, dead.id), dead)
+        index.store.requests.clear()
+        assert clean(index, now_ms=self.NOW) == [Cleaned(manifest.hour, "dead", 1, "fence and sweep")]
+        assert index.store.requests.total() <= 60 + 24
+
+    def test_an_hour_that_was_landed_since_costs_the_tiles_of_its_day(self, index: TopicIndex) -> None:
+        clean(index, now_ms=self.NOW)
+        tile, manifest = landed(HOURS // 2, end=10 * (HOURS // 2) + 10)
+        index.create(index.manifest_key(tile.hour, "another"), msgspec.structs.replace(manifest, id="another"))
+        both = msgspec.structs.replace(tile, commits=(*tile.commits, "another"))
+        index.store.put(index.tile_key(tile.hour), msgspec.json.encode(both))
+        index.store.requests.clear()
+        assert clean(index, now_ms=self.NOW) == []
+        assert index.store.requests.total() <= 60 + 24
+        index.store.requests.clear()
+        assert clean(index, now_ms=self.NOW) == []
+        assert index.store.requests.total() <= 60

@@ -1,13 +1,26 @@
-"""Clean: remove what dead writers left behind, and the manifests that nothing needs any more."""
+"""Clean: remove what dead writers left behind, and the manifests that nothing needs any more.
 
+One listing names every document. Whether a tile lists all manifests of its hour is asked of the tile once, and then
+remembered by the day: nothing can happen to the commits of an hour that leaves the names of its manifests as they were.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
+import msgspec
+
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.commit.recovery import PACE, Pace, sweep
+from s3lake.commit.recovery import PACE, Pace, each, sweep
+from s3lake.plan.tile import Tile
 
 DAY_MS = 86_400_000
+_MANIFEST, _SWEPT = ".json", ".swept"
 Action = Literal["fence and sweep", "delete manifest"]
+Names = Mapping[str, set[str]]
+"""Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +31,12 @@ class Cleaned:
     commit: str
     files: int
     action: Action
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """`clean.state`: days on which tiles listed every manifest, with a digest of the names that these had."""
+
+    days: dict[str, str] = {}
 
 
 def clean(
@@ -38,27 +57,55 @@ def clean(
         keep_ms: manifests older than this are swept once more and deleted: longer than the bucket's lifecycle rule
             and than any request, because a completion that was under way may become visible late.
         dry_run: only say what would be done.
-        pace: of the sweeping.
+        pace: of the requests.
     """
+    names, before = _names(index), _settled(index)
+    days = {day: {hour: names[hour] for hour in hours} for day, hours in groupby(sorted(names), lambda hour: hour[:10])}
+    unknown = [hour for day, of_day in days.items() if before.days.get(day) != _digest(of_day) for hour in of_day]
+    tiles = dict(zip(unknown, each(index.tile, unknown, pace), strict=True))
     done: list[Cleaned] = []
-    for tile in list(index.tiles()):
-        for commit in index.manifest_ids(tile.hour):
-            if commit in tile.commits or commit == tile.pending:
-                continue
-            manifest = index.manifest(tile.hour, commit)
-            age = now_ms - (manifest.created_ms if manifest else 0)
-            if manifest is None or age < spare_ms:
-                continue
+    for hour in unknown:
+        found = tiles[hour]
+        for manifest in _unlisted(index, found[0], names[hour]) if found else ():
+            age = now_ms - manifest.created_ms
             old = age >= keep_ms
-            if not old and index.store.head(_swept_key(index, manifest)) is not None:
+            if age < spare_ms or (not old and manifest.id + _SWEPT in names[hour]):
                 continue
             done.append(
-                Cleaned(tile.hour, commit, len(manifest.files), "delete manifest" if old else "fence and sweep")
+                Cleaned(hour, manifest.id, len(manifest.files), "delete manifest" if old else "fence and sweep")
             )
-            if not dry_run and _fence(index, tile.hour, commit):
-                sweep(index, tile.hour, pace)
-                _forget(index, manifest) if old else index.store.put(_swept_key(index, manifest), b"{}")
+            if not dry_run and _fence(index, hour, manifest.id):
+                sweep(index, hour, pace)
+                if old:
+                    _forget(index, manifest)
+                    names[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
+                else:
+                    index.store.put(_swept_key(index, manifest), b"{}")
+    settled = Settled(
+        {
+            day: _digest(of_day)
+            for day, of_day in days.items()
+            if all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day if hour in tiles)
+        }
+    )
+    if settled != before and not dry_run:
+        index.store.put(index.settled_key, msgspec.json.encode(settled))
     return done
+
+
+def _all_listed(found: tuple[Tile, str] | None, names: set[str]) -> bool:
+    """Whether the tile lists every manifest; where it is gone, nobody will ever list one."""
+    return found is None or names <= {commit + _MANIFEST for commit in found[0].commits}
+
+
+def _unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manifest]:
+    """Manifests of commits that are neither listed nor under way."""
+    for name in sorted(names):
+        commit = name.removesuffix(_MANIFEST)
+        if name.endswith(_MANIFEST) and commit not in tile.commits and commit != tile.pending:
+            manifest = index.manifest(tile.hour, commit)
+            if manifest is not None:
+                yield manifest
 
 
 def _fence(index: TopicIndex, hour: str, commit: str) -> bool:
@@ -81,4 +128,26 @@ def _forget(index: TopicIndex, manifest: Manifest) -> None:
 
 def _swept_key(index: TopicIndex, manifest: Manifest) -> str:
     """Says that a young manifest was swept already, so that cleaning twice changes nothing."""
-    return index.manifest_key(manifest.hour, manifest.id).removesuffix(".json") + ".swept"
+    return index.manifest_key(manifest.hour, manifest.id).removesuffix(_MANIFEST) + _SWEPT
+
+
+def _names(index: TopicIndex) -> Names:
+    names: dict[str, set[str]] = {}
+    for key in index.store.list(f"{index.root}/"):
+        hour, below, name = key.removeprefix(f"{index.root}/").partition("/")
+        if below:
+            names.setdefault(hour, set()).add(name)
+    return names
+
+
+def _settled(index: TopicIndex) -> Settled:
+    found = index.store.get(index.settled_key)
+    try:
+        return msgspec.json.decode(found.body, type=Settled) if found else Settled()
+    except msgspec.MsgspecError:
+        return Settled()  # another version's; every tile is asked once more
+
+
+def _digest(names: Names) -> str:
+    text = "".join(f"{hour}/{name}\n" for hour in sorted(names) for name in sorted(names[hour]))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -137,6 +137,10 @@ class TopicIndex:
     def columns_key(self) -> str:
         return f"{self.root}/schema.json"
 
+    @property
+    def settled_key(self) -> str:
+        return f"{self.root}/clean.state"
+
     def tile_key(self, hour: str) -> str:
         return f"{self.root}/{hour}.json"
 

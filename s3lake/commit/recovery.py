@@ -118,7 +118,7 @@ def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] |
         tile, etag = found
         for commit in tile.garbage:
             manifest = index.manifest(hour, commit)
-            _each(partial(remove, index.store, commit), manifest.files if manifest else (), pace)
+            each(partial(remove, index.store, commit), manifest.files if manifest else (), pace)
         index.swap_tile(tile.changed(garbage=()), etag)
 
 
@@ -155,7 +155,7 @@ def belongs(head: Head, commit: str) -> bool:
 
 def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
     """Drop the uploads of an attempt that nobody can have begun to publish."""
-    _each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
+    each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
 
 
 def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
@@ -179,7 +179,7 @@ def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Publishe
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
 
-    return dict(_each(one, manifest.files, pace))
+    return dict(each(one, manifest.files, pace))
 
 
 def _complete(store: Store, file: File, commit: str, pace: Pace, patient_until: float) -> Published:
@@ -200,7 +200,7 @@ def _complete(store: Store, file: File, commit: str, pace: Pace, patient_until: 
     return "vanished"
 
 
-def _each(work: Callable[[A], B], items: Iterable[A], pace: Pace) -> list[B]:
+def each(work: Callable[[A], B], items: Iterable[A], pace: Pace) -> list[B]:
     todo = list(items)
     if pace.parallel == 1 or len(todo) < 2:
         return [work(item) for item in todo]

@@ -3,6 +3,7 @@
 import pytest
 
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
+from s3lake.commit.index import Manifest
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.world import PACE, World, hour, materialise, ms, recovering, rewriting
 
@@ -127,3 +128,39 @@ def test_nothing_is_left_to_clean_in_a_healthy_index(world: World):
     world.do("A", materialise(0))
 
     assert run(world, days=300) == []
+
+
+def test_what_was_found_settled_is_written_down_and_never_believed_against_the_names(dead: World):
+    run(dead, days=30)
+    assert b"2026-11-20" in dead.bucket.objects[dead.index.settled_key][0]
+
+    dead.index.create(dead.index.manifest_key(hour(0), "c9"), Manifest("c9", "orders", hour(0), {}))
+
+    assert run(dead, days=60) == [Cleaned(hour(0), "c9", 0, "delete manifest")]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"days": 3}', b'{"days": {"2026-11-20": "other"}}'])
+def test_a_record_of_what_was_settled_that_is_not_understood_is_none(body: bytes, dead: World):
+    dead.bucket.put(dead.index.settled_key, body)
+
+    assert run(dead, days=1) == [Cleaned(hour(0), "c1", 3, "fence and sweep")]
+
+
+def test_a_commit_that_is_rolled_back_later_is_found_though_its_manifest_was_there_before(world: World):
+    """While it is pending its day is not written down as settled."""
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    a.crash()
+    assert run(world, days=1) == []
+
+    for upload in list(world.bucket.uploads):
+        world.lose_upload(upload)
+    world.do("B", recovering(0))
+
+    assert run(world, days=1) == [Cleaned(hour(0), "c1", 3, "fence and sweep")]
+
+
+def test_a_dry_run_writes_nothing_down(dead: World):
+    run(dead, days=30, dry_run=True)
+
+    assert dead.index.settled_key not in dead.bucket.objects
