@@ -20,6 +20,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit import protocol, sums
+from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.index import Columns as RecordedColumns
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
@@ -34,6 +35,7 @@ from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
+from s3lake.layout.collisions import Keys
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
 from s3lake.plan.tile import Sums, Tile
@@ -165,6 +167,10 @@ class Landing:
         tile = found[0] if found else Tile(hour, {})
         known = [self._last[hour]] if hour in self._last else []
         return LandedHour(tile, Commits(self.index, hour, tile.commits, known), new)
+
+    def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
+        """Remove what dead writers left behind."""
+        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""

@@ -129,7 +129,10 @@ def unlanded_row(one: "Unlanded") -> dict[str, Any]:
 def cleaned_line(row: Mapping[str, Any]) -> str:
     """What `clean` did, or would do, as a line."""
     would = "" if row["done"] else "would "
-    return would + "{action}: {sink} {topic} {hour}, commit {commit}, {files} files".format(**row)
+    place = (
+        "{sink} {topic} {hour}, commit {commit}, {files} files" if row["commit"] else "{sink} {topic}, {files} uploads"
+    )
+    return (would + "{action}: " + place).format(**row)
 
 
 def totals(report: "Report") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Commands about hours that were landed: land them once more, clean up after."""
 
-import time
 from dataclasses import asdict
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from s3lake.cli.options import (
     load,
     routes,
 )
-from s3lake.cli.terminal import tell
+from s3lake.cli.terminal import say, tell
 from s3lake.errors import ConfigurationError
 
 
@@ -47,9 +46,11 @@ def clean(
     as_json: JsonOption = False,
 ) -> None:
     """Remove what dead writers left behind."""
-    from s3lake.commit.clean import clean as cleaned
-
+    found = 0
     for lander in routes(load(config), sink, topic):
-        for one in cleaned(lander.index, now_ms=int(time.time() * 1000), dry_run=dry_run):
+        for one in lander.clean(dry_run=dry_run):
+            found += 1
             row = {"sink": lander.sink.name, "topic": lander.topic, **asdict(one), "done": not dry_run}
             tell(as_json, row, rows.cleaned_line)
+    if not found:
+        say(as_json, "nothing to remove")

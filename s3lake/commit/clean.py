@@ -5,7 +5,8 @@ remembered by the day: nothing can happen to the commits of an hour that leaves 
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
@@ -14,18 +15,22 @@ import msgspec
 
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, each, sweep
+from s3lake.errors import StoreDeniedError
+from s3lake.hours import start_ms
+from s3lake.layout.collisions import Keys
 from s3lake.plan.tile import Tile
 
+_log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
 _MANIFEST, _SWEPT = ".json", ".swept"
-Action = Literal["fence and sweep", "delete manifest"]
+Action = Literal["fence and sweep", "delete manifest", "end uploads"]
 Names = Mapping[str, set[str]]
 """Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """One manifest that clean acts on."""
+    """One manifest that clean acts on; or uploads that no manifest names, which have neither hour nor commit."""
 
     hour: str
     commit: str
@@ -47,8 +52,12 @@ def clean(
     keep_ms: int = 14 * DAY_MS,
     dry_run: bool = False,
     pace: Pace = PACE,
+    keys: Keys | None = None,
 ) -> list[Cleaned]:
     """Fence and sweep every commit that no tile lists, and delete its manifest once it is old.
+
+    A writer that died before it wrote a manifest left uploads that nobody has the ids of but the store: those of a key
+    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would.
 
     Args:
         index: the index of the sink and topic.
@@ -58,15 +67,20 @@ def clean(
             and than any request, because a completion that was under way may become visible late.
         dry_run: only say what would be done.
         pace: of the requests.
+        keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = _names(index), _settled(index)
     days = {day: {hour: names[hour] for hour in hours} for day, hours in groupby(sorted(names), lambda hour: hour[:10])}
     unknown = [hour for day, of_day in days.items() if before.days.get(day) != _digest(of_day) for hour in of_day]
     tiles = dict(zip(unknown, each(index.tile, unknown, pace), strict=True))
     done: list[Cleaned] = []
+    named: set[str] = set()
     for hour in unknown:
         found = tiles[hour]
         for manifest in _unlisted(index, found[0], names[hour]) if found else ():
+            named.update(file.upload for file in manifest.files)
+            if found and manifest.id == found[0].pending:
+                continue
             age = now_ms - manifest.created_ms
             old = age >= keep_ms
             if age < spare_ms or (not old and manifest.id + _SWEPT in names[hour]):
@@ -81,6 +95,8 @@ def clean(
                     names[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
                 else:
                     index.store.put(_swept_key(index, manifest), b"{}")
+    if keys is not None:
+        done += _end_uploads(index, keys, named, now_ms - spare_ms, dry_run=dry_run, pace=pace)
     settled = Settled(
         {
             day: _digest(of_day)
@@ -99,13 +115,35 @@ def _all_listed(found: tuple[Tile, str] | None, names: set[str]) -> bool:
 
 
 def _unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manifest]:
-    """Manifests of commits that are neither listed nor under way."""
+    """Manifests of commits that the tile does not list; one of them may be pending."""
     for name in sorted(names):
         commit = name.removesuffix(_MANIFEST)
-        if name.endswith(_MANIFEST) and commit not in tile.commits and commit != tile.pending:
+        if name.endswith(_MANIFEST) and commit not in tile.commits:
             manifest = index.manifest(tile.hour, commit)
             if manifest is not None:
                 yield manifest
+
+
+def _end_uploads(
+    index: TopicIndex, keys: Keys, named: Set[str], until_ms: int, *, dry_run: bool, pace: Pace
+) -> list[Cleaned]:
+    head = index.head()
+    if head is None or not head[0].hours:
+        return []
+    since_ms = start_ms(head[0].hours[0][0])  # nothing of this index is older; moto says 2010 of every upload
+    try:
+        dead = [
+            one
+            for begin in keys.begins
+            for one in index.store.list_uploads(begin)
+            if since_ms <= one.begun_ms <= until_ms and one.upload not in named and keys.have(one.key)
+        ]
+    except StoreDeniedError as error:
+        _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)
+        return []
+    if not dry_run:
+        each(lambda one: index.store.abort_upload(one.key, one.upload), dead, pace)
+    return [Cleaned("", "", len(dead), "end uploads")] if dead else []
 
 
 def _fence(index: TopicIndex, hour: str, commit: str) -> bool:

@@ -1,10 +1,12 @@
-"""Whether two sinks can give two objects one key: their layouts as patterns, and whether some text matches both.
+"""Which keys a sink can give: whether two sinks can give two objects one, and whose a key in the bucket may be.
 
-A number is one or more of its characters, an element is any text. What that cannot exclude counts as possible.
+Layouts become patterns: a number is one or more of its characters, an element is any text. What that cannot exclude
+counts as possible.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 _TOPIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _DIGITS = "0123456789"
 _ANY = "\0"
+_MARK = re.compile("~[0-9a-f]{12}")
 _MOST_PAIRS = 1000  # of topics; beyond it a topic counts as any text that can be one
 
 
@@ -32,6 +35,46 @@ class _Step:
 
 _Pattern = tuple[_Step, ...]
 _Layout = tuple[tuple[Piece, ...], str]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys that a sink can give to objects of one topic.
+
+    Attributes:
+        begins: what they begin with; none where a layout has nothing before what records say, for then every key of
+            the bucket might be one.
+    """
+
+    begins: tuple[str, ...]
+    patterns: tuple[_Pattern, ...]
+    dead_letters: str
+
+    @classmethod
+    def of(cls, sink: Sink, topic: str) -> Keys:
+        """The keys of `sink` for `topic`."""
+        layouts = _layouts(sink)
+        begins = {_begin(pieces, topic) for pieces, _ in layouts}
+        dead_letters = f"{sink.root}_dead_letters/{sink.name}/{topic}/"
+        return cls(
+            begins=() if "" in begins else (*sorted(begins), dead_letters),
+            patterns=tuple(tuple(_steps(*layout, topic)) for layout in layouts),
+            dead_letters=dead_letters,
+        )
+
+    def have(self, key: str) -> bool:
+        """Whether `key` can be one of them, with a commit's mark or without."""
+        plain = tuple(_plain(_MARK.sub("", key)))
+        return key.startswith(self.dead_letters) or any(_meet(pattern, plain) for pattern in self.patterns)
+
+
+def _begin(pieces: tuple[Piece, ...], topic: str) -> str:
+    begin = ""
+    for piece in pieces:
+        if not isinstance(piece, Text | Topic):
+            break
+        begin += piece.text if isinstance(piece, Text) else topic
+    return begin
 
 
 def may_collide(one: Sink, other: Sink) -> bool:

@@ -28,6 +28,15 @@ class Head:
     metadata: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Begun:
+    """An upload that is neither completed nor aborted; `begun_ms` is the store's time, since the epoch."""
+
+    key: str
+    upload: str
+    begun_ms: int
+
+
 Completion = Literal["completed", "taken", "conflict", "gone", "refused"]
 """Answer of a conditional CompleteMultipartUpload.
 
@@ -84,4 +93,11 @@ class Store(Protocol):
 
     def abort_upload(self, key: str, upload: str) -> None:
         """Drop the upload; no error when there is none."""
+        ...
+
+    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+        """Uploads under way whose keys begin with `prefix`, for clean, which comes again: some may be left out.
+
+        MinIO names only those of one whole key, and of a key that a page of 1,000 ends with the rest is passed over.
+        """
         ...

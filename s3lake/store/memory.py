@@ -3,11 +3,12 @@
 import hashlib
 import itertools
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from s3lake.errors import StoreUnavailableError
-from s3lake.store import Completion, Document, Head
+from s3lake.store import Begun, Completion, Document, Head
 
 
 @dataclass
@@ -15,6 +16,7 @@ class _Upload:
     key: str
     metadata: Mapping[str, str]
     parts: dict[int, bytes] = field(default_factory=dict)
+    begun_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
 
 class MemoryStore:
@@ -91,6 +93,11 @@ class MemoryStore:
         """See `Store.abort_upload`."""
         if self._upload(key, upload):
             self.uploads.pop(upload, None)
+
+    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+        """See `Store.list_uploads`."""
+        begun = [Begun(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
+        return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=lambda one: one.key))
 
     def _upload(self, key: str, upload: str) -> _Upload | None:
         """An upload is known by its key and its id, as in S3."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3lake.errors import ConfigurationError, StoreConflictError, StoreDeniedError, StoreUnavailableError
-from s3lake.store import Completion, Document, Head
+from s3lake.store import Begun, Completion, Document, Head
 
 if TYPE_CHECKING:
     from s3lake import sink
@@ -48,6 +48,7 @@ _PERMISSIONS = {
     "HeadObject": "s3:GetObject and s3:ListBucket",
     "DeleteObject": "s3:DeleteObject",
     "ListObjectsV2": "s3:ListBucket",
+    "ListMultipartUploads": "s3:ListBucketMultipartUploads",
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
 }
 
@@ -244,18 +245,15 @@ class S3Store:
 
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`."""
-        page: dict[str, str] = {}
-        while True:
+        for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
+            yield from (found["Key"] for found in page.get("Contents", ()))
 
-            def ask(client: Any, page: Mapping[str, str] = page) -> Any:
-                return client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, **page)
-
-            answer = self._ask("ListObjectsV2", prefix, ask)
-            for found in answer.get("Contents", ()):
-                yield found["Key"]
-            if not answer.get("IsTruncated"):
-                return
-            page = {"ContinuationToken": answer["NextContinuationToken"]}
+    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+        """See `Store.list_uploads`."""
+        # Without the marker of an upload's id: versitygw 1.8 refuses the one that it gave.
+        for page in self._pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
+            for found in page.get("Uploads", ()):
+                yield Begun(found["Key"], found["UploadId"], int(found["Initiated"].timestamp() * 1000))
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
         """See `Store.create_upload`."""
@@ -314,6 +312,16 @@ class S3Store:
 
         with contextlib.suppress(_Answer):
             self._ask("AbortMultipartUpload", key, abort, answers={404})
+
+    def _pages(self, operation: str, method: str, prefix: str, marker: str) -> Iterator[Mapping[str, Any]]:
+        """A listing, page by page; `marker` tells where a page begins."""
+        wanted = {"Bucket": self.bucket, "Prefix": prefix}
+        while True:
+            page = self._ask(operation, prefix, lambda client: getattr(client, method)(**wanted))
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            wanted[marker] = page[f"Next{marker}"]
 
     def _ask(
         self, operation: str, key: str, request: Callable[[Any], A], *, answers: Set[int | str] = frozenset()

@@ -1,11 +1,24 @@
 """Cleaning up behind dead writers."""
 
+import time
+from collections.abc import Iterator
+from typing import Literal
+
 import pytest
 
+from s3lake import hours
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
-from s3lake.commit.index import Manifest
+from s3lake.commit.index import File, Manifest, TopicHead, TopicIndex
+from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
+from s3lake.errors import StoreDeniedError
+from s3lake.layout.collisions import Keys
+from s3lake.plan.tile import Span, Tile
+from s3lake.sink import Sink
+from s3lake.store import COMMIT, Begun
+from s3lake.store.s3 import S3Connection, S3Store
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.world import PACE, World, hour, materialise, ms, recovering, rewriting
+from s3lake_tests.counted import CountedStore
 
 NOW = ms(5)
 
@@ -158,6 +171,103 @@ def test_a_commit_that_is_rolled_back_later_is_found_though_its_manifest_was_the
     world.do("B", recovering(0))
 
     assert run(world, days=1) == [Cleaned(hour(0), "c1", 3, "fence and sweep")]
+
+
+class TestUploadsThatNoManifestNames:
+    """Their writers died before they had written one: only the store has their ids."""
+
+    KEYS = Keys.of(Sink(name="sink", topics=("orders",), bucket="lake", start="2026-11-20T00", prefix="data"), "orders")
+
+    @pytest.fixture
+    def index(self) -> TopicIndex:
+        """Of a topic whose hours began a year ago."""
+        index = TopicIndex(CountedStore(), "index/sink", "orders")
+        index.create(index.head_key, TopicHead(hours=((self.hour(366 * 24), self.hour(0)),)))
+        return index
+
+    def hour(self, ago: int) -> str:
+        return hours.key_of_ms(int(time.time() * 1000) - ago * hours.HOUR_MS)
+
+    def clean(self, index: TopicIndex, *, days: float, **how) -> list[Cleaned]:
+        return clean(index, now_ms=int(time.time() * 1000) + int(days * DAY_MS), pace=PACE, keys=self.KEYS, **how)
+
+    def upload(self, index: TopicIndex, key: str) -> str:
+        return index.store.create_upload(key, {COMMIT: "c1"})
+
+    def test_are_ended_after_a_day(self, index: TopicIndex):
+        for key in ("data/orders/3/000000000007.json", "data/_dead_letters/sink/orders/3/000000000007.json"):
+            self.upload(index, key)
+
+        assert self.clean(index, days=0.9) == []
+        assert len(index.store.uploads) == 2
+        assert self.clean(index, days=1.1, dry_run=True) == [Cleaned("", "", 2, "end uploads")]
+        assert len(index.store.uploads) == 2
+        assert self.clean(index, days=1.1) == [Cleaned("", "", 2, "end uploads")]
+        assert index.store.uploads == {}
+        assert self.clean(index, days=1.1) == []
+
+    @pytest.mark.parametrize("key", ["data/clicks/3/000000000007.json", "data/orders/a.tmp", "other/orders/3/7.json"])
+    def test_are_left_alone_where_the_sink_cannot_have_begun_them(self, key: str, index: TopicIndex):
+        self.upload(index, key)
+
+        assert self.clean(index, days=30) == []
+        assert len(index.store.uploads) == 1
+
+    def test_those_of_a_pending_commit_and_of_a_young_manifest_are_not_among_them(self, index: TopicIndex):
+        ids = [self.upload(index, f"data/orders/3/00000000000{number}.json") for number in range(3)]
+        files = [File(f"data/orders/3/00000000000{n}.json", ids[n], ("e",), 3, n, n, 1, 1) for n in range(3)]
+        this = self.hour(0)
+        index.create(index.tile_key(this), Tile(this, {3: Span(0, 0)}, pending="c1"))
+        now = int(time.time() * 1000)
+        for number, commit in enumerate(("c1", "c2")):
+            manifest = Manifest(commit, "orders", this, {}, (files[number],), created_ms=now + number * 2 * DAY_MS)
+            index.create(index.manifest_key(this, commit), manifest)
+
+        assert self.clean(index, days=2) == [Cleaned("", "", 1, "end uploads")]
+        assert sorted(index.store.uploads) == sorted(ids[:2])
+
+    def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):
+        """moto says of every upload that it was begun in 2010, before the topic's first hour."""
+        upload = self.upload(index, "data/orders/3/000000000007.json")
+        index.store.uploads[upload].begun_ms = 1_289_422_113_000
+
+        assert self.clean(index, days=30) == []
+
+    def test_without_the_right_to_list_them_the_rest_is_cleaned(
+        self, index: TopicIndex, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ):
+        def refuse(_: CountedStore, prefix: str) -> Iterator[Begun]:
+            raise StoreDeniedError(f"ListMultipartUploads s3://lake/{prefix} was refused")
+
+        monkeypatch.setattr(CountedStore, "list_uploads", refuse)
+
+        assert self.clean(index, days=30) == []
+        assert "left to the bucket's lifecycle rule: ListMultipartUploads s3://lake/data/" in caplog.text
+
+    def test_without_an_index_there_are_none(self):
+        index = TopicIndex(CountedStore(), "index/sink", "orders")
+        self.upload(index, "data/orders/3/000000000007.json")
+
+        assert self.clean(index, days=30) == []
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize(("server", "left"), [("versitygw", 0), ("moto", 1)])
+def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
+    if server == "versitygw" and versitygw_binary() is None:
+        pytest.skip("versitygw is not installed")
+    with EmbeddedS3.start(server) as s3:
+        s3.create_bucket("lake")
+        connection = S3Connection(s3.endpoint_url, s3.region, True, 9, s3.access_key_id, s3.secret_access_key)
+        outside = TestUploadsThatNoManifestNames()
+        index = TopicIndex(S3Store(connection, "lake"), "index/sink", "orders")
+        index.create(index.head_key, TopicHead(hours=((outside.hour(48), outside.hour(0)),)))
+        key = "data/orders/3/000000000007.json"
+        index.store.upload_part(key, outside.upload(index, key), 1, b"x")
+
+        assert outside.clean(index, days=0.5) == []
+        assert len(outside.clean(index, days=2)) == 1 - left
+        assert len(list(index.store.list_uploads("data/"))) == left
 
 
 def test_a_dry_run_writes_nothing_down(dead: World):

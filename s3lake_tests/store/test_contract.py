@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -383,3 +384,35 @@ def test_a_store_can_be_sent_to_another_process(s3_store: S3Store, prefix: str) 
     copy = pickle.loads(pickle.dumps(s3_store))
     assert (copy.bucket, copy.connection, copy.requests) == (s3_store.bucket, s3_store.connection, Counter())
     assert body(copy, prefix + "a") == b"one"
+
+
+MOTO_BEGAN_MS = 1_289_422_113_000
+"""moto says that every upload began on a day in 2010."""
+
+
+class TestUploadsUnderWay:
+    def test_are_named_with_their_age_until_they_are_completed_or_aborted(self, store: Store, prefix: str) -> None:
+        began_ms = int(time.time() * 1000)
+        completed, aborted, left = (upload(store, f"{prefix}{name}", b"one") for name in "abc")
+        assert {one.upload for one in store.list_uploads(prefix)} == {completed[0], aborted[0], left[0]}
+        store.complete_upload(prefix + "a", *completed)
+        store.abort_upload(prefix + "b", aborted[0])
+        (found,) = store.list_uploads(prefix)
+        assert (found.key, found.upload) == (prefix + "c", left[0])
+        assert abs(found.begun_ms - began_ms) < 60_000 or found.begun_ms == MOTO_BEGAN_MS
+
+    def test_those_of_other_keys_are_not(self, store: Store, prefix: str) -> None:
+        upload(store, prefix + "x/1", b"one")
+        upload(store, prefix + "y/1", b"one")
+        assert [one.key for one in store.list_uploads(prefix + "x/")] == [prefix + "x/1"]
+        assert list(store.list_uploads(prefix + "z")) == []
+
+    def test_several_of_one_key_are_named_one_by_one(self, store: Store, prefix: str) -> None:
+        ids = {upload(store, prefix + "a", b"one")[0] for _ in range(3)}
+        assert {one.upload for one in store.list_uploads(prefix)} == ids
+
+    def test_more_than_one_page(self, store: Store, prefix: str) -> None:
+        count = 1_010
+        ids = {store.create_upload(f"{prefix}{number:04}", {}) for number in range(count)}
+        assert len(ids) == count
+        assert {one.upload for one in store.list_uploads(prefix)} == ids
