@@ -3,15 +3,15 @@
 import contextlib
 import logging
 import os
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from s3lake.errors import ConfigurationError, StoreConflictError, StoreDeniedError, StoreUnavailableError
+from s3lake.errors import ConfigurationError, StoreConflictError, StoreUnavailableError
 from s3lake.store import Begun, Completion, Document, Head
+from s3lake.store.answers import Answer, NoAnswer, meaning_of
 
 if TYPE_CHECKING:
     from s3lake import sink
@@ -23,34 +23,6 @@ _LONGEST_PAUSE_S = 20.0
 _NO_SUCH_UPLOAD = "NoSuchUpload"
 # What a Complete can be refused with for good; asked again it would be refused again.
 _NEVER_COMPLETE = {"InvalidPart", "InvalidPartOrder", "EntityTooSmall", "InvalidRequest"}
-# An error can come inside a 200 (Complete) or without a body (HEAD): its code says more than its status, if it has one.
-_STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
-_AGAIN = {
-    *("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"),
-    *("OperationAborted", "ConditionalRequestConflict", "IncompleteBody"),
-}
-_REMEDIES = {
-    "NoSuchBucket": "create the bucket, or correct its name or s3.endpoint_url",
-    "NotImplemented": "use a store that has this operation; without conditional writes, set exactly_once: false",
-    "RequestTimeTooSkewed": "set this machine's clock",
-    **dict.fromkeys(
-        ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"),
-        "correct s3.credentials (or, with `default`, the environment, profile or role that boto3 finds)",
-    ),
-    **dict.fromkeys(
-        ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301", "307"),
-        "set s3.region and s3.endpoint_url to those of the bucket",
-    ),
-}
-_PERMISSIONS = {
-    # A store answers 403 instead of 404 for a missing object to whoever may not list the bucket.
-    "GetObject": "s3:GetObject and s3:ListBucket",
-    "HeadObject": "s3:GetObject and s3:ListBucket",
-    "DeleteObject": "s3:DeleteObject",
-    "ListObjectsV2": "s3:ListBucket",
-    "ListMultipartUploads": "s3:ListBucketMultipartUploads",
-    "AbortMultipartUpload": "s3:AbortMultipartUpload",
-}
 
 
 @dataclass(frozen=True)
@@ -98,6 +70,11 @@ class S3Connection:
                 "s3.endpoint_url may hold neither user name nor password: write it as https://host:port, and give the "
                 "keys as s3.credentials."
             )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What is never printed."""
+        return tuple(secret for secret in (self.secret_access_key, self.session_token) if secret)
 
     @classmethod
     def of(cls, s3: "sink.S3") -> "S3Connection":
@@ -199,7 +176,7 @@ class S3Store:
 
         try:
             return self._ask("GetObject", key, read, answers={404})
-        except _Answer:
+        except Answer:
             return None
 
     def head(self, key: str) -> Head | None:
@@ -208,7 +185,7 @@ class S3Store:
             found = self._ask(
                 "HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key), answers={404}
             )
-        except _Answer:
+        except Answer:
             return None
         # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
         metadata = {name.lower(): value for name, value in found["Metadata"].items()}
@@ -228,7 +205,7 @@ class S3Store:
 
         try:
             return self._ask("PutObject", key, write, answers=answers)
-        except _Answer as answer:
+        except Answer as answer:
             if answer.status == 409:
                 raise StoreConflictError(
                     f"PutObject s3://{self.bucket}/{key} at {self.endpoint}: another request of this key was under way "
@@ -238,7 +215,7 @@ class S3Store:
 
     def delete(self, key: str) -> None:
         """See `Store.delete`."""
-        with contextlib.suppress(_Answer):
+        with contextlib.suppress(Answer):
             self._ask(
                 "DeleteObject", key, lambda client: client.delete_object(Bucket=self.bucket, Key=key), answers={404}
             )
@@ -277,7 +254,7 @@ class S3Store:
 
         try:
             return self._ask("UploadPart", key, write, answers={_NO_SUCH_UPLOAD})
-        except _Answer:
+        except Answer:
             raise StoreUnavailableError(
                 f"UploadPart s3://{self.bucket}/{key} at {self.endpoint}, part {number}: the store no longer knows the "
                 "upload. Set the bucket's lifecycle rule AbortIncompleteMultipartUpload to a day or more and run again."
@@ -297,7 +274,7 @@ class S3Store:
             self._ask(
                 "CompleteMultipartUpload", key, complete, answers={404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE}
             )
-        except _Answer as answer:
+        except Answer as answer:
             if answer.code in _NEVER_COMPLETE:
                 _log.warning("CompleteMultipartUpload s3://%s/%s was refused for good: %s", self.bucket, key, answer)
                 return "refused"
@@ -310,7 +287,7 @@ class S3Store:
         def abort(client: Any) -> None:
             client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload)
 
-        with contextlib.suppress(_Answer):
+        with contextlib.suppress(Answer):
             self._ask("AbortMultipartUpload", key, abort, answers={404})
 
     def _pages(self, operation: str, method: str, prefix: str, marker: str) -> Iterator[Mapping[str, Any]]:
@@ -335,7 +312,7 @@ class S3Store:
             answers: statuses and codes that are answers to the question and no errors.
 
         Raises:
-            _Answer: one of `answers`.
+            Answer: one of `answers`.
             StoreDeniedError: the store refused, or the request cannot be made.
             StoreUnavailableError: no answer after all attempts.
         """
@@ -349,7 +326,7 @@ class S3Store:
             try:
                 return request(_client(connection))
             except Exception as error:
-                meaning = _meaning(error, connection, what, operation, answers)
+                meaning = meaning_of(error, connection.secrets, what, operation, answers)
                 if meaning is None:
                     raise
                 raise meaning from None  # its text is in the meaning, without secrets
@@ -361,91 +338,17 @@ class S3Store:
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(connection.max_attempts),
             wait=tenacity.wait_random_exponential(multiplier=connection.backoff_ms / 1000, max=_LONGEST_PAUSE_S),
-            retry=tenacity.retry_if_exception_type(_NoAnswer),
+            retry=tenacity.retry_if_exception_type(NoAnswer),
             before_sleep=tell,
             reraise=True,
         )
         try:
             return retrying(attempt)
-        except _NoAnswer as error:
+        except NoAnswer as error:
             raise StoreUnavailableError(
                 f"{what} failed {connection.max_attempts} of {connection.max_attempts} times, at last with {error}. "
                 "Check that the store is up and can be reached from here; s3.retries says how often to try."
             ) from None
-
-
-class _NoAnswer(Exception):
-    """The store did not answer, or asked to be asked again."""
-
-
-class _Answer(Exception):
-    """The store said no, and that is an answer."""
-
-    def __init__(self, status: int, code: str, said: str) -> None:
-        super().__init__(said)
-        self.status, self.code = status, code
-
-
-def _meaning(
-    error: Exception, connection: S3Connection, what: str, operation: str, answers: Set[int | str]
-) -> Exception | None:
-    """What an exception of boto3 means here; None when it is none of boto3's."""
-    from botocore import exceptions
-    from botocore.parsers import ResponseParserError
-    from urllib3.exceptions import HTTPError
-
-    if isinstance(error, exceptions.ClientError):
-        return _refusal(error.response, connection, what, operation, answers)
-    said = f"{type(error).__name__}: {_without_secrets(str(error), connection).rstrip('.')}"
-    # A certificate or a protocol that does not fit today does not fit tomorrow.
-    if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", said):
-        return StoreDeniedError(
-            f"{what} cannot be asked: {said}. To go on: correct s3.endpoint_url or the certificate."
-        )
-    if isinstance(
-        error,
-        exceptions.HTTPClientError
-        | exceptions.ConnectionError
-        | exceptions.IncompleteReadError
-        | exceptions.CredentialRetrievalError
-        | exceptions.MetadataRetrievalError
-        | ResponseParserError
-        | HTTPError,
-    ):
-        return _NoAnswer(said)
-    if isinstance(error, exceptions.BotoCoreError | ValueError):
-        return StoreDeniedError(
-            f"{what} cannot be asked: {said}. "
-            "To go on: correct s3.credentials, s3.endpoint_url or s3.region, whichever this names."
-        )
-    return None
-
-
-def _refusal(
-    response: Mapping[str, Any], connection: S3Connection, what: str, operation: str, answers: Set[int | str]
-) -> Exception:
-    code = str(response.get("Error", {}).get("Code", ""))
-    message = _without_secrets(str(response.get("Error", {}).get("Message") or ""), connection)
-    status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    said = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
-    if code != "NoSuchBucket" and (status in answers or code in answers):
-        return _Answer(status, code, said)
-    if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
-        return _NoAnswer(said)
-    remedy = "see the store's documentation for this code"
-    if status in (401, 403):
-        remedy = (
-            f"allow these credentials {_PERMISSIONS.get(operation, 's3:PutObject')} here, "
-            "and the use of the bucket's encryption key if it has one"
-        )
-    return StoreDeniedError(f"{what} was refused: {said}. To go on: {_REMEDIES.get(code, remedy)}.")
-
-
-def _without_secrets(text: str, connection: S3Connection) -> str:
-    for secret in (connection.secret_access_key, connection.session_token):
-        if secret:
-            text = text.replace(secret, "********")
-    return text
 
 
 _clients: dict[S3Connection, Any] = {}

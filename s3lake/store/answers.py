@@ -1,0 +1,109 @@
+"""What boto3's exceptions mean: an answer, no answer, or a refusal with its remedy."""
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from s3lake.errors import StoreDeniedError
+
+# An error can come inside a 200 (Complete) or without a body (HEAD): its code says more than its status, if it has one.
+_STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
+_AGAIN = {
+    *("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"),
+    *("OperationAborted", "ConditionalRequestConflict", "IncompleteBody"),
+}
+_REMEDIES = {
+    "NoSuchBucket": "create the bucket, or correct its name or s3.endpoint_url",
+    "NotImplemented": "use a store that has this operation; without conditional writes, set exactly_once: false",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    **dict.fromkeys(
+        ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"),
+        "correct s3.credentials (or, with `default`, the environment, profile or role that boto3 finds)",
+    ),
+    **dict.fromkeys(
+        ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301", "307"),
+        "set s3.region and s3.endpoint_url to those of the bucket",
+    ),
+}
+_PERMISSIONS = {
+    # A store answers 403 instead of 404 for a missing object to whoever may not list the bucket.
+    "GetObject": "s3:GetObject and s3:ListBucket",
+    "HeadObject": "s3:GetObject and s3:ListBucket",
+    "DeleteObject": "s3:DeleteObject",
+    "ListObjectsV2": "s3:ListBucket",
+    "ListMultipartUploads": "s3:ListBucketMultipartUploads",
+    "AbortMultipartUpload": "s3:AbortMultipartUpload",
+}
+
+
+class NoAnswer(Exception):
+    """The store did not answer, or asked to be asked again."""
+
+
+class Answer(Exception):
+    """The store said no, and that is an answer."""
+
+    def __init__(self, status: int, code: str, said: str) -> None:
+        super().__init__(said)
+        self.status, self.code = status, code
+
+
+def meaning_of(
+    error: Exception, secrets: Sequence[str], what: str, operation: str, answers: Set[int | str]
+) -> Exception | None:
+    """What an exception of boto3 means here; None when it is none of boto3's."""
+    from botocore import exceptions
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
+    if isinstance(error, exceptions.ClientError):
+        return _refusal(error.response, secrets, what, operation, answers)
+    said = f"{type(error).__name__}: {_without_secrets(str(error), secrets).rstrip('.')}"
+    # A certificate or a protocol that does not fit today does not fit tomorrow.
+    if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", said):
+        return StoreDeniedError(
+            f"{what} cannot be asked: {said}. To go on: correct s3.endpoint_url or the certificate."
+        )
+    if isinstance(
+        error,
+        exceptions.HTTPClientError
+        | exceptions.ConnectionError
+        | exceptions.IncompleteReadError
+        | exceptions.CredentialRetrievalError
+        | exceptions.MetadataRetrievalError
+        | ResponseParserError
+        | HTTPError,
+    ):
+        return NoAnswer(said)
+    if isinstance(error, exceptions.BotoCoreError | ValueError):
+        return StoreDeniedError(
+            f"{what} cannot be asked: {said}. "
+            "To go on: correct s3.credentials, s3.endpoint_url or s3.region, whichever this names."
+        )
+    return None
+
+
+def _refusal(
+    response: Mapping[str, Any], secrets: Sequence[str], what: str, operation: str, answers: Set[int | str]
+) -> Exception:
+    code = str(response.get("Error", {}).get("Code", ""))
+    message = _without_secrets(str(response.get("Error", {}).get("Message") or ""), secrets)
+    status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    said = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
+    if code != "NoSuchBucket" and (status in answers or code in answers):
+        return Answer(status, code, said)
+    if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
+        return NoAnswer(said)
+    remedy = "see the store's documentation for this code"
+    if status in (401, 403):
+        remedy = (
+            f"allow these credentials {_PERMISSIONS.get(operation, 's3:PutObject')} here, "
+            "and the use of the bucket's encryption key if it has one"
+        )
+    return StoreDeniedError(f"{what} was refused: {said}. To go on: {_REMEDIES.get(code, remedy)}.")
+
+
+def _without_secrets(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "********")
+    return text
