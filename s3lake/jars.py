@@ -135,7 +135,12 @@ def _java_major(java: Path) -> int | None:
     return int(match[1]) if run.returncode == 0 and match else None
 
 
-def _pyspark_jars_dir() -> Path:
+def pyspark_jars_dir() -> Path:
+    """Where Spark's own jars are.
+
+    Raises:
+        ConfigurationError: pyspark is not installed.
+    """
     # Looked up, not imported: importing pyspark costs more than everything here.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -145,10 +150,10 @@ def _pyspark_jars_dir() -> Path:
 
 def _resolve_into(target: Path, coordinates: Sequence[Coordinate]) -> None:
     java = find_java()
-    ivy = next(iter(sorted(_pyspark_jars_dir().glob("ivy-*.jar"))), None)
+    ivy = next(iter(sorted(pyspark_jars_dir().glob("ivy-*.jar"))), None)
     if ivy is None:
         raise ConfigurationError(
-            f"No ivy-*.jar in {_pyspark_jars_dir()}. Reinstall pyspark: pip install 'pyspark>=4,<5'"
+            f"No ivy-*.jar in {pyspark_jars_dir()}. Reinstall pyspark: pip install 'pyspark>=4,<5'"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:

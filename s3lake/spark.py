@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s3lake import errors, jars
+from s3lake import class_archive, errors, jars
 from s3lake.errors import S3LakeError, SparkUnavailableError, TaskFailedError
 
 if TYPE_CHECKING:
@@ -54,8 +54,16 @@ def settings(spark: sink.Spark) -> dict[str, str]:
     }
     if spark.master.startswith("local"):
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        ours["spark.driver.extraJavaOptions"] = f"{_collector()} {_quiet()} {_homeless()}"
+        ours["spark.driver.extraJavaOptions"] = " ".join([_collector(), _PATIENT, _quiet(), _homeless()])
     return ours | spark.conf
+
+
+# The optimising compiler comes in ten times later than by default: where records never pass the JVM few methods are
+# worth it, and for SQL over millions of rows it still comes.
+_PATIENT = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
 
 
 def _collector() -> str:
@@ -87,12 +95,16 @@ def session(spark: sink.Spark) -> SparkSession:
         return active
     if spark.master.startswith("sc://"):
         return SparkSession.builder.remote(spark.master).getOrCreate()
-    os.environ["JAVA_HOME"] = str(jars.find_java().parent.parent)
+    java = jars.find_java()
+    os.environ["JAVA_HOME"] = str(java.parent.parent)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever `python3` is on PATH
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
-    for name, value in settings(spark).items():
+    given = settings(spark)
+    if spark.master.startswith("local") and "spark.driver.extraJavaOptions" not in spark.conf:
+        given["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
+    for name, value in given.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()

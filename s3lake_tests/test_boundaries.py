@@ -21,6 +21,7 @@ ROOMS = [
     "quantities",
     "masking",
     "jars",
+    "class_archive",
     "sink",
     "registry",
     "provide",
