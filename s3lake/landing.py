@@ -121,7 +121,7 @@ class Landing:
 
     def __post_init__(self) -> None:
         self.store: Store = self.stores(self.sink.bucket)
-        self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic)
+        self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic, self.sink.root)
 
     @property
     def requests(self) -> Counter[str]:

@@ -123,9 +123,17 @@ T = TypeVar("T", bound=msgspec.Struct)
 class TopicIndex:
     """The index of one sink and one topic."""
 
-    def __init__(self, store: Store, prefix: str, topic: str) -> None:
-        """`prefix` is the sink's: `<index.prefix>/<sink name>`."""
+    def __init__(self, store: Store, prefix: str, topic: str, data: str = "") -> None:
+        """The documents of one sink and topic.
+
+        Args:
+            store: the bucket.
+            prefix: of the sink's index: `<index.prefix>/<sink name>`.
+            topic: its name.
+            data: what keys of the sink's data begin with; only a writer has to say it.
+        """
         self.store = store
+        self.data = data
         self.topic = topic
         self.root = f"{prefix}/{topic}"
 

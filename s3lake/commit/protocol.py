@@ -187,7 +187,7 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
         if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
             return tile, etag
         _refuse_foreign(index, tile)
-        index.swap_tile(tile.changed(foreign=()), etag)
+        index.swap_tile(tile.changed(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
 
 
 def attempt(tile: Tile, etag: str, batch: Batch, *, renamed: bool, replaces: tuple[str, ...] = ()) -> Attempt:
@@ -328,7 +328,7 @@ def _is_mine(index: TopicIndex, attempt: Attempt) -> bool:
 
 def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
     for key in tile.foreign:
-        head = index.store.head(key)
+        head = index.store.head(key) if key.startswith(index.data) else None
         if head is not None:
             raise ForeignObjectError(
                 f"s3://{index.store.bucket}/{key} was not written by this sink (its {COMMIT} metadata is "

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from s3lake.commit import protocol, recovery
-from s3lake.commit.index import File
+from s3lake.commit.index import File, TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
     ConfigurationError,
@@ -23,6 +23,8 @@ from s3lake.store import COMMIT
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
 from s3lake_tests.commit.world import (
     PACE,
+    PREFIX,
+    TOPIC,
     Actor,
     Circumstances,
     FakeKafka,
@@ -657,6 +659,21 @@ def test_recovery_by_others_meets_the_foreign_object_too(world: World):
 
     assert tile(world, 0).foreign == ("data/orders/0+0",)
     assert tile(world, 0).pending is None
+
+
+def test_once_the_sink_has_another_prefix_the_next_write_goes_on(world: World):
+    meeting_foreign(world)
+    protocol.ready(TopicIndex(world.bucket, PREFIX, TOPIC, "elsewhere/"), hour(0), PACE)
+
+    assert tile(world, 0).foreign == ()
+    assert "data/orders/0+0" in world.view().data
+
+
+def test_below_the_same_prefix_the_object_stays_in_the_way(world: World):
+    meeting_foreign(world)
+
+    with pytest.raises(ForeignObjectError, match="move the object away, or give the sink another prefix"):
+        protocol.ready(TopicIndex(world.bucket, PREFIX, TOPIC, "data/"), hour(0), PACE)
 
 
 def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
