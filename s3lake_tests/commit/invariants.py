@@ -136,13 +136,18 @@ def i5_one_open_tile(world: "World", view: "View") -> None:
 
 
 def i6_fencing(world: "World", view: "View") -> None:
-    """Nobody changed the tile between a writer's step 1 and its step 4; pending is in neither commits nor garbage."""
+    """Nobody changed the tile between a writer's step 1 and its step 4; pending is in neither commits nor garbage.
+
+    One pending commit never takes the place of another.
+    """
     for tile in view.tiles.values():
         if tile.pending is not None and tile.pending in (*tile.commits, *tile.garbage):
             raise Violation(world, "I6", f"{tile.hour}: pending {tile.pending} is in commits or garbage")
         if set(tile.commits) & set(tile.garbage):
             raise Violation(world, "I6", f"{tile.hour}: {set(tile.commits) & set(tile.garbage)} is listed and garbage")
     for before, after in _tile_changes(world):
+        if None not in (before.pending, after.pending) and before.pending != after.pending:
+            raise Violation(world, "I6", f"{after.hour}: pending {before.pending} was replaced by {after.pending}")
         if after.pending is not None and after.pending != before.pending:
             since = world.began[after.pending]
             between = [one for one in world.tile_changes.get(world.index.tile_key(after.hour), ()) if one > since]

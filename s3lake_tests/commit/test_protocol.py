@@ -500,6 +500,18 @@ def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_bur
     assert world.bucket.uploads == {}
 
 
+def test_once_one_upload_has_vanished_nothing_more_of_its_commit_becomes_visible(world: World):
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    a.crash()
+    world.lose_upload(min(world.bucket.uploads))
+
+    world.do("B", recovering(0))
+
+    assert world.completed == {}
+    assert tile(world, 0).burnt
+
+
 def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: World):
     interrupted(world)
     world.lose_upload(min(world.bucket.uploads))

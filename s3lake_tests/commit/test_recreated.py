@@ -92,6 +92,17 @@ def test_accepting_settles_what_is_pending_first(world: World):
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 5, 5)}
 
 
+def test_accepting_finishes_an_announced_tile_so_that_its_creator_adds_no_open_one(world: World):
+    paused = world.start("A", materialise(0))
+    world.run(paused, until=lambda request: request.puts_tile is not None)
+    world.kafka.create_topic(1)
+
+    recreated.accept(world.index, world.kafka, PACE)
+    world.run(paused)
+
+    assert world.view().tiles[hour(0)].landed
+
+
 def test_after_accepting_the_present_topic_is_landed_from_its_log_start_under_suffixed_names(again: World):
     again.kafka.retain(0, 1)
     again.do("accept", accepting())

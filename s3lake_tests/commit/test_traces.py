@@ -283,6 +283,23 @@ def slow_recovery(world: World) -> None:
     world.check((invariants.i10_no_orphans,), world.view())
 
 
+def swept_by_two(world: World) -> None:
+    """S is about to clear garbage that O has swept as well; O has a commit pending when S goes on."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    world.minute = 65
+    world.do("A", materialise(0))
+    x = world.start("rewrite", rewriting(0))
+    world.run(x, until=lambda request: request.method == "abort_upload")
+    x.crash()
+    s = world.start("S", rewriting(0))
+    world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.garbage)
+    o = world.start("O", rewriting(0))
+    world.run(o, until=completes)
+    world.run(s)
+    world.run(o)
+    world.check((invariants.i10_no_orphans,), world.view())
+
+
 def rewrite_compacted(world: World) -> None:
     """An hour is rewritten after compaction took some of its records out of Kafka: its files have the last copy."""
     world.minute = 72
@@ -493,6 +510,16 @@ def without_queueing_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "_queue_again", lambda *_: None)
 
 
+def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has swept takes the tile as it is then."""
+
+    def tidy(index, hour, pace=recovery.PACE):
+        settled = recovery.settle(index, hour, pace)
+        return recovery.sweep(index, hour, pace) if settled and settled[0].garbage else settled
+
+    monkeypatch.setattr(protocol, "tidy", tidy)
+
+
 def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "must_hold_as_much", lambda *_: None)
 
@@ -621,6 +648,7 @@ def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ())
         (rewrite_twice, DEFAULT),
         (slow_complete, LATE),
         (slow_recovery, LATE),
+        (swept_by_two, DEFAULT),
         (rewrite_compacted, DEFAULT),
         (refused_manifest, CONFLICTS),
         (refused_manifest_untruly, CONFLICTS),
@@ -667,6 +695,7 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (rewrite_twice, without_sweeping_replaced, DEFAULT, (), "I10"),
         (slow_complete, without_queueing_again, LATE, (), "I10"),
         (slow_recovery, without_queueing_again, LATE, (), "I10"),
+        (swept_by_two, tidying_once, DEFAULT, (), "I6"),
         (rewrite_compacted, without_counting, DEFAULT, (), "rewrites"),
         (refused_manifest, believing_refusals, CONFLICTS, (), "I1"),
         (refused_manifest_untruly, believing_refusals, CONFLICTS, (), "I10"),
