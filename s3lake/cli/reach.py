@@ -4,6 +4,7 @@ import functools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s3lake.errors import S3LakeError
@@ -29,7 +30,7 @@ def attempts(config: Config) -> Iterator[Attempt]:
     for sink in config.sinks:
         if sink.converter.registry is not None:
             yield f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink)
-    connection = S3Connection.of(config.s3)
+    connection = replace(S3Connection.of(config.s3), patience_s=0)  # who asks wants to know how it is now
     for sink in config.sinks:
         store, place = S3Store(connection, sink.bucket), f"{sink.index.prefix}/{sink.name}"
         where = f"bucket {sink.bucket} of sink {sink.name}"
@@ -73,5 +74,8 @@ def _upload(store: Store, key: str) -> None:
     upload = store.create_upload(key, {COMMIT: "check"})
     try:
         store.upload_part(key, upload, 1, b"x")
-    finally:
-        store.abort_upload(key, upload)
+    except S3LakeError:
+        with suppress(S3LakeError):  # what went wrong first is what is told
+            store.abort_upload(key, upload)
+        raise
+    store.abort_upload(key, upload)

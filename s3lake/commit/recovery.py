@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, TopicIndex
-from s3lake.errors import StoreDeniedError
+from s3lake.errors import S3LakeError, StoreDeniedError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Head, Store
@@ -154,8 +154,14 @@ def belongs(head: Head, commit: str) -> bool:
 
 
 def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
-    """Drop the uploads of an attempt that nobody can have begun to publish."""
-    each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
+    """Drop the uploads of an attempt that nobody can have begun to publish.
+
+    What cannot be dropped stays, invisible: tidying up never takes the place of the error that it follows.
+    """
+    try:
+        each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
+    except S3LakeError as error:
+        _log.warning("uploads that nobody needs stay in %s: %s", store.bucket, error)
 
 
 def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:

@@ -94,7 +94,7 @@ def stores(s3: Any, *, hasty: bool = False) -> "Stores":
 
     connection = s3.connection if isinstance(s3, S3) else S3Connection.from_resource(s3)
     if hasty:
-        connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0)
+        connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
     return functools.partial(S3Store, connection)
 
 

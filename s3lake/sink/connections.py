@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, field_serializer, field_validator
 
 from s3lake.masking import masked
+from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, Secret, at_least, matching
 
 
@@ -44,13 +45,21 @@ class Credentials(Part):
 
 
 class Retries(Part):
-    """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter)."""
+    """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter).
+
+    Attributes:
+        patience: how long a store that cannot be reached is asked again, in seconds.
+    """
 
     max_attempts: int = 5
     backoff_ms: int = 50
+    patience: float = 90.0
+
+    _seconds = field_validator("patience", mode="before")(seconds_of)
+    _shown = field_serializer("patience")(duration_text)
 
     _some = field_validator("max_attempts")(at_least(1))
-    _forward = field_validator("backoff_ms")(at_least(0))
+    _forward = field_validator("backoff_ms", "patience")(at_least(0))
 
 
 class S3(Part):

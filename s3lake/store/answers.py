@@ -40,6 +40,14 @@ class NoAnswer(Exception):
     """The store did not answer, or asked to be asked again."""
 
 
+class NotReached(NoAnswer):
+    """No connection: it was refused, or nobody took it."""
+
+
+class Silent(NoAnswer):
+    """The request was taken, and nothing came back."""
+
+
 class Answer(Exception):
     """The store said no, and that is an answer."""
 
@@ -74,7 +82,9 @@ def meaning_of(
         | ResponseParserError
         | HTTPError,
     ):
-        return NoAnswer(said)
+        if isinstance(error, exceptions.EndpointConnectionError | exceptions.ConnectTimeoutError):
+            return NotReached(said)
+        return (Silent if isinstance(error, exceptions.ReadTimeoutError) else NoAnswer)(said)
     if isinstance(error, exceptions.BotoCoreError | ValueError):
         return StoreDeniedError(
             f"{what} cannot be asked: {said}. "

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3lake.errors import ConfigurationError, StoreConflictError, StoreUnavailableError
 from s3lake.store import Begun, Completion, Document, Head
-from s3lake.store.answers import Answer, NoAnswer, meaning_of
+from s3lake.store.answers import Answer, NoAnswer, NotReached, Silent, meaning_of
 
 if TYPE_CHECKING:
     from s3lake import sink
@@ -41,7 +42,9 @@ class S3Connection:
         unsigned: send no credentials at all.
         use_ssl: https where `endpoint_url` does not say.
         verify: check the server's certificate; None leaves it to boto3, which does.
-        max_attempts: of one request, the first included.
+        max_attempts: of one request, the first included; 1 for never again.
+        patience_s: how long a store that refuses connections is asked again, however often that is, and after which one
+            that takes requests and says nothing is asked no more.
         backoff_ms: the longest first pause between attempts; it doubles, and each pause is a random part of it.
         connect_timeout_s: of one attempt.
         read_timeout_s: of one attempt, between two bytes.
@@ -61,7 +64,8 @@ class S3Connection:
     max_attempts: int = 5
     backoff_ms: int = 50
     connect_timeout_s: float = 5.0
-    read_timeout_s: float = 60.0
+    read_timeout_s: float = 45.0
+    patience_s: float = 90.0
 
     def __post_init__(self) -> None:
         # The endpoint is named in every error.
@@ -91,6 +95,7 @@ class S3Connection:
             session_token=token.get_secret_value() if token else None,
             max_attempts=s3.retries.max_attempts,
             backoff_ms=s3.retries.backoff_ms,
+            patience_s=s3.retries.patience,
         )
 
     @classmethod
@@ -287,6 +292,13 @@ class S3Store:
         def abort(client: Any) -> None:
             client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload)
 
+        away = _away.get(self.connection)
+        if away is not None and time.monotonic() - away < self.connection.patience_s:
+            # Tidying up after a failure would wait as long as the failure did, for every upload.
+            raise StoreUnavailableError(
+                f"AbortMultipartUpload s3://{self.bucket}/{key} at {self.endpoint} was not tried: the store was away a "
+                "moment ago. The upload stays, invisible."
+            )
         with contextlib.suppress(Answer):
             self._ask("AbortMultipartUpload", key, abort, answers={404})
 
@@ -335,22 +347,37 @@ class S3Store:
             said = state.outcome.exception() if state.outcome else None
             _log.info("%s: attempt %d of %d: %s", what, state.attempt_number, connection.max_attempts, said)
 
+        def enough(state: tenacity.RetryCallState) -> bool:
+            error = state.outcome.exception() if state.outcome else None
+            often = state.attempt_number >= connection.max_attempts
+            long = (state.seconds_since_start or 0) + state.upcoming_sleep >= connection.patience_s
+            if isinstance(error, NotReached) and connection.max_attempts > 1:
+                return often and long
+            return often or (long and isinstance(error, Silent))
+
         retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(connection.max_attempts),
+            stop=enough,
             wait=tenacity.wait_random_exponential(multiplier=connection.backoff_ms / 1000, max=_LONGEST_PAUSE_S),
             retry=tenacity.retry_if_exception_type(NoAnswer),
             before_sleep=tell,
             reraise=True,
         )
+        begun = time.monotonic()
         try:
-            return retrying(attempt)
+            answer = retrying(attempt)
         except NoAnswer as error:
+            _away[connection] = time.monotonic()
+            times, seconds = retrying.statistics["attempt_number"], time.monotonic() - begun
             raise StoreUnavailableError(
-                f"{what} failed {connection.max_attempts} of {connection.max_attempts} times, at last with {error}. "
-                "Check that the store is up and can be reached from here; s3.retries says how often to try."
+                f"{what} failed {times} times in {seconds:.0f} s, at last with {error}. Check that the store is up and "
+                "can be reached from here; s3.retries says how often and how long to try."
             ) from None
+        _away.pop(connection, None)
+        return answer
 
 
+_away: dict[S3Connection, float] = {}
+"""When a request was last given up, until one is answered."""
 _clients: dict[S3Connection, Any] = {}
 _making = threading.Lock()
 

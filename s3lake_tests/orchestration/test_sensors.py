@@ -516,7 +516,7 @@ class TestOutages:
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert sensors.TICK_S + longest < 60
-        assert patient.connection.read_timeout_s == 60
+        assert (patient.connection.read_timeout_s, patient.connection.patience_s) == (45, 90)
 
 
 @pytest.mark.s3

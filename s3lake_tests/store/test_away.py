@@ -1,0 +1,109 @@
+"""A store that is away: how long it is waited for, and that tidying up neither waits again nor hides the reason."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from s3lake.commit.index import File
+from s3lake.commit.recovery import abort
+from s3lake.demo.process import free_ports
+from s3lake.errors import StoreUnavailableError
+from s3lake.store.probe import probe
+from s3lake.store.s3 import S3Connection, S3Store
+
+
+def store(url: str, **settings: float) -> S3Store:
+    connection = S3Connection(url, "us-east-1", access_key_id="k", secret_access_key="s", **settings)  # type: ignore[arg-type]
+    return S3Store(connection, "lake")
+
+
+@pytest.fixture
+def hole() -> Iterator[str]:
+    """Takes every connection, and never says anything."""
+    with closing(socket.create_server(("127.0.0.1", 0), backlog=64)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_by_default_a_silent_store_ends_within_two_minutes_and_a_refusing_one_not_before_a_minute() -> None:
+    connection = S3Connection()
+    longest_pause = 20
+    assert 2 * connection.read_timeout_s >= connection.patience_s  # two silences, and it is over
+    assert connection.patience_s + connection.read_timeout_s - 15 <= 120
+    assert connection.patience_s - longest_pause >= 60
+
+
+def test_a_silent_store_is_given_up_when_patience_ends(hole: str) -> None:
+    silent, began = store(hole, read_timeout_s=0.4, patience_s=0.8, max_attempts=50), time.monotonic()
+    with pytest.raises(
+        StoreUnavailableError, match=r"^GetObject s3://lake/k .* failed [123] times in . s, .*ReadTimeout"
+    ):
+        silent.get("k")
+    assert time.monotonic() - began < 6  # of 50 attempts, 20 s; making a client is part of the first
+
+
+def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -> None:
+    (port,) = free_ports(1)
+    asked: list[bytes] = []
+
+    def late() -> None:
+        time.sleep(1.5)
+        with socket.create_server(("127.0.0.1", port)) as server, server.accept()[0] as taken:
+            asked.append(taken.recv(65536))
+            taken.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    away = store(f"http://127.0.0.1:{port}", patience_s=20, max_attempts=2)
+    assert away.get("k") is None
+    thread.join()
+    assert len(asked) == 1
+    assert away.requests["GetObject"] > 2
+
+
+def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempts_are_used_up() -> None:
+    (port,) = free_ports(1)
+    away, began = store(f"http://127.0.0.1:{port}", patience_s=1, max_attempts=2), time.monotonic()
+    with pytest.raises(StoreUnavailableError, match="EndpointConnectionError"):
+        away.get("k")
+    assert time.monotonic() - began < 8
+    often = store(f"http://127.0.0.1:{port}", patience_s=0, max_attempts=3)
+    with pytest.raises(StoreUnavailableError, match="failed 3 times"):
+        often.get("k")
+
+
+def test_one_attempt_is_one_attempt_also_where_nobody_is() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(StoreUnavailableError, match="failed 1 times"):
+        store(f"http://127.0.0.1:{port}", max_attempts=1).get("k")
+
+
+def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: str) -> None:
+    silent = store(hole, read_timeout_s=0.4, patience_s=5, max_attempts=1)
+    with pytest.raises(StoreUnavailableError, match="UploadPart"):
+        silent.upload_part("k", "u", 1, b"x")
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError, match=r"AbortMultipartUpload .* was not tried: the store was away"):
+        silent.abort_upload("k", "u")
+    # Another store object of the same place, as the driver and each task make them.
+    abort(S3Store(silent.connection, "lake"), [File(f"k{n}", "u", (), 0, 0, 0, 1, 1) for n in range(50)])
+    assert time.monotonic() - began < 0.3
+
+
+def test_dropping_uploads_never_takes_the_place_of_the_error_that_it_follows(hole: str) -> None:
+    silent = store(hole, read_timeout_s=0.2, patience_s=0, max_attempts=1)
+    try:
+        raise ValueError("what went wrong")
+    except ValueError:
+        abort(silent, [File("k", "u", (), 0, 0, 0, 1, 1)])
+
+
+def test_the_probe_of_a_silent_store_names_the_request_that_failed_first_and_asks_no_other(hole: str) -> None:
+    silent, began = store(hole, read_timeout_s=0.4, patience_s=0.4, max_attempts=2), time.monotonic()
+    with pytest.raises(StoreUnavailableError, match=r"^PutObject s3://lake/index/\.probe/"):
+        probe(silent, "index", "data/")
+    assert time.monotonic() - began < 6
+    assert set(silent.requests) == {"PutObject"}
