@@ -156,7 +156,7 @@ class Landing:
             raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
         self.observer.planned(hour, attempt.batch.offsets, 1)
-        self.observer.committed(self._commit(*self._staged(head, attempt)))
+        self.observer.committed(self._commit(attempt, self._staged(head, attempt)))
         landed = self.report(hour, 1)
         self.observer.done(landed)
         return landed
@@ -214,20 +214,16 @@ class Landing:
         self._last[manifest.hour] = manifest
         return manifest
 
-    def _staged(self, head: TopicHead, attempt: Attempt) -> tuple[Attempt, Staged]:
-        """Stage an attempt: that attempt, or the one that took its place, and what was staged."""
-        try:
-            staged = self._stage(attempt)
-        except FencedError:  # at least once: a plain name is taken by a writer that died, or is at work
-            again = protocol.attempt(attempt.tile, attempt.etag, attempt.batch, renamed=True, replaces=attempt.replaces)
-            attempt, staged = again, self._stage(again)
+    def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
+        """Stage an attempt, and see that Kafka's topic is still the one that it was planned on."""
+        staged = self._stage(attempt)
         try:
             # Tasks know topics by name: records of one that was created again meanwhile are not this tile's.
             protocol.asked(self.index, self.offsets, head, attempt.tile.hour)
         except BaseException:
             abort(self.store, staged.files)
             raise
-        return attempt, staged
+        return staged
 
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
@@ -253,8 +249,10 @@ class Landing:
         for one in done:
             self._staging.update(one.requests)
         files = [file for one in done for file in one.files]
-        if work.keys.replaces:  # of several objects with one key the last one stays
-            files = list({file.key: file for file in files}.values())
+        if work.keys.replaces:  # of several files with one key the last one stays
+            last = {file.key: file for file in files}
+            abort(self.store, [file for file in files if last[file.key] is not file])
+            files = list(last.values())
         return Staged(
             files=tuple(sorted(files, key=lambda file: file.key)),
             reads=merged(one.reads for one in done),
@@ -263,6 +261,7 @@ class Landing:
             nulls=landed.nulls,
             shape=landed.shape,
             columns=None if work.file_columns is None else with_seen(work.file_columns, done),
+            replacing=work.keys.replaces,
         )
 
     def _same_types(self, recorded: Columns) -> None:
@@ -339,7 +338,7 @@ class _Run:
                 offsets = attempt.batch.offsets + attempt.batch.left
                 lander.observer.planned(hour, offsets, -(-offsets // lander.sink.batch_records))
                 begun = True
-            attempt, staged = lander._staged(head, attempt)
+            staged = lander._staged(head, attempt)
             try:
                 self._arrive()
             except BaseException:
@@ -368,7 +367,7 @@ class _Run:
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := lander._begin(head, hour, self.until)):
-                    self._committed(lander._commit(*lander._staged(head, attempt)))
+                    self._committed(lander._commit(attempt, lander._staged(head, attempt)))
                 return
             except FencedError:
                 if tries == _TRIES:

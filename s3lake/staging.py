@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from s3lake.commit.index import File
 from s3lake.encode import FileFormat, encoder, prepared
-from s3lake.errors import FencedError, S3LakeError
+from s3lake.errors import S3LakeError
 from s3lake.layout.key import KeyRule, Span
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
@@ -45,7 +45,6 @@ class FileRule:
     size: int
     span_ms: int | None
     budget: int
-    exactly_once: bool
 
     @classmethod
     def of(cls, sink: Sink) -> FileRule:
@@ -60,7 +59,6 @@ class FileRule:
             size=sink.flush.size,
             span_ms=round(sink.flush.span * 1000) if sink.flush.span is not None else None,
             budget=sink.memory_budget,
-            exactly_once=sink.exactly_once,
         )
 
     @property
@@ -200,9 +198,6 @@ class Staging:
         for where in list(self._open):
             self._close(where)
         self._spill.close()
-        if not self._rule.exactly_once:
-            for file in self.closed:
-                self._publish(file)
         return self.closed
 
     def abort(self) -> None:
@@ -289,25 +284,13 @@ class Staging:
             self._write_last()
 
     def _write_last(self) -> None:
-        """Upload the last records so far; of two with one key the later one is made visible later."""
+        """Upload the last records so far; of two with one key the later one is reported later."""
         for group, (partition, rows) in self._last.items():
             where = (partition, group, rows.kind)
             self._write(self._begin(where, rows), rows)
             self._close(where)
         self._last.clear()
         self._last_bytes = 0
-
-    def _publish(self, file: File) -> None:
-        """Make a file visible at once; never over another one, which a listed commit may consist of.
-
-        Only a key that says no offset replaces what stood there: that is what its user asked for.
-        """
-        replace = self._keys.replaces and file.kind != "dead_letters"
-        if self._store.complete_upload(file.key, file.upload, file.parts, replace=replace) == "completed":
-            return
-        head = self._store.head(file.key)
-        if head is None or head.metadata.get(COMMIT) != self._metadata[COMMIT]:
-            raise FencedError(f"key {file.key} is taken by another attempt's file; its name needs a suffix")
 
     def _full(self, file: _OpenFile) -> bool:
         if file.span.records >= self._rule.count:

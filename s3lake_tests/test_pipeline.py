@@ -1,6 +1,5 @@
 """The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
 
-import dataclasses
 import gzip
 import io
 import json
@@ -19,9 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import Read
 from s3lake.errors import StoreDeniedError
-from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, united
+from s3lake.job import Job
+from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, recorded, united
 from s3lake.pipeline import Work, run
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
@@ -477,12 +478,46 @@ def test_counts_of_the_tasks_of_one_topic_partition_add_up() -> None:
     assert merged([one, other]) == {0: Read(0, 9, 9, 7, 1, 1, 2), 1: Read(0, 1, 1, 1)}
 
 
-def test_at_least_once_never_writes_over_what_stands_there(bucket: Bucket) -> None:
-    outcome(work(bucket, exactly_once=False), objects(1))
-    second = outcome(dataclasses.replace(work(bucket, exactly_once=False), commit="c2"), objects(1, 2))
-    assert isinstance(second, Failed)
-    assert second.error == "FencedError"
-    assert {key: body for key, (body, _) in bucket.store.objects.items()} == {"t/0/000000000000.json": b'{"n": 1}\n'}
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_task_makes_nothing_visible(bucket: Bucket, exactly_once: bool) -> None:
+    done = outcome(work(bucket, exactly_once=exactly_once), objects(1, 2))
+    assert bucket.store.objects == {}
+    assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n'}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+@pytest.mark.parametrize(("first", "second"), [('{"n": 1}', '{"n": 1, "new": "a"}'), ('{"n": 1}', '{"n": 1.5}')])
+def test_a_manifest_describes_its_objects_when_columns_grow(
+    bucket: Bucket, exactly_once: bool, first: str, second: str
+) -> None:
+    """The task that knew all its columns stages again under the same names, for files cut elsewhere."""
+    changes = {"format": {"type": "parquet"}, "exactly_once": exactly_once, "flush": {"size": 2000}}
+    records = [Record(first.replace("1", str(number * 977)).encode()) for number in range(3000)]
+    tasks = [records, [Record(second.encode(), partition=1)]]
+
+    class Tasks:
+        def outcomes(self, of: Work, _: object) -> list[Outcome]:
+            return [told for records in tasks for told in outcomes(of, records)]
+
+    known = [Recorded({"n": "int64"})]
+
+    def record(told: Sequence[Outcome]) -> Recorded:
+        known.append(recorded(known[-1], told, 100))
+        return known[-1]
+
+    sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
+    job = Job(sink, "t", Tasks(), lambda: None)
+    done, _ = job.staged(work(bucket, {"n": "int64"}, **changes), {0: (0, 3000), 1: (0, 1)}, known[0], record)
+
+    files = [file for one in done for file in one.files]
+    for one in done:
+        visible = bucket.visible(one)
+    assert set(visible) == {file.key for file in files}
+    assert {file.key: (file.bytes, file.records) for file in files} == {
+        key: (len(body), pq.read_metadata(io.BytesIO(body)).num_rows) for key, body in visible.items()
+    }
+    assert sum(file.records for file in files) == 3001
+    assert bucket.store.uploads == {}
 
 
 _values = st.none() | st.sampled_from(

@@ -13,10 +13,10 @@ from typing import Literal
 
 import msgspec
 
+from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, each, sweep
 from s3lake.errors import StoreDeniedError
-from s3lake.hours import start_ms
 from s3lake.layout.collisions import Keys
 from s3lake.plan.tile import Tile
 
@@ -56,6 +56,8 @@ def clean(
 ) -> list[Cleaned]:
     """Fence and sweep every commit that no tile lists, and delete its manifest once it is old.
 
+    One whose objects were made visible at once waits until what it held is landed by others.
+
     A writer that died before it wrote a manifest left uploads that nobody has the ids of but the store: those of a key
     that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would.
 
@@ -70,7 +72,9 @@ def clean(
         keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = _names(index), _settled(index)
-    days = {day: {hour: names[hour] for hour in hours} for day, hours in groupby(sorted(names), lambda hour: hour[:10])}
+    days = {
+        day: {hour: names[hour] for hour in of_day} for day, of_day in groupby(sorted(names), lambda hour: hour[:10])
+    }
     unknown = [hour for day, of_day in days.items() if before.days.get(day) != _digest(of_day) for hour in of_day]
     tiles = dict(zip(unknown, each(index.tile, unknown, pace), strict=True))
     done: list[Cleaned] = []
@@ -84,6 +88,8 @@ def clean(
             age = now_ms - manifest.created_ms
             old = age >= keep_ms
             if age < spare_ms or (not old and manifest.id + _SWEPT in names[hour]):
+                continue
+            if manifest.at_once and not _landed(index, manifest):
                 continue
             done.append(
                 Cleaned(hour, manifest.id, len(manifest.files), "delete manifest" if old else "fence and sweep")
@@ -130,7 +136,7 @@ def _end_uploads(
     head = index.head()
     if head is None or not head[0].hours:
         return []
-    since_ms = start_ms(head[0].hours[0][0])  # nothing of this index is older; moto says 2010 of every upload
+    since_ms = hours.start_ms(head[0].hours[0][0])  # nothing of this index is older; moto says 2010 of every upload
     try:
         dead = [
             one
@@ -144,6 +150,24 @@ def _end_uploads(
     if not dry_run:
         each(lambda one: index.store.abort_upload(one.key, one.upload), dead, pace)
     return [Cleaned("", "", len(dead), "end uploads")] if dead else []
+
+
+def _landed(index: TopicIndex, manifest: Manifest) -> bool:
+    """Whether all that a commit held is landed by others, so that nobody takes its plain names any more.
+
+    Objects that are visible before a tile lists them have no other fence: a name that was freed while a writer may
+    still take it could be deleted once more, by a clean that looked at it before.
+    """
+    head = index.head()
+    at = {partition: read.start for partition, read in manifest.partitions.items()}
+    for hour in hours.expand(head[0].hours) if head else ():
+        found = index.tile(hour) if hour >= manifest.hour else None
+        for partition, span in found[0].partitions.items() if found else ():
+            if span.start <= at.get(partition, -1) < span.committed:
+                at[partition] = span.committed
+        if all(at[partition] >= read.end for partition, read in manifest.partitions.items()):
+            return True
+    return False
 
 
 def _fence(index: TopicIndex, hour: str, commit: str) -> bool:

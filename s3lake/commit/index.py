@@ -86,6 +86,10 @@ class Manifest(msgspec.Struct, frozen=True):
     """What one commit consists of; never changed once written.
 
     `format`, `converter`, `nulls` and `shape` are the sink's at the time, which may be configured otherwise later.
+
+    Attributes:
+        at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
+        replacing: keys of its data say no offset: an object took the place of the one that stood there.
     """
 
     id: str
@@ -101,6 +105,8 @@ class Manifest(msgspec.Struct, frozen=True):
     shape: dict[str, Any] = {}
     columns: dict[str, Any] | None = None
     created_ms: int = 0
+    at_once: bool = False
+    replacing: bool = False
     version: int = VERSION
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, settle, sweep, tidy
+from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.replacing import must_hold_as_much
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
@@ -44,7 +44,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Staged:
-    """What the stage returned for an attempt: uploads that are not visible yet, and what was read."""
+    """What the stage returned for an attempt: uploads that are not visible yet, and what was read.
+
+    Attributes:
+        replacing: see `Manifest`; only with `exactly_once: false`.
+    """
 
     files: tuple[File, ...]
     reads: Mapping[int, Read]
@@ -53,6 +57,7 @@ class Staged:
     nulls: str = ""
     shape: Mapping[str, Any] = field(default_factory=dict)
     columns: dict[str, Any] | None = None
+    replacing: bool = False
 
 
 def open_hour(
@@ -205,15 +210,8 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _manifest(index, attempt, staged)
+    manifest = _recorded(index, _manifest(index, attempt, staged), pace)
     hour = attempt.tile.hour
-    try:
-        if attempt.replaces:
-            must_hold_as_much(index, hour, attempt.replaces, staged.reads)
-        index.record(manifest)
-    except (DataLossError, StoreConflictError):
-        abort(index.store, staged.files, pace)  # a silent store is not asked once more for every file
-        raise
     pending = attempt.tile.changed(pending=attempt.commit)
     entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
@@ -232,19 +230,46 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
     return manifest
 
 
-def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
-    """The end of an attempt whose objects are visible already (`exactly_once: false`): one change of the tile.
+def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:
+    """Steps 3 to 6 with `exactly_once: false`: make the objects visible one by one, then change the tile once.
 
     Raises:
-        FencedError: another writer changed the tile since `begin`; `clean` removes this attempt's objects.
+        FencedError: a name was taken, or another writer changed the tile since `begin`. What is visible of this attempt
+            is not in the index; `clean` removes it once all that it held is landed.
+        DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
+        StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _manifest(index, attempt, staged)
-    index.record(manifest)
-    if index.swap_tile(forward(index, attempt.tile, manifest), attempt.etag) is None and not _is_mine(index, attempt):
-        raise FencedError(
-            f"another writer changed {index.topic} {attempt.tile.hour} first; the objects of commit {attempt.commit} "
-            "are visible but not in the index: `s3lake clean` removes them"
-        )
+    planned = msgspec.structs.replace(_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
+    manifest = _recorded(index, planned, pace)
+    outcomes = publish(index.store, manifest, pace)
+    missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
+    if missing:
+        abort(index.store, missing, pace)
+        # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
+        burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
+        index.swap_tile(attempt.tile.changed(burnt=burnt), attempt.etag)
+        reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
+    elif index.swap_tile(forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
+        if attempt.replaces:
+            sweep(index, attempt.tile.hour, pace)
+        return manifest
+    else:
+        reason = "another writer changed the hour first"
+    raise FencedError(
+        f"commit {attempt.commit} of {index.topic} {attempt.tile.hour}: {reason}; {len(manifest.files) - len(missing)} "
+        "of its objects are visible and not in the index, until `s3lake clean` removes them"
+    )
+
+
+def _recorded(index: TopicIndex, manifest: Manifest, pace: Pace) -> Manifest:
+    """Step 3: the manifest, once it stands in the index."""
+    try:
+        if manifest.replaces:
+            must_hold_as_much(index, manifest.hour, manifest.replaces, manifest.partitions)
+        index.record(manifest)
+    except (DataLossError, StoreConflictError):
+        abort(index.store, manifest.files, pace)  # a silent store is not asked once more for every file
+        raise
     return manifest
 
 

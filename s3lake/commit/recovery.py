@@ -72,7 +72,7 @@ def finish(
         manifest: of the pending commit; None where it is gone.
         pace: of the requests.
     """
-    outcomes = _publish(index.store, manifest, pace) if manifest else {}
+    outcomes = publish(index.store, manifest, pace) if manifest else {}
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
         settled = forward(index, tile, manifest)
     else:
@@ -118,7 +118,8 @@ def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] |
         tile, etag = found
         for commit in tile.garbage:
             manifest = index.manifest(hour, commit)
-            each(partial(remove, index.store, commit), manifest.files if manifest else (), pace)
+            if manifest is not None:
+                each(partial(remove, index.store, manifest), manifest.files, pace)
         index.swap_tile(tile.changed(garbage=()), etag)
 
 
@@ -140,12 +141,22 @@ def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | 
             return swept
 
 
-def remove(store: Store, commit: str, file: File) -> None:
-    """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's."""
+def remove(store: Store, manifest: Manifest, file: File) -> None:
+    """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's.
+
+    An object whose key says no offset stays: a listed commit may name that key too, and have nothing else there.
+    """
     store.abort_upload(file.key, file.upload)
+    if replacing(manifest, file):
+        return
     head = store.head(file.key)
-    if head is not None and belongs(head, commit):
+    if head is not None and belongs(head, manifest.id):
         store.delete(file.key)
+
+
+def replacing(manifest: Manifest, file: File) -> bool:
+    """Whether the file takes the place of what stands at its key; dead letters always have an offset."""
+    return manifest.replacing and file.kind != "dead_letters"
 
 
 def belongs(head: Head, commit: str) -> bool:
@@ -174,13 +185,14 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
     return tile.changed(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 
-def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published]:
+def publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published]:
+    """Make the files of a manifest visible until one cannot be: what came of each key."""
     stop = threading.Event()
     young = time.time() - manifest.created_ms / 1000 < pace.young_s
     patient_until = time.monotonic() + (pace.patience_s if young else 0.0)
 
     def one(file: File) -> tuple[str, Published]:
-        outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest.id, pace, patient_until)
+        outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest, pace, patient_until)
         if outcome != "landed":
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
@@ -188,15 +200,15 @@ def _publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Publishe
     return dict(each(one, manifest.files, pace))
 
 
-def _complete(store: Store, file: File, commit: str, pace: Pace, patient_until: float) -> Published:
+def _complete(store: Store, file: File, manifest: Manifest, pace: Pace, patient_until: float) -> Published:
     pause = pace.pause_s
     for look in itertools.count(1):
-        answer = store.complete_upload(file.key, file.upload, file.parts)
+        answer = store.complete_upload(file.key, file.upload, file.parts, replace=replacing(manifest, file))
         if answer == "completed":
             return "landed"
         head = store.head(file.key)
         if head is not None:
-            if belongs(head, commit):
+            if belongs(head, manifest.id):
                 return "landed"
             return "foreign" if answer == "taken" else "vanished"
         if answer == "refused" or (look >= pace.looks and time.monotonic() >= patient_until):

@@ -342,8 +342,35 @@ def error_is_expected(world: "World", error: S3LakeError) -> None:
         raise Violation(world, "errors", f"no cause for {error!r}")
 
 
+# ------------------------------------------------------------------------------------------- with `exactly_once: false`
+
+
+def listed_objects_exist(world: "World", view: "View") -> None:
+    """Each file of each listed commit exists at its key, whoever wrote it last."""
+    for tile in view.tiles.values():
+        for commit in tile.commits:
+            gone = {file.key for file in view.manifests[commit].files} - set(view.data)
+            if gone:
+                raise Violation(world, "listed", f"{sorted(gone)} of listed commit {commit} is gone")
+
+
+def never_less_than_once(world: "World", view: "View") -> None:
+    """Each offset of each tile is in an object that the index lists, or had expired and is noted."""
+    for tile in view.tiles.values():
+        topic = world.topic_of(tile.hour)
+        files = [file for manifest in view.listed(tile) for file in manifest.files]
+        found = {tuple(record) for file in files for record in json.loads(view.data[file.key][0])}
+        expired = {(topic, partition, offset) for partition, *ends in tile.expired for offset in range(*ends)}
+        for partition, span in tile.partitions.items():
+            wanted = {(topic, partition, offset) for offset in range(span.start, span.committed)}
+            nowhere = wanted - found - expired - world.kafka.compacted
+            if nowhere:
+                raise Violation(world, "less than once", f"{tile.hour}: {sorted(nowhere)} is nowhere")
+
+
 Invariant = Callable[["World", "View"], None]
 AT_EVERY_STEP: tuple[Invariant, ...] = (
+    listed_objects_exist,
     i8_delete_discipline,
     i2_immutable,
     i1_no_loss,
@@ -357,12 +384,24 @@ AT_EVERY_STEP: tuple[Invariant, ...] = (
     i14_clock_independence,
 )
 AT_THE_END: tuple[Invariant, ...] = (
+    never_less_than_once,
     i10_no_orphans,
     i9_exactly_once,
     i11_no_stall,
     i13_later_partition,
     i12_idempotence,
 )
+ONLY: dict[Invariant, tuple[str, ...]] = {
+    listed_objects_exist: ("at once", "replacing"),
+    never_less_than_once: ("at once",),
+    i1_no_loss: ("exactly once", "at once"),
+    i2_immutable: ("exactly once", "at once"),
+    i7_key_discipline: ("exactly once",),
+    i9_exactly_once: ("exactly once",),
+    i10_no_orphans: ("exactly once", "at once"),
+    foreign_objects_stay: ("exactly once", "at once"),
+}
+"""In which modes an invariant holds; without an entry in all."""
 
 
 # -------------------------------------------------------------------------------------------------------------- helpers

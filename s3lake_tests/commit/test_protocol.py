@@ -35,7 +35,6 @@ from s3lake_tests.commit.world import (
     materialise,
     ms,
     recovering,
-    stage,
     void,
 )
 
@@ -697,53 +696,6 @@ def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
     assert b.error is None
     assert tile(world, 0).foreign == ()
     assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
-# -------------------------------------------------------------------------------------------------- exactly_once: false
-
-
-def staged_at_once(world: World, attempt: protocol.Attempt) -> Staged:
-    """Objects that are visible before the index knows of them."""
-    actor = world.start("stage", lambda me: setattr(me, "staged", stage(me, attempt, world.kafka.topic_id)))
-    world.run(actor)
-    for file in actor.staged.files:
-        world.bucket.complete_upload(file.key, file.upload, file.parts)
-    return actor.staged
-
-
-def test_without_exactly_once_a_commit_is_one_change_of_the_tile(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
-    attempt = begin(world, 0)
-
-    protocol.commit_at_once(world.index, attempt, staged_at_once(world, attempt))
-
-    sums = tile(world, 0).sums
-    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums)
-    assert len(world.view().data) == 3
-
-
-def test_without_exactly_once_a_fenced_writers_objects_are_left_for_clean(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
-    attempt = begin(world, 0)
-    staged = staged_at_once(world, attempt)
-    world.index.swap_tile(attempt.tile.changed(), attempt.etag)
-
-    with pytest.raises(FencedError, match=r"visible but not in the index: `s3lake clean` removes them"):
-        protocol.commit_at_once(world.index, attempt, staged)
-    assert len(world.view().data) == 3
-
-
-def test_without_exactly_once_a_commit_sent_twice_is_one_commit(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
-    attempt = begin(world, 0)
-    staged = staged_at_once(world, attempt)
-    protocol.commit_at_once(world.index, attempt, staged)
-    found, etag = world.index.tile(hour(0))
-    world.index.swap_tile(found.changed(), etag)  # somebody else went on meanwhile
-
-    protocol.commit_at_once(world.index, attempt, staged)
-
-    assert tile(world, 0).commits == ("c1",)
 
 
 # --------------------------------------------------------------------------------------------------------------- pieces

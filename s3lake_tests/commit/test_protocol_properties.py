@@ -307,15 +307,16 @@ def scripts(draw: st.DrawFn, event: st.SearchStrategy) -> list:
     return draw(st.lists(event, min_size=least, max_size=least + 20))
 
 
-def play(script: list, circumstances: Circumstances, rest: int) -> None:
+def play(script: list, circumstances: Circumstances, rest: int, mode: w.Mode = "exactly once") -> None:
     """Let a script happen, then let everything come to rest."""
-    with World(circumstances, minute=30) as world:
+    with World(circumstances, minute=30, mode=mode) as world:
         world.kafka.produce(0, 1, 2, 3, 31, 70)
         world.kafka.produce(1, 1, 71)
         try:
             for event in script:
-                # a store that overwrites, or shows objects late, cannot protect what others write
-                if isinstance(event, Foreign) and (circumstances.overwrites or circumstances.late):
+                # a store that overwrites or shows objects late, and keys that replace, cannot protect what others write
+                unprotected = circumstances.overwrites or circumstances.late or mode == "replacing"
+                if isinstance(event, Foreign) and unprotected:
                     continue
                 event.happen(world)
             world.come_to_rest(random.Random(rest))
@@ -345,6 +346,19 @@ def test_every_invariant_holds_when_the_topic_is_created_again(
     script: list, circumstances: Circumstances, rest: int
 ) -> None:
     play(script, circumstances, rest)
+
+
+at_once_circumstances = st.builds(
+    Circumstances, repeats=st.booleans(), opaque=st.booleans(), conflicts=st.sampled_from([False, False, True])
+)
+
+
+@slowly(100)
+@given(scripts(everyday), at_once_circumstances, st.integers(0, 999), st.sampled_from(["at once", "replacing"]))
+def test_without_exactly_once_nothing_that_the_index_lists_is_ever_lost(
+    script: list, circumstances: Circumstances, rest: int, mode: w.Mode
+) -> None:
+    play(script, circumstances, rest, mode)
 
 
 @pytest.fixture(scope="module", autouse=True)

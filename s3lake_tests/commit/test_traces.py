@@ -485,8 +485,9 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         return commit not in tile.commits and commit != tile.pending
 
     def remove_at_once(index, hour, _pace):
-        for file in index.manifest(hour, doomed[0]).files:
-            recovery.remove(index.store, doomed[0], file)
+        manifest = index.manifest(hour, doomed[0])
+        for file in manifest.files:
+            recovery.remove(index.store, manifest, file)
 
     monkeypatch.setattr(clean_module, "_fence", only_look)
     monkeypatch.setattr(clean_module, "sweep", remove_at_once)
