@@ -413,7 +413,7 @@ def test_with_the_columns_that_it_told_the_task_is_done(bucket: Bucket) -> None:
     of = work(bucket, **PARQUET)
     batches = [objects(1), [Record(b'{"n":1.5,"a":"x"}')], [Record(b'{"b":true}')]]
     grown = outcome(of, *batches)
-    done = outcome(of.with_columns(united({}, [grown])), *batches)
+    done = outcome(of.with_columns(united({}, [grown], 100)), *batches)
     (body,) = bucket.visible(done).values()
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [
         {"n": 1.0, "a": None, "b": None},
@@ -466,8 +466,8 @@ def test_bare_values_in_parquet_never_grow(bucket: Bucket) -> None:
 
 def test_where_tasks_disagree_the_earlier_record_decides() -> None:
     later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
-    assert united({}, [later, earlier]) == {"a": "int64", "b": "bool", "c": "bool"}
-    assert united({"a": "double"}, [later, earlier]) == {"a": "double", "b": "bool", "c": "bool"}
+    assert united({}, [later, earlier], 100) == {"a": "int64", "b": "bool", "c": "bool"}
+    assert united({"a": "double"}, [later, earlier], 100) == {"a": "double", "b": "bool", "c": "bool"}
 
 
 # Several tasks, several tries
