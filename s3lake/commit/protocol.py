@@ -1,4 +1,4 @@
-"""Open, close and write: how an hour gets its tile, and a micro-batch becomes a commit (design: commit.md).
+"""Open, close and write: how an hour gets its tile, and a micro-batch becomes a commit (docs/design/commit.md).
 
 One tile is open at a time, the last. Only `topic.json` adds tiles. A commit is staged as invisible uploads, entered in
 the tile by compare-and-swap, and then settled by the same code that recovers it when its writer dies.

@@ -1,4 +1,4 @@
-"""Settle and sweep: a writer's own last steps, and everybody's recovery (design: commit.md).
+"""Settle and sweep: a writer's own last steps, and everybody's recovery (docs/design/commit.md).
 
 Whoever finds a pending commit finishes it, forward when every upload can still be completed, else back. Both are
 decided from the store alone, so no reader of Kafka is needed, and any number may do it at once.

@@ -1,6 +1,6 @@
 """Tiles: for one sink, topic and hour the half-open offset interval of every topic-partition.
 
-Pure rules over offsets (design: commit.md, open and close). An edge, once written, never changes; a topic-partition
+Pure rules over offsets (docs/design/commit.md, open and close). An edge, once written, never changes; a topic-partition
 that a tile does not name is the empty interval at 0.
 """
 

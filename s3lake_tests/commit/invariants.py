@@ -1,4 +1,4 @@
-"""The protocol's invariants (design: commit.md, section 3), one function each.
+"""The protocol's invariants (docs/design/commit.md), one function each.
 
 Those of `AT_EVERY_STEP` are checked after every request that changed the bucket, those of `AT_THE_END` once every actor
 has finished or died, every hour was asked for once, and clean has run. I14, clock independence, holds when the others

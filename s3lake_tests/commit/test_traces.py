@@ -1,6 +1,6 @@
 """Scripted traces that random search misses: each holds, and each breaks an invariant once its rule is taken out.
 
-The names are those of the design (commit.md, section 1). Taking a rule out means replacing one small function of the
+The labels are those of docs/design/commit.md. Taking a rule out means replacing one small function of the
 product by one that lacks it; `mute` lists invariants that would only report the cause, where the test wants the damage.
 """
 
