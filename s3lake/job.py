@@ -18,7 +18,7 @@ from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.recovery import abort
 from s3lake.convert.columns import Columns
 from s3lake.convert.values import Conversion
-from s3lake.errors import ConfigurationError, RecordError
+from s3lake.errors import ConfigurationError, RecordError, S3LakeError
 from s3lake.kafka import reader
 from s3lake.kafka.reader import Brokers
 from s3lake.outcomes import OUTCOME, Done, Failed, Outcome, Refused, outcome_of
@@ -146,6 +146,16 @@ class Job:
             TransientError: Kafka or Spark did not answer, or Kafka expired what was being read.
             TaskFailedError: a task failed in a way that s3lake does not know.
         """
+        try:
+            return self._staged(work, reads, known, record)
+        except S3LakeError:
+            raise
+        except Exception as error:
+            raise meaning(error, f"landing topic {self.topic!r} into sink {self.sink.name}") from None
+
+    def _staged(
+        self, work: Work, reads: Intervals, known: Recorded | None, record: Callable[[Sequence[Outcome]], Recorded]
+    ) -> tuple[list[Done], Work]:
         columns = known or Recorded({})
         if known is None:  # a first look spares reading everything twice
             heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
@@ -178,11 +188,7 @@ class Job:
         if not reads:
             return []
         if self.sink.sql is None:
-            try:
-                outcomes = self.engine.outcomes(work, reads)
-            except Exception as error:
-                raise meaning(error, self._what) from None
-            return self._sound(work, outcomes)
+            return self._sound(work, self.engine.outcomes(work, reads))
         tabulate = self._tabulate(work, source)
         while True:
             try:
@@ -190,15 +196,11 @@ class Job:
                     return self._sound(work, self.engine.projected(self._typed(work, types), frame))
             except Exception as error:
                 if failure(error) is None:
-                    raise meaning(error, self._what) from None
+                    raise
                 failing = self._failing(work, tabulate, reads)
                 if not failing:
                     raise
                 tabulate = replace(tabulate, excluded=_merged(tabulate.excluded, failing))
-
-    @property
-    def _what(self) -> str:
-        return f"landing topic {self.topic!r} into sink {self.sink.name}"
 
     def _sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
@@ -281,7 +283,7 @@ class Job:
         except Exception as error:
             reason = failure(error)
             if reason is None:
-                raise meaning(error, self._what) from None
+                raise
             return reason
         return None
 

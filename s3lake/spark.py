@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s3lake import class_archive, errors, jars
-from s3lake.errors import S3LakeError, SparkUnavailableError, TaskFailedError
+from s3lake.errors import SparkUnavailableError, TaskFailedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def session(spark: sink.Spark) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:
-        raise meaning(error, "starting a session") from error
+        raise meaning(error, "starting a session") from None
 
 
 def parallelism(session: SparkSession) -> int:
@@ -118,14 +118,14 @@ def parallelism(session: SparkSession) -> int:
     return int(context.defaultParallelism) if context is not None else os.cpu_count() or 1
 
 
-def meaning(error: Exception, what: str) -> S3LakeError:
+def meaning(error: Exception, what: str) -> Exception:
     """What an exception of Spark means: its several trees of exceptions are told apart by their text.
 
     Args:
-        error: of a job, or of a session that was to be made.
+        error: of a job, or of a session that was to be made; one that is none of Spark's is given back.
         what: was being done.
     """
-    if isinstance(error, S3LakeError):
+    if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc") and not isinstance(error, OSError):
         return error
     text = str(error)
     _log.debug("Spark failed while %s: %s", what, text)
@@ -133,7 +133,7 @@ def meaning(error: Exception, what: str) -> S3LakeError:
     if raised:  # by a task whose outcome is no row
         return errors.named(raised[-1][1], raised[-1][2].strip())
     brief = _brief(text) or type(error).__name__
-    if any(sign in text for sign in _DIED) or isinstance(error, ConnectionError):
+    if any(sign in text for sign in _DIED) or isinstance(error, OSError):
         return SparkUnavailableError(
             f"Spark went away while {what}: {brief}. Nothing of this micro-batch is visible. If it stays so, see "
             "whether memory was short (spark.driver_memory, memory_budget) or the Spark server is down"

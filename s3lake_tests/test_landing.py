@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,10 +21,14 @@ from s3lake.commit import protocol
 from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
+from s3lake.kafka import reader
 from s3lake.landing import LandedHour, Landing
 from s3lake.plan.tile import Span
 from s3lake_tests.lake import START, Lake, at, values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
@@ -473,6 +477,27 @@ class TestTopicCreatedAgain:
         assert intervals(landed) == [(0, 4)]
         assert len(lake.objects()) == 2
         assert lake.verify(landing).clean
+
+    def test_deleted_before_it_is_read_is_told_as_something_to_plan_again(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        session = landing.spark
+
+        def late() -> "SparkSession":
+            if landing.offsets.ranges(topic):
+                lake.delete(topic)
+            return session()
+
+        landing.spark = late
+        with pytest.raises(TransientError, match=rf"topic '{topic}', partition 0 is not there any more.*planning"):
+            landing.land([NINE])
+        with pytest.raises(DataLossError, match="was deleted"):
+            landing.land([NINE])
+        assert (lake.objects(), lake.uploads()) == ([], [])
 
 
 class TestAtLeastOnce:

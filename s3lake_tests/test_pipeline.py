@@ -1,5 +1,6 @@
 """The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
 
+import errno
 import gzip
 import io
 import json
@@ -174,6 +175,18 @@ def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytes
 
     monkeypatch.setattr(bucket.store, "create_upload", refuse)
     assert outcome(work(bucket), objects(1)) == Failed("StoreDeniedError", "no such bucket: lake")
+
+
+def test_a_full_disk_is_said_with_the_way_out(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("s3lake.staging.Staging.add", full)
+    found = outcome(work(bucket), objects(1))
+    assert isinstance(found, Failed)
+    assert found.error == "SparkUnavailableError"
+    assert "No space left on device; nothing of this micro-batch is visible" in found.message
+    assert "point TMPDIR elsewhere, or raise memory_budget" in found.message
 
 
 def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
