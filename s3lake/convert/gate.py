@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,6 +58,16 @@ def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
         if newline in block:
             values = pc.replace_substring(values, newline, b" ")
     return values
+
+
+def all_begin_with(values: pa.BinaryArray, mark: bytes) -> bool:
+    """Whether the first byte of every value, none of which is null, is this one."""
+    if not len(values):
+        return True
+    starts = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
+    if not (np.diff(starts) > 0).all():
+        return False
+    return bool((np.frombuffer(values.buffers()[2], np.uint8)[starts[:-1]] == ord(mark)).all())
 
 
 def joined(values: pa.BinaryArray) -> pa.Buffer:

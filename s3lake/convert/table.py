@@ -17,7 +17,7 @@ from pyarrow import json as pyarrow_json
 from s3lake.convert import columns as kinds
 from s3lake.convert import decimals, typed
 from s3lake.convert.columns import Columns, Conflict
-from s3lake.convert.gate import Refusals, joined
+from s3lake.convert.gate import Refusals, all_begin_with, joined
 from s3lake.convert.spelling import Number, respelt
 
 Rule = Literal["", "flat", "avro"]
@@ -183,9 +183,9 @@ def _read(block: pa.Buffer, schema: pa.Schema, unexpected: str) -> pa.Table:
 
 def _not_objects(values: pa.BinaryArray) -> Refusals:
     # pyarrow.json crashes the process on a number at the top, so nothing but objects may reach it.
-    braces = pc.starts_with(pc.utf8_ltrim(values.cast(pa.string()), characters=" \t\r\n"), "{")
-    if pc.all(braces).as_py() is not False:
+    if all_begin_with(values, b"{"):
         return {}
+    braces = pc.starts_with(pc.utf8_ltrim(values.cast(pa.string()), characters=" \t\r\n"), "{")
     return {
         row: "the value is no JSON object, which a table needs"
         for row, is_object in enumerate(braces.to_pylist())
@@ -229,5 +229,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
-    kept = [row for row in range(len(values)) if row not in refused]
-    return values.take(pa.array(kept, pa.int64())) if refused else values
+    if not refused:
+        return values
+    return values.take(pa.array([row for row in range(len(values)) if row not in refused], pa.int64()))
