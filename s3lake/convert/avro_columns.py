@@ -154,6 +154,14 @@ def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
     return decode(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
 
 
+def behind(raw: pa.BinaryArray, skipped: int) -> pa.BinaryArray:
+    """Values, none of them null, without their first bytes."""
+    if not len(raw):
+        return raw
+    starts = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4)
+    return _every_second(starts[:-1] + skipped, starts[1:], raw.buffers()[2])
+
+
 def compiled(plain: Any, kind: Type) -> Decode | None:
     """How all values of a schema are read; None where there is a struct without fields, which no table holds.
 
@@ -231,13 +239,18 @@ def _bytes(cursor: Cursor) -> pa.Array:
 
 
 def _slices(cursor: Cursor, start: Numbers, size: Numbers) -> pa.BinaryArray:
-    """Bytes of each record; Arrow copies every second value of an array that has what lies between them too."""
+    """So many bytes of each record."""
+    return _every_second(start, start + size, pa.py_buffer(cursor.data))
+
+
+def _every_second(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer) -> pa.BinaryArray:
+    """Bytes from each start to its end: Arrow takes every second value of an array that has what lies between too."""
     count = 2 * len(start)
-    offsets = np.full(count + 1, len(cursor.data), np.int32)
+    offsets = np.full(count + 1, data.size, np.int32)
     offsets[0:count:2] = start
-    offsets[1:count:2] = start + size
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(cursor.data)]
-    return pa.Array.from_buffers(pa.binary(), count, buffers).take(pa.array(np.arange(0, count, 2)))
+    offsets[1:count:2] = end
+    values = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), data])
+    return values.take(pa.array(np.arange(0, count, 2)))
 
 
 def _text(cursor: Cursor) -> pa.StringArray:

@@ -55,6 +55,8 @@ class Node:
         kind: of the column, None where there is never anything but null.
         plain: the schema that fastavro reads with.
         mend: what a value that was read becomes; None where it stays.
+        written: the schema as a file has it; None where its values would not read back as its column's do: a union of
+            several types, a field that is only null, a logical type that its column shows in another way.
         is_odd: whether a value, mended, holds a number that JSON does not have; None where none ever does.
     """
 
@@ -62,6 +64,7 @@ class Node:
     plain: Any
     mend: Mend | None = None
     is_odd: Callable[[Any], bool] | None = None
+    written: Any = None
 
 
 def compiled(text: str, references: Mapping[str, str], *, tabular: bool) -> tuple[str | None, Node]:
@@ -130,11 +133,13 @@ class _Compiler:
                 return _map(self.node(schema.get("values"), f"{path}{{}}", space, level + 1))
             case "enum":
                 plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema.get("symbols")}
-                return Node("string", plain)
+                return Node("string", plain, written=plain | {"name": _full(schema.get("name", ""), schema, space)})
             case "fixed":
-                return self._logical(schema, "fixed", path) or Node("binary", self._fixed(schema))
+                plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
+                written = plain | {"name": _full(schema.get("name", ""), schema, space)}
+                return self._logical(schema, plain, written, path) or Node("binary", plain, written=written)
             case str() if kind in _PRIMITIVES:
-                return self._logical(schema, kind, path) or _primitive(kind)
+                return self._logical(schema, kind, {"type": kind}, path) or _primitive(kind)
             case str():
                 return self._by_name(kind, path, space, level)
         raise SchemaError(f"{path} is no Avro schema: {schema!r:.80}")
@@ -174,7 +179,10 @@ class _Compiler:
             "fields": [{"name": member, "type": one.plain} for member, one in nodes.items()],
         }
         kind: Type = {"struct": {member: one.kind for member, one in nodes.items() if one.kind is not None}}
-        return Node(kind, plain, _mend_members(nodes), _odd_member(nodes))
+        members = [{"name": member, "type": one.written} for member, one in nodes.items()]
+        is_whole = members and all(one["type"] for one in members)
+        written = {"type": "record", "name": name, "fields": members} if is_whole else None
+        return Node(kind, plain, _mend_members(nodes), _odd_member(nodes), written)
 
     def _array(self, items: Node, path: str) -> Node:
         if items.kind in (None, {"struct": {}}):
@@ -187,6 +195,7 @@ class _Compiler:
             plain,
             (lambda found: list(map(mend, found))) if mend else None,
             (lambda found: any(map(is_odd, found))) if is_odd else None,
+            items.written and {"type": "array", "items": items.written},
         )
 
     def _union(self, schema: list[Any], path: str, space: str, level: int) -> Node:
@@ -196,7 +205,9 @@ class _Compiler:
             nodes = [self.node(one, path, space, level) for one in schema]
             inner = next((one for one in nodes if one.kind is not None), Node(None, "null"))
             unless = _unless_null(inner.mend) if inner.mend else None
-            return Node(inner.kind, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd))
+            is_whole = len(nodes) == 2 and inner.written
+            written = [one.written or "null" for one in nodes] if is_whole else None
+            return Node(inner.kind, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd), written)
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
@@ -235,21 +246,21 @@ class _Compiler:
             return _full(branch.get("name", ""), branch, space)
         return str(branch.get("type")) if isinstance(branch, dict) else str(branch)
 
-    def _fixed(self, schema: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
-
-    def _logical(self, schema: dict[str, Any], kind: str, path: str) -> Node | None:
+    def _logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
         """A logical type; what is none by Avro's rules is ignored, as they say."""
-        logical = schema.get("logicalType")
-        plain = self._fixed(schema) if kind == "fixed" else kind
+        logical, kind = schema.get("logicalType"), written["type"]
+        written = written | {"logicalType": logical}
         if logical == "decimal" and kind in ("bytes", "fixed"):
-            return self._decimal(schema, plain, path)
-        if logical == "uuid" and (kind == "string" or (kind == "fixed" and schema.get("size") == 16)):
-            return Node("uuid", plain, None if kind == "string" else _uuid_text)
+            return self._decimal(schema, plain, written, path)
+        if logical == "uuid" and kind == "string":
+            return Node("uuid", plain, written=written)
+        if logical == "uuid" and kind == "fixed" and schema.get("size") == 16:
+            return Node("uuid", plain, _uuid_text)  # in files a text: many readers know no other
         time = _TIMES.get((kind, logical)) if isinstance(logical, str) else None
-        return Node(time, plain) if time else None
+        is_local = str(logical).startswith("local-")  # its column shows it as if it were in UTC
+        return Node(time, plain, written=None if is_local else written) if time else None
 
-    def _decimal(self, schema: dict[str, Any], plain: Any, path: str) -> Node | None:
+    def _decimal(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
             return None
@@ -260,7 +271,8 @@ class _Compiler:
             return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
 
         # A decimal of more digits than 128 bits hold may still have values that fit.
-        return Node(f"decimal({min(precision, _DIGITS)},{min(scale, _DIGITS)})", plain, mend)
+        fits = written | {"precision": precision, "scale": scale} if precision <= _DIGITS else None
+        return Node(f"decimal({min(precision, _DIGITS)},{min(scale, _DIGITS)})", plain, mend, written=fits)
 
 
 def _parsed(text: str, what: str) -> Any:
@@ -310,7 +322,7 @@ def _only(schema: Any) -> Any:
 
 
 def _primitive(name: str) -> Node:
-    return Node(_PRIMITIVES[name], name, None, _is_no_number if name in ("float", "double") else None)
+    return Node(_PRIMITIVES[name], name, None, _is_no_number if name in ("float", "double") else None, name)
 
 
 def _map(values: Node) -> Node:
@@ -321,7 +333,8 @@ def _map(values: Node) -> Node:
         return {name: mend(one) for name, one in found.items()}
 
     odd = (lambda found: any(map(is_odd, found.values()))) if is_odd else None
-    return Node({"map": values.kind}, plain, mend_values if mend else None, odd)
+    written = values.written and {"type": "map", "values": values.written}
+    return Node({"map": values.kind}, plain, mend_values if mend else None, odd, written)
 
 
 def _mend_members(nodes: dict[str, Node]) -> Mend | None:

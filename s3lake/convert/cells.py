@@ -107,7 +107,13 @@ class Rows:
 
 
 def read(
-    converter: str, raw: pa.BinaryArray, *, tabular: bool, texts: bool = True, registry: Connection | None = None
+    converter: str,
+    raw: pa.BinaryArray,
+    *,
+    tabular: bool,
+    texts: bool = True,
+    spliced: bool = False,
+    registry: Connection | None = None,
 ) -> tuple[Column, Refusals]:
     """Keys or values as `converter` has them; refused rows hold anything.
 
@@ -116,12 +122,13 @@ def read(
         raw: the bytes as Kafka has them.
         tabular: whether they become rows of a table.
         texts: whether anybody looks at them as JSON.
+        spliced: whether Avro files may hold them as they are.
         registry: where schemas are.
     """
     if converter == "bytes":
         return Column(converter, raw), {}
     if converter in FRAMED:
-        return _framed(converter, raw, tabular, texts, registry)
+        return _framed(converter, raw, tabular, texts, spliced, registry)
     if converter == "string":
         refused = gate.text_refusals(raw)
         return Column(converter, _without(raw, refused)), refused
@@ -135,7 +142,7 @@ def _json(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
 
 
 def _framed(
-    converter: str, raw: pa.BinaryArray, tabular: bool, texts: bool, registry: Connection | None
+    converter: str, raw: pa.BinaryArray, tabular: bool, texts: bool, spliced: bool, registry: Connection | None
 ) -> tuple[Column, Refusals]:
     from s3lake.convert import framed  # few sinks have such values, and every worker imports this module
 
@@ -144,7 +151,7 @@ def _framed(
         lines, refused = _json(data)
         return Column(converter, lines), refused | wrong
     assert registry is not None, "the sink model asks for one"
-    found = framed.avro(raw, registry, tabular=tabular, texts=texts)
+    found = framed.avro(raw, registry, tabular=tabular, texts=texts, spliced=spliced)
     return Column(converter, found.data, found.schemas), found.refused
 
 

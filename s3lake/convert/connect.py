@@ -37,10 +37,12 @@ class Schema:
 
     Attributes:
         name: of a struct, None where it has none.
+        file: the schema of Avro files that hold the values as they came; None where they are written anew.
     """
 
     name: str | None
     kind: Type
+    file: bytes | None = None
 
 
 Read = Callable[[bytes], bytes]

@@ -20,6 +20,9 @@ from s3lake.convert.types import AVRO_NAME, Type
 NAME = b"s3lake.name"
 """The member of a schema's metadata with the name of its rows' type."""
 
+ENCODED = b"s3lake.encoded"
+"""The member that marks a batch of finished records, with the schema of their file."""
+
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
 _NO_FIELDS = "the schema has a struct without fields, which a table cannot hold"
 _METADATA: Columns = {"timestamp": "int64", "topic": "string", "partition": "int32", "offset": "int64"}
@@ -111,9 +114,19 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         batch, refused = _with_schema(part, texts, schema.name, seen, shape)
     if present is not None:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
-    if batch is not None and schema is not None and schema.name:
+    if batch is not None and schema is not None and schema.file is not None:
+        batch = _spliced(rows, schema.file)
+    elif batch is not None and schema is not None and schema.name:
         batch = batch.replace_schema_metadata({NAME: schema.name.encode()})
     return Found(batch, refused, columns, seen)
+
+
+def _spliced(rows: Rows, schema: bytes) -> pa.RecordBatch:
+    """Values that were read without a fault, in the bytes that the producer wrote."""
+    from s3lake.convert import framed  # few sinks have such values, and every worker imports this module
+
+    fields = pa.schema([pa.field("record", pa.binary())], {ENCODED: schema})
+    return pa.RecordBatch.from_arrays([framed.datums(rows.kafka.column("value"))], schema=fields)
 
 
 def _alone(shape: Shape) -> Shape:

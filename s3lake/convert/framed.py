@@ -11,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert import avro_columns, avro_schema, decoded
+from s3lake.convert import avro_columns, avro_file, avro_schema, decoded
 from s3lake.convert.connect import Schema, SchemaError
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
@@ -82,9 +82,14 @@ class Unframing:
 
 @dataclass(frozen=True)
 class _Reader:
-    """How the data of one schema is read."""
+    """How the data of one schema is read.
+
+    Attributes:
+        file: the schema of files that hold the data as it is, None where they cannot.
+    """
 
     schema: Schema
+    file: bytes | None
     node: avro_schema.Node
     parsed: Any
     columns: avro_columns.Decode | None
@@ -102,7 +107,9 @@ def unframed(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
     return pa.array(data, pa.binary()), refused
 
 
-def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: bool = True) -> Read:
+def avro(
+    raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: bool = True, spliced: bool = False
+) -> Read:
     """Avro of a batch.
 
     Args:
@@ -110,6 +117,7 @@ def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: boo
         registry: where the schemas are.
         tabular: whether it becomes rows of a table.
         texts: whether anybody looks at it as JSON; a table alone needs none.
+        spliced: whether files may hold the data as it is; schemas then say so.
 
     Raises:
         TransientError: the registry did not answer.
@@ -125,6 +133,8 @@ def avro(raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: boo
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
+        if spliced and reader.file is not None:
+            reader = replace(reader, schema=replace(reader.schema, file=reader.file))
         if lines is None and reader.columns is not None:
             array, plain = avro_columns.decoded(reader.columns, raw, rows, _HEADER)
             gathering.add(reader.schema, rows[plain], array)
@@ -207,6 +217,11 @@ def _text(datum: Any, node: avro_schema.Node) -> bytes:
     return _encode(_named_numbers(datum) if node.is_odd is not None and node.is_odd(datum) else datum)
 
 
+def datums(raw: pa.BinaryArray) -> pa.BinaryArray:
+    """The data of values that were read."""
+    return avro_columns.behind(raw, _HEADER)
+
+
 def _not_framed(value: bytes) -> str | None:
     if len(value) < _HEADER:
         return f"{len(value)} bytes are too few: a zero byte and the schema's id in four are expected"
@@ -244,7 +259,13 @@ def _compiled(kind: str, text: str, references: tuple[tuple[str, str], ...], tab
     try:
         name, node = avro_schema.compiled(registered.text, registered.references, tabular=tabular)
         schema = Schema(name, node.kind or {"struct": {}})
-        return _Reader(schema, node, parse_schema(node.plain), avro_columns.compiled(node.plain, schema.kind))
+        return _Reader(
+            schema,
+            avro_file.schema_of(node.written),
+            node,
+            parse_schema(node.plain),
+            avro_columns.compiled(node.plain, schema.kind),
+        )
     except SchemaError as error:
         return str(error)
     except RecursionError:

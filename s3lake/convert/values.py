@@ -173,9 +173,12 @@ class Conversion:
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
         """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
-        tabular = self._shape is not None
+        shape = self._shape
+        tabular = shape is not None
+        spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
         as_table = functools.partial(cells.read, tabular=tabular, registry=self.registry)
-        value, refused = as_table(self.value, batch.column("value"), texts=self.valued or not tabular)
+        texts = self.valued or not tabular
+        value, refused = as_table(self.value, batch.column("value"), texts=texts, spliced=spliced)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()

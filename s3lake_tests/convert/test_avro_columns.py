@@ -145,14 +145,14 @@ def _record_of(fields: dict[str, Kind]) -> Kind:
     return schema, st.fixed_dictionaries({name: values for name, (_, values) in fields.items()})
 
 
-def _fresh(schema: Any) -> Any:
+def fresh(schema: Any) -> Any:
     """Names given anew: a part that stands twice would be defined twice."""
     if isinstance(schema, list):
-        return [_fresh(one) for one in schema]
+        return [fresh(one) for one in schema]
     if isinstance(schema, dict):
         named = schema.get("type") in ("record", "enum", "fixed")
         names = {"name": f"R{next(_numbers)}"} if named else {}
-        return {name: _fresh(one) for name, one in schema.items()} | names
+        return {name: fresh(one) for name, one in schema.items()} | names
     return schema
 
 
@@ -163,7 +163,7 @@ KINDS = st.recursive(st.sampled_from(LEAVES), _wider, max_leaves=6)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_values_of_any_schema_are_the_same_as_one_by_one(registry: SchemaRegistry, data: st.DataObject) -> None:
     kind, values = data.draw(KINDS)
-    schema = _fresh(record(n="int", x=kind))
+    schema = fresh(record(n="int", x=kind))
     found = data.draw(st.lists(values, min_size=1, max_size=30))
     same(registry, schema, [datum(schema, {"n": at, "x": value}) for at, value in enumerate(found)])
 
@@ -172,7 +172,7 @@ def test_values_of_any_schema_are_the_same_as_one_by_one(registry: SchemaRegistr
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_records_are_refused_with_the_same_words(registry: SchemaRegistry, data: st.DataObject) -> None:
     kind, values = data.draw(KINDS)
-    schema = _fresh(record(x=kind, n="int"))
+    schema = fresh(record(x=kind, n="int"))
     found = data.draw(st.lists(values, min_size=1, max_size=8))
     datums = []
     for value in found:
@@ -220,7 +220,7 @@ def test_records_of_several_schemas_keep_their_rows(registry: SchemaRegistry, da
 
 def test_sound_records_of_every_kind_are_read_at_once() -> None:
     kinds = [kind for kind, _ in LEAVES if kind != "null"]
-    schema = _fresh(record(**{f"f{at}": kind for at, kind in enumerate(kinds)}))
+    schema = fresh(record(**{f"f{at}": kind for at, kind in enumerate(kinds)}))
     zeros = {"boolean": False, "float": 0.0, "double": 0.0, "bytes": b"", "string": "é", "int": -1, "long": 2**63 - 1}
     others = {"E": "C", "F": b"\0\1\2", "U": bytes(16), "D": b"\xff" * 16}
     row: dict[str, Any] = {}
