@@ -10,7 +10,7 @@ import dagster as dg
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import sink_asset, topic_asset
 from s3lake.orchestration.checks import sink_checks
-from s3lake.orchestration.example import events_by_type
+from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.resources import S3, KafkaResource, SparkResource
 from s3lake.orchestration.schedules import hourly_schedule, sink_job
@@ -42,7 +42,7 @@ def build_definitions(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies are beta, and what hours_per_run is made of
         assets = [sink_asset(*route) for route in routes]
-        examples = [events_by_type(*route) for route in routes if _has_types(config, route[0])]
+        examples = [counts_by_type(*route) for route in routes if _has_types(config, route[0])]
     return dg.Definitions(
         assets=[*map(topic_asset, topics), *assets, *examples],
         asset_checks=[sink_checks(*route) for route in routes],

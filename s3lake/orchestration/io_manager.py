@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 import dagster as dg
 
@@ -80,34 +80,43 @@ class SinkIOManager(dg.ConfigurableIOManager):
             }
         )
 
-    def load_input(self, context: dg.InputContext) -> "DataFrame":
+    def load_input(self, context: dg.InputContext) -> "DataFrame | dict[str, DataFrame]":
         """The committed records of the hours that the downstream asset asks for.
 
         An hour that is not complete is refused, unless the input's metadata say `allow_incomplete`.
 
         Returns:
             Avro, Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope
-            its parts, as Kafka had them (`readback.frame`).
+            its parts, as Kafka had them (`readback.frame`). An input annotated as a `dict` gets one of these an hour.
         """
         from s3lake import readback
 
         sink, topic = self._route(context.asset_key)
         hours = context.asset_partition_keys if context.has_asset_partitions else None
 
-        def read() -> "DataFrame":
-            return readback.frame(
-                lambda: self.spark.spark_session,
-                *(sink, topic, stores(self.s3), hours),
-                allow_incomplete=_allows_incomplete(context),
-            )
+        def read() -> "DataFrame | dict[str, DataFrame]":
+            allowed, opened = _allows_incomplete(context), stores(self.s3)
+            if hours is not None and _is_by_hour(context):
+                return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
+            return readback.frame(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
 
         return retried(read)
+
+    def _session(self) -> Any:
+        return self.spark.spark_session
 
     def _route(self, key: dg.AssetKey) -> tuple[Sink, str]:
         for sink in map(Sink.model_validate_json, self.sinks):
             if sink.reads(key.path[-1]) and sink_key(sink, key.path[-1]) == key:
                 return sink, key.path[-1]
         raise dg.Failure(f"{key.to_user_string()} is no asset of a sink of this code location")
+
+
+def _is_by_hour(context: dg.InputContext) -> bool:
+    try:
+        return get_origin(context.dagster_type.typing_type) is dict
+    except dg.DagsterInvariantViolationError:  # a context that was built for a test need not have a type
+        return False
 
 
 def _allows_incomplete(context: dg.InputContext) -> bool:

@@ -9,6 +9,7 @@ from s3lake.convert import types
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
     from s3lake.landing import LandedHour
+    from s3lake.plan.tile import Tile
 
 
 def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[str, Any]:
@@ -34,9 +35,7 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         "commits": len(tile.commits),
         "new_commits": landed.new,
         "complete": dg.MetadataValue.bool(tile.complete),
-        "offsets": dg.MetadataValue.json(
-            {str(p): [span.start, span.committed, span.end] for p, span in sorted(tile.partitions.items())}
-        ),
+        "offsets": _offsets(tile),
         "index": dg.MetadataValue.path(f"s3://{bucket}/{index.tile_key(tile.hour)}"),
     }
     if landed.manifests:
@@ -47,3 +46,19 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
                 columns=[dg.TableColumn(name, types.text(kind)) for name, kind in last.columns.items()]
             )
     return metadata
+
+
+def _offsets(tile: "Tile") -> dg.TableMetadataValue:
+    columns = [dg.TableColumn(name, "int") for name in ("partition", "start", "landed")]
+    records = [
+        dg.TableRecord(
+            {
+                "partition": partition,
+                "start": span.start,
+                "landed": span.committed,
+                "end": "open" if span.end is None else str(span.end),
+            }
+        )
+        for partition, span in sorted(tile.partitions.items())
+    ]
+    return dg.MetadataValue.table(records, dg.TableSchema([*columns, dg.TableColumn("end")]))

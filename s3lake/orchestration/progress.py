@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.errors import S3LakeError
 from s3lake.orchestration import metadata
 from s3lake.orchestration.versions import version_tags
 
@@ -85,7 +86,10 @@ class Progress:
         """The run is cancelled: hours that are not done keep what this run has committed, and show it."""
         for hour in sorted(set(self._commits) - self._done):
             self._say(f"hour {hour}: not done, {_counted(self._commits[hour], 'commit')} of this run stay")
-            self._materialise(self._landing.report(hour, self._commits[hour]))
+            try:
+                self._materialise(self._landing.report(hour, self._commits[hour]))
+            except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
+                self._context.log.warning(f"hour {hour}: not materialised: {error}")
 
     def _materialise(self, landed: "LandedHour") -> None:
         found = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed))

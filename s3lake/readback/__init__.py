@@ -48,11 +48,9 @@ def frame(
         ConfigurationError: some of these hours were landed in another format or envelope than the sink has now.
         MissingDocumentError: a manifest is gone from the index.
     """
-    index = TopicIndex(stores(sink.bucket), f"{sink.index.prefix}/{sink.name}", topic)
+    index = _index(sink, topic, stores)
+    tiles = _tiles(index, sink, wanted, allow_incomplete)
     now = Shape.of_sink(sink)
-    tiles = completeness.tiles(index, wanted)
-    if not allow_incomplete:
-        completeness.refuse(tiles, f"topic {topic} in sink {sink.name}")
     found = manifests(index, tiles)
     shapes: dict[Shape, int] = {}
     files = []
@@ -70,6 +68,37 @@ def frame(
     listed = session.createDataFrame(files, "key string, shape int").repartition(min(len(files), 64))
     read = _reader(stores, sink.bucket, list(shapes), schema)
     return listed.mapInArrow(lambda batches: read(batches), ddl)
+
+
+def frames(
+    spark: Callable[[], SparkSession],
+    sink: Sink,
+    topic: str,
+    stores: Stores,
+    wanted: Sequence[str],
+    *,
+    allow_incomplete: bool = False,
+) -> dict[str, DataFrame]:
+    """As `frame`, one for each hour.
+
+    Raises:
+        IncompleteError: some of these hours are not landed, or only in part.
+    """
+    _tiles(_index(sink, topic, stores), sink, wanted, allow_incomplete)  # the error is to name all that are not
+    return {hour: frame(spark, sink, topic, stores, [hour], allow_incomplete=True) for hour in wanted}
+
+
+def _index(sink: Sink, topic: str, stores: Stores) -> TopicIndex:
+    return TopicIndex(stores(sink.bucket), f"{sink.index.prefix}/{sink.name}", topic)
+
+
+def _tiles(
+    index: TopicIndex, sink: Sink, wanted: Sequence[str] | None, allow_incomplete: bool
+) -> Mapping[str, Tile | None]:
+    found = completeness.tiles(index, wanted)
+    if not allow_incomplete:
+        completeness.refuse(found, f"topic {index.topic} in sink {sink.name}")
+    return found
 
 
 def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:

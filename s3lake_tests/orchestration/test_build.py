@@ -86,7 +86,12 @@ class TestSinkAssets:
         ).asset_graph
         landed = graph.get(dg.AssetKey(["s3", "events", "orders"]))
         assert landed.parent_keys == {dg.AssetKey(["kafka", "orders"])}
-        assert landed.child_keys == {dg.AssetKey(["example", "events", "orders", "events_by_type"])}
+        assert landed.child_keys == {dg.AssetKey(["example", "events", "orders_by_type"])}
+
+    def test_examples_of_several_topics_have_names_of_their_own(self) -> None:
+        sink = "{name: events, topics: [orders, clicks], bucket: lake, start: 2026-01-05T00, format: {type: parquet}}"
+        found = [key.path for key in repository(sink, examples=True).asset_graph.get_all_asset_keys()]
+        assert {path[-1] for path in found if path[0] == "example"} == {"orders_by_type", "clicks_by_type"}
 
     def test_the_example_is_for_files_with_columns_only(self) -> None:
         graph = repository(EVENTS, examples=True).asset_graph

@@ -66,6 +66,34 @@ class TestHours:
     def test_of_all_where_the_reader_has_no_partitions(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, None)) == list(range(60))
 
+    @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
+    def test_an_input_annotated_as_a_dict_gets_one_frame_an_hour(self, lake: Lake, topic: str) -> None:
+        seen: dict[str, list[int]] = {}
+        config = lake.config(f"name: events, topics: ['{topic}'], {self.SETTINGS}")
+
+        @dg.asset(
+            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="sink")},
+            partitions_def=dg.HourlyPartitionsDefinition(config.sinks[0].start, fmt=hours.FORMAT, end_offset=1),
+            backfill_policy=dg.BackfillPolicy.single_run(),
+        )
+        def downstream(records: dict[str, Any]) -> dg.MaterializeResult[None]:
+            seen.update({hour: ids(frame) for hour, frame in records.items()})
+            return dg.MaterializeResult()
+
+        definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[downstream]))
+        job = definitions.resolve_implicit_global_asset_job_def()
+        first, last = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+        with dg.DagsterInstance.ephemeral() as instance:
+            job.execute_in_process(asset_selection=[downstream.key], tags={first: NINE, last: TEN}, instance=instance)
+            assert seen == {NINE: list(range(20)), TEN: list(range(20, 40))}
+            refused = job.execute_in_process(
+                asset_selection=[downstream.key],
+                tags={first: "2026-01-05T08", last: NINE},
+                instance=instance,
+                raise_on_error=False,
+            )
+            assert not refused.success
+
     def test_only_what_the_index_lists_counts(self, lake: Lake, topic: str) -> None:
         key = next(key for key in lake.objects() if "000000000007" in key)
         found = lake.store.get(key)

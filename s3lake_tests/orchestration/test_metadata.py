@@ -46,3 +46,13 @@ def test_a_column_of_every_type_is_in_the_schema_of_the_materialisation(written:
 )
 def test_a_column_in_which_nothing_was_seen_yet_is_there_too(kind: Any, written: str) -> None:
     assert [column.type for column in of_columns({"a": kind})["dagster/column_schema"].columns] == [written]
+
+
+def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
+    tile = Tile(HOUR, {1: Span(3, 4), 0: Span(0, 10, 12)})
+    index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
+    table = metadata.of_hour(LandedHour(tile, (), 0), index, 0)["offsets"]
+    assert [record.data for record in table.records] == [
+        {"partition": 0, "start": 0, "landed": 10, "end": "12"},
+        {"partition": 1, "start": 3, "landed": 4, "end": "open"},
+    ]

@@ -7,10 +7,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.execution.plan.objects import ErrorSource
 
 from s3lake.commit.protocol import Attempt
 from s3lake.dialects import native
-from s3lake.errors import KafkaUnavailableError, RecordError
+from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableError
 from s3lake.orchestration import assets, checks, retries
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
@@ -165,6 +166,25 @@ class TestMaterialisations:
         found = [(one.metadata["rows"].value, one.metadata["complete"].value) for one in runs.materialisations()]
         assert found == [(10, True), (4, False)]
         assert f"orders, hour {SECOND}: not done, 1 commit of this run stay" in runs.lines()
+
+    def test_a_cancelled_run_is_cancelled_though_the_index_cannot_be_read(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs = Runs(instance, monkeypatch, batch_records=4)
+
+        def cancel(attempt: Attempt) -> None:
+            if attempt.tile.commits:
+                monkeypatch.setattr(runs.landing, "report", away)
+                raise KeyboardInterrupt
+
+        def away(*_: object) -> None:
+            raise StoreUnavailableError("S3 is away")
+
+        runs.landing.before = cancel
+        result = runs.land()
+        (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+        assert failure.error_source is ErrorSource.INTERRUPT
+        assert runs.hours == []
 
     def test_what_became_visible_after_the_run_was_cancelled_has_one_too(self, runs: Runs) -> None:
         def cancel(attempt: Attempt) -> None:
