@@ -1,15 +1,20 @@
-"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED`.
+"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED SCHEMA_ID`.
 
-Events of about 200 bytes, as JSON, with timestamps that run through one hour. Number, time, session and amount are
+Events of about 200 bytes as JSON, or the same as Avro with a registry's SCHEMA_ID in front where that is not 0, with
+timestamps that run through one hour. Number, time, session and amount are
 each record's own; the rest comes from a pool, whose columns have few values in real data as well. With VALUES above 0
 there is a field `shard` of so many values, drawn at random; KEYED is 1 for records with a key and a header.
 """
 
+import io
 import json
 import random
+import struct
 import sys
 import time
+from typing import Any
 
+import fastavro
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -22,7 +27,30 @@ _CITIES = ("Zürich", "Łódź", "Lyon", "Osaka", "Austin", "Malmö", "Bogotá",
 _HEADERS: list[tuple[str, str | bytes | None]] = [("source", b"shop-eu"), ("version", b"12")]
 
 
-def main(servers: str, topic: str, hour: str, records: int, partitions: int, values: int, keyed: int) -> None:
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Event",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "session", "type": "string"},
+        {"name": "amount", "type": "double"},
+        {"name": "type", "type": {"type": "enum", "name": "Type", "symbols": list(_TYPES)}},
+        {"name": "user", "type": "string"},
+        {"name": "city", "type": "string"},
+        {"name": "quantity", "type": "int"},
+        {"name": "member", "type": "boolean"},
+        {"name": "campaign", "type": ["null", "string"], "default": None},
+        {"name": "referrer", "type": "string"},
+    ],
+}
+"""What a shop's producer would register: its values are about 200 bytes too."""
+
+
+def main(
+    servers: str, topic: str, hour: str, records: int, partitions: int, values: int, keyed: int, schema_id: int
+) -> None:
     """Makes the topic and fills it."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result()
@@ -37,7 +65,10 @@ def main(servers: str, topic: str, hour: str, records: int, partitions: int, val
         }
     )
     rng = random.Random(7)
-    pool = _pool(rng)
+    events = _events(rng)
+    pool = [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:] for event in events]
+    tails = [_tail(event) for event in events]
+    frame = struct.pack(">bI", 0, schema_id)
     start, head = hours.start_ms(hour), b'{"id":%d,"ts":"%b.%03dZ","session":"%020x","amount":%d.%02d,%b'
     second, text = -1, b""
     for number in range(records):
@@ -46,8 +77,15 @@ def main(servers: str, topic: str, hour: str, records: int, partitions: int, val
             second = ms // 1000
             text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
         drawn = rng.getrandbits(80)
-        value = head % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
-        if values:
+        if schema_id:
+            amount = struct.pack("<d", drawn % 997 + drawn % 97 / 100)
+            session = b"%020x" % drawn
+            value = b"".join(
+                (frame, _long(number), _long(ms), _long(len(session)), session, amount, tails[drawn % _POOL])
+            )
+        else:
+            value = head % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
+        if values and not schema_id:
             value = b'{"shard":"s%05d",%b' % (rng.randrange(values), value[1:])
         key, headers = (b"k-%010d" % (drawn % 10**10), _HEADERS) if keyed else (None, None)
         while True:
@@ -60,23 +98,38 @@ def main(servers: str, topic: str, hour: str, records: int, partitions: int, val
         raise SystemExit(f"Kafka did not take {left} records")
 
 
-def _pool(rng: random.Random) -> list[bytes]:
+def _events(rng: random.Random) -> list[dict[str, Any]]:
     return [
-        json.dumps(
-            {
-                "type": rng.choice(_TYPES),
-                "user": f"u-{rng.randrange(10**6):06d}",
-                "city": rng.choice(_CITIES),
-                "quantity": rng.randrange(1, 9),
-                "member": rng.random() < 0.3,
-                "campaign": rng.choice((None, "spring", "newsletter")),
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        ).encode()[1:]
+        {
+            "type": rng.choice(_TYPES),
+            "user": f"u-{rng.randrange(10**6):06d}",
+            "city": rng.choice(_CITIES),
+            "quantity": rng.randrange(1, 9),
+            "member": rng.random() < 0.3,
+            "campaign": rng.choice((None, "spring", "newsletter")),
+        }
         for _ in range(_POOL)
     ]
 
 
+def _tail(event: dict[str, Any]) -> bytes:
+    """The fields that stand behind those of each record's own."""
+    written = io.BytesIO()
+    referrer = "https://shop.example/" + "/".join([event["city"], event["type"], event["user"]] * 3)
+    tail = {**SCHEMA, "fields": SCHEMA["fields"][4:]}
+    fastavro.schemaless_writer(written, tail, {**event, "referrer": referrer})
+    return written.getvalue()
+
+
+def _long(number: int) -> bytes:
+    """Avro's zigzag of a number that is not negative."""
+    left, encoded = number << 1, bytearray()
+    while left > 0x7F:
+        encoded.append(left & 0x7F | 0x80)
+        left >>= 7
+    encoded.append(left)
+    return bytes(encoded)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:8]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:9]))

@@ -2,6 +2,8 @@
 
 Starts Kafka and S3, produces a topic whose records lie in one closed hour, and lands it twice in one Spark session, by
 two sinks: `cold` and `warm`. Prints one JSON line. See README.md for how to read it.
+
+`--compare COMMIT` lands the same topic with that commit's code too, in turns, and prints a line for each.
 """
 
 import argparse
@@ -11,13 +13,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from process_tree import Meter
+from records import SCHEMA
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
@@ -25,7 +30,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.sink.format import CODECS
 
 HERE = Path(__file__).parent
-TOPIC = "measured"
+TOPIC, SCHEMA_ID = "measured", 7
 
 
 class Bucket(NamedTuple):
@@ -37,39 +42,87 @@ class Bucket(NamedTuple):
 
 
 def main() -> None:
-    """Measures, and prints one JSON line."""
+    """Measures, and prints one JSON line a landing process."""
     options = parsed()
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
-    with EmbeddedKafka.start() as kafka, bucket(options) as into:
+    with EmbeddedKafka.start() as kafka, registry() as address, states(options.compare) as homes:
         # In a process of its own: neither its time nor its memory may be found in what is measured.
         produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
         keyed = int(options.envelope is not None)
-        numbers = map(str, (options.records, options.partitions, options.values, keyed))
+        schema_id = SCHEMA_ID if options.value == "avro" else 0
+        numbers = map(str, (options.records, options.partitions, options.values, keyed, schema_id))
         subprocess.run([*produce, *numbers], check=True)
-        plan = {
-            "config": {
-                "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
-                "s3": {"endpoint_url": into.endpoint_url},
-                "spark": {"driver_memory": options.driver_memory, "conf": dict(options.conf)},
-                "sinks": [
-                    {"name": name, "bucket": into.name, "prefix": name, "start": hour, **sink(options)}
-                    for name in ("cold", *(f"warm{number}" for number in range(options.warm)))
-                ],
-            },
-            "topic": TOPIC,
-            "hour": hour,
-        }
-        load, _, _ = os.getloadavg()
-        print(json.dumps(measured(plan, into.environment, options.records) | {"load": [load, os.getloadavg()[0]]}))
+        for state, home in [*homes.items()] * options.rounds:
+            with bucket(options) as into:
+                plan = {
+                    "config": {
+                        "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+                        "s3": {"endpoint_url": into.endpoint_url},
+                        "spark": {"driver_memory": options.driver_memory, "conf": dict(options.conf)},
+                        "sinks": [
+                            {"name": name, "bucket": into.name, "prefix": name, "start": hour, **sink(options, address)}
+                            for name in ("cold", *(f"warm{number}" for number in range(options.warm)))
+                        ],
+                    },
+                    "topic": TOPIC,
+                    "hour": hour,
+                }
+                load, _, _ = os.getloadavg()
+                found = measured(plan, into.environment, options.records, home)
+                print(json.dumps({"state": state, **found, "load": [load, os.getloadavg()[0]]}), flush=True)
 
 
-def sink(options: argparse.Namespace) -> dict[str, Any]:
+@contextlib.contextmanager
+def states(commit: str | None) -> Iterator[dict[str, Path]]:
+    """Whose code is measured: this tree's, and a commit's in a directory of its own."""
+    root = HERE.parent
+    if commit is None:
+        yield {"this": root}
+        return
+    with tempfile.TemporaryDirectory(prefix="s3lake-benchmark-") as scratch:
+        there = Path(scratch) / "tree"
+        git = ["git", "-C", str(root), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(there), commit], check=True)
+        try:
+            yield {"this": root, commit: there}
+        finally:
+            subprocess.run([*git, "remove", "--force", str(there)], check=True)
+
+
+@contextlib.contextmanager
+def registry() -> Iterator[str]:
+    """The address of a Schema Registry that knows one schema; it is asked once a process."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"id": SCHEMA_ID, "version": 1, "schema": json.dumps(SCHEMA)}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: stderr is for figures."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def sink(options: argparse.Namespace, address: str) -> dict[str, Any]:
     """What the command line says of a sink, but for its name and its place."""
     form = {"type": options.format, "codec": options.codec, "level": options.level}
+    converter: dict[str, Any] = {"value": {"text": "string", "bytes": "bytes"}.get(options.format, "json")}
+    if options.value == "avro":
+        converter = {"value": "avro", "registry": {"url": address}}
     made: dict[str, Any] = {
         "topics": [TOPIC],
         "format": {name: value for name, value in form.items() if value is not None},
-        "converter": {"value": {"text": "string", "bytes": "bytes"}.get(options.format, "json")},
+        "converter": converter,
     }
     if options.format != "bytes":  # which counts to one
         made["flush"] = {"count": options.flush_count}
@@ -80,14 +133,14 @@ def sink(options: argparse.Namespace) -> dict[str, Any]:
     return made
 
 
-def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: int) -> dict[str, Any]:
-    """Runs `land.py` and watches it from outside; what is printed."""
+def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: int, home: Path) -> dict[str, Any]:
+    """Runs `land.py` of the tree at `home` and watches it from outside; what is printed."""
     land = subprocess.Popen(
-        [sys.executable, HERE / "land.py", json.dumps(plan)],
+        [sys.executable, home / "benchmarks" / "land.py", json.dumps(plan)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, **environment},
+        env={**os.environ, **environment, "PYTHONPATH": str(home)},
     )
     assert land.stdin is not None
     assert land.stdout is not None
@@ -145,6 +198,11 @@ def parsed() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=5_000_000, help="of about 200 bytes (default: %(default)s)")
+    parser.add_argument(
+        "--value", choices=("json", "avro"), default="json", help="avro: as a registry's producers write"
+    )
+    parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--format", choices=CODECS, default="json", help="bytes: one object a record")
     parser.add_argument("--codec", choices=sorted({one for some in CODECS.values() for one in some}), help="or its own")
     parser.add_argument("--level", type=int, help="of the codec")
