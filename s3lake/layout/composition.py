@@ -37,6 +37,8 @@ _TOPIC_BYTES = 249
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
 _GAP = "\x1f"  # no text of a key can hold it
 _OTHER_PLACES = frozenset((".", "..", "_dead_letters"))
+_INDEXES = ".indexes"
+"""Where the index of a sink lies that says nothing of it: also of one in another configuration."""
 _ELEMENTS = (Field, Key, Header, Schema, Date, Time, Routed)
 
 
@@ -162,11 +164,13 @@ def longest(pieces: Sequence[Piece], sink: Sink) -> int:
 class Placing:
     """From the elements of a record of one topic-partition to its group, where its keys can stand in a bucket."""
 
-    def __init__(self, made: Composition, partition: int, index: str) -> None:
+    def __init__(self, made: Composition, partition: int, kept: tuple[str, ...]) -> None:
+        """`kept` are the beginnings of keys that no record may lead to: where indexes lie."""
         self._group = made.pattern(partition, [_GAP] * len(made.gaps))
         self._key = made.pattern(partition, ["0" if isinstance(gap, Number) else made.extension for gap in made.gaps])
         self._most = MAX_KEY_BYTES - made.reserve
-        self._index = index
+        self._kept = kept
+        self._own = frozenset(step.replace("%%", "%") for step in self._key.split("/") if "%s" not in step)
 
     def __call__(self, texts: tuple[str, ...]) -> str:
         """The group.
@@ -179,10 +183,14 @@ class Placing:
             raise Unplaceable(f"its object key would exceed {MAX_KEY_BYTES} bytes: {group.replace(_GAP, '…')[:80]}…")
         if "//" in key or key[0] == "/" or key[-1] == "/":
             raise Unplaceable(f"its object key would hold an empty step, which clients leave out: {key[:80]!r}")
-        if not _OTHER_PLACES.isdisjoint(key.split("/")):
+        steps = key.split("/")
+        if not _OTHER_PLACES.isdisjoint(steps):
             raise Unplaceable(f"its object key would hold a step that has another meaning: {key[:80]!r}")
-        if key.startswith(self._index):
-            raise Unplaceable(f"its object key would lie in the index {self._index!r}: {key[:80]!r}")
+        if key.startswith(self._kept):
+            index = next(one for one in self._kept if key.startswith(one))
+            raise Unplaceable(f"its object key would lie in the index {index!r}: {key[:80]!r}")
+        if _INDEXES in key and any(step.startswith(_INDEXES) and step not in self._own for step in steps):
+            raise Unplaceable(f"its object key would hold a step that is an index's by default: {key[:80]!r}")
         return group
 
 

@@ -32,7 +32,7 @@ class KeyRule:
         renamed: mark of a commit whose plain names may have been used before, for example `~1f2e3d4c5b6a`.
         data: how keys are made.
         tombstones: how keys of records without a value are made, where they have their own.
-        index: where the index lies; ends in a slash.
+        kept: what no key may begin with: where the indexes of this bucket lie.
         offset: how offsets of dead-letter objects are padded.
     """
 
@@ -43,7 +43,7 @@ class KeyRule:
     data: Composition
     tombstones: Composition | None
     reading: Reading
-    index: str
+    kept: tuple[str, ...]
     offset: Number
 
     @classmethod
@@ -71,7 +71,7 @@ class KeyRule:
             data=composed(layout.template),
             tombstones=composed(layout.tombstones) if layout.tombstones else None,
             reading=Reading(sink.converter.key, layout.missing),
-            index=sink.index.prefix.rstrip("/") + "/",
+            kept=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
             offset=Number("offset", padding.offset, padding.type, padding.char),
         )
 
@@ -98,7 +98,7 @@ class KeyRule:
         """The group of every record of a topic-partition, or None where it depends on the record."""
         if self.data.elements:
             return None
-        group = _placed(Placing(self.data, partition, self.index), "", ())
+        group = _placed(Placing(self.data, partition, self.kept), "", ())
         return group if isinstance(group, str) else None  # `groups` says why there is none
 
     def groups(self, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:
@@ -142,7 +142,7 @@ class KeyRule:
     def _groups(
         self, made: Composition, begin: str, partition: int, fields: Fields, records: int
     ) -> list[str | Unplaceable]:
-        place, elements = Placing(made, partition, self.index), made.elements
+        place, elements = Placing(made, partition, self.kept), made.elements
         if not elements:
             return [_placed(place, begin, ())] * records
         known: dict[tuple[str | Unplaceable, ...], str | Unplaceable] = {}

@@ -48,6 +48,8 @@ class Config(Part):
                         "index.prefix",
                         *("sinks", position, "prefix"),
                     )
+        for sink in self.sinks:
+            sink.beside(self.sinks)
         return self
 
     def sink(self, name: str) -> Sink:

@@ -1,10 +1,11 @@
 """One sink: topics to bucket, prefix, layout and format, and what holds between its parts."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import dagster as dg
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from s3lake import hours
 from s3lake.quantities import duration_text, seconds_of, size_of, size_text
@@ -62,6 +63,8 @@ class DeadLetterTopic(Part):
     name: str = Field(examples=["events-dead-letters"])
     context_headers: bool = False
     replication_factor: int = 3
+
+    _other_indexes: tuple[str, ...] = PrivateAttr(())
 
     _called = field_validator("name")(
         matching(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}", "a topic has letters, digits, '.', '_' and '-', at most 249")
@@ -154,6 +157,8 @@ class Sink(Part):
     max_columns: int = 2000
     memory_budget: int = 512_000_000
     index: Index = Field(default_factory=Index)
+
+    _other_indexes: tuple[str, ...] = PrivateAttr(())
 
     _called = field_validator("name")(
         matching(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}", f"1 to {_NAME_CHARACTERS} of A-Z, a-z, 0-9, '_' and '-'")
@@ -355,6 +360,16 @@ class Sink(Part):
             "sidecars": self.sidecars.model_dump(mode="json"),
             "changed": bool(self.transforms or self.sql),  # values are no longer what Kafka has
         }
+
+    @property
+    def other_indexes(self) -> tuple[str, ...]:
+        """Where other sinks of the configuration have their index in this bucket: no record may lead a key there."""
+        return self._other_indexes
+
+    def beside(self, sinks: Iterable["Sink"]) -> None:
+        """Know the sinks of the same configuration."""
+        prefixes = {sink.index.prefix for sink in sinks if sink.bucket == self.bucket}
+        self._other_indexes = tuple(sorted(prefixes - {self.index.prefix}))
 
     @property
     def root(self) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from s3lake.dialects import native
 from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
 from s3lake_tests.layout import files
@@ -271,6 +272,32 @@ def test_an_empty_step_is_refused_because_clients_leave_it_out(keys: KeyRule, va
 )
 def test_a_value_cannot_lead_into_what_s3lake_keeps_for_itself(keys: KeyRule, value: bytes, why: str) -> None:
     assert why in refusal(keys, key=value)
+
+
+@pytest.mark.parametrize(
+    "value", [b"idxb/b/u/2026-11-21T20", b"deep/er/a", b".indexes/x", b"y/.indexes-old/u/x", b"x/.indexes"]
+)
+def test_a_key_cannot_lead_into_the_index_of_another_sink_of_the_bucket(value: bytes) -> None:
+    config = native.loads(
+        """
+kafka: {bootstrap_servers: 'x:1'}
+sinks:
+  - {name: a, topics: [t], bucket: lake, prefix: raw, start: 2026-11-21T18, index: {prefix: mine},
+     layout: {template: "{key}/{partition}/{offset}"}}
+  - {name: b, topics: [u], bucket: lake, prefix: b, start: 2026-11-21T18, index: {prefix: raw/idxb}}
+  - {name: c, topics: [u], bucket: lake, prefix: c, start: 2026-11-21T18, index: {prefix: raw/deep/er}}
+  - {name: d, topics: [u], bucket: other, prefix: d, start: 2026-11-21T18, index: {prefix: raw/elsewhere}}
+""",
+        "f",
+    )
+    keys = KeyRule.of(config.sink("a").landed, "t")
+    assert "index" in refusal(keys, key=value)
+    assert key(keys, key=b"elsewhere/x") == "raw/elsewhere/x/1/0.json"
+
+
+def test_a_prefix_of_the_sink_s_own_may_begin_like_an_index() -> None:
+    keys = template("{key}/{offset}", prefix="raw/.indexes-of-books")
+    assert key(keys, key=b"x") == "raw/.indexes-of-books/x/0.json"
 
 
 @pytest.mark.parametrize("topic", [".indexes", "_dead_letters"])
