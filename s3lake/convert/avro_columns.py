@@ -159,7 +159,7 @@ def behind(raw: pa.BinaryArray, skipped: int) -> pa.BinaryArray:
     if not len(raw):
         return raw
     starts = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4)
-    return _every_second(starts[:-1] + skipped, starts[1:], raw.buffers()[2])
+    return every_second(starts[:-1] + skipped, starts[1:], raw.buffers()[2])
 
 
 def compiled(plain: Any, kind: Type) -> Decode | None:
@@ -240,10 +240,10 @@ def _bytes(cursor: Cursor) -> pa.Array:
 
 def _slices(cursor: Cursor, start: Numbers, size: Numbers) -> pa.BinaryArray:
     """So many bytes of each record."""
-    return _every_second(start, start + size, pa.py_buffer(cursor.data))
+    return every_second(start, start + size, pa.py_buffer(cursor.data))
 
 
-def _every_second(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer) -> pa.BinaryArray:
+def every_second(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer) -> pa.BinaryArray:
     """Bytes from each start to its end: Arrow takes every second value of an array that has what lies between too."""
     count = 2 * len(start)
     offsets = np.full(count + 1, data.size, np.int32)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert import avro_columns, avro_file, avro_schema, decoded
+from s3lake.convert import avro_columns, avro_file, avro_schema, avro_text, decoded
 from s3lake.convert.connect import Schema, SchemaError
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
@@ -93,6 +93,7 @@ class _Reader:
     node: avro_schema.Node
     parsed: Any
     columns: avro_columns.Decode | None
+    texts: avro_text.Texts | None
 
 
 def unframed(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
@@ -126,8 +127,7 @@ def avro(
     if not len(raw):
         return Read(raw, None, {})
     numbers, refused = _numbers(raw)
-    gathering = Gathering.of(len(raw))
-    lines: list[bytes | None] | None = [None] * len(raw) if texts else None
+    gathering, lines = Gathering.of(len(raw)), _Lines.of(len(raw)) if texts else None
     for number, rows in _by_number(numbers):
         reader = _reader(registry, number, tabular)
         if isinstance(reader, str):
@@ -135,17 +135,63 @@ def avro(
             continue
         if spliced and reader.file is not None:
             reader = replace(reader, schema=replace(reader.schema, file=reader.file))
-        if lines is None and reader.columns is not None:
-            array, plain = avro_columns.decoded(reader.columns, raw, rows, _HEADER)
-            gathering.add(reader.schema, rows[plain], array)
-            rows = rows[~plain]
+        rows = _at_once(raw, rows, reader, gathering, lines, tabular)
         refused |= _one_by_one(raw, rows, reader, gathering, lines, tabular)
-    data = pa.array(lines, pa.binary()) if lines is not None else _where(gathering.codes >= 0, raw)
+    data = lines.texts() if lines is not None else _where(gathering.codes >= 0, raw)
     return Read(data, gathering.gathered(), refused)
+
+
+@dataclass
+class _Lines:
+    """JSON texts as they are found."""
+
+    at: Numbers
+    texts_of: list[pa.BinaryArray]
+
+    @classmethod
+    def of(cls, total: int) -> _Lines:
+        """Of so many rows, none of which has a text yet."""
+        return cls(np.full(total, -1), [])
+
+    def add(self, rows: Numbers, texts: pa.BinaryArray) -> None:
+        """The texts of rows."""
+        self.at[rows] = sum(map(len, self.texts_of)) + np.arange(len(rows))
+        self.texts_of.append(texts)
+
+    def texts(self) -> pa.BinaryArray:
+        """Those of all rows, null where there is none."""
+        found = pa.concat_arrays([pa.array([], pa.binary()), *self.texts_of])
+        return (
+            found if np.array_equal(self.at, np.arange(len(found))) else found.take(pa.array(self.at, mask=self.at < 0))
+        )
 
 
 def _where(kept: npt.NDArray[np.bool_], raw: pa.BinaryArray) -> pa.BinaryArray:
     return raw if kept.all() else raw.take(pa.array(np.arange(len(raw)), mask=~kept))
+
+
+def _at_once(
+    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, lines: _Lines | None, tabular: bool
+) -> Numbers:
+    """Read rows of one schema together: those that must be read one by one; the others are added to what is found."""
+    wanted = [reader.columns] if tabular else []
+    if lines is not None:
+        wanted.append(reader.texts.decode if reader.texts else None)
+    found = [avro_columns.decoded(one, raw, rows, _HEADER) for one in wanted if one is not None]
+    if len(found) < len(wanted):
+        return rows
+    plain = np.logical_and.reduce([sound for _, sound in found])
+    arrays = [array if plain.all() else array.filter(pa.array(plain[sound])) for array, sound in found]
+    sound_rows: Numbers = rows[plain]
+    present = sound_rows[arrays[0].is_valid().to_numpy(zero_copy_only=False)]
+    if lines is not None and reader.texts is not None:
+        lines.add(present, reader.texts.spell(arrays[-1].drop_null()))
+    if tabular:
+        gathering.add(reader.schema, sound_rows, arrays[0])
+    else:
+        gathering.add(reader.schema, present, None)
+    odd: Numbers = rows[~plain]
+    return odd
 
 
 def _numbers(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
@@ -177,7 +223,7 @@ def _one_by_one(
     rows: Numbers,
     reader: _Reader,
     gathering: Gathering,
-    lines: list[bytes | None] | None,
+    lines: _Lines | None,
     tabular: bool,
 ) -> Refusals:
     """Read rows of one schema with fastavro: those that are refused; the others are added to what is gathered."""
@@ -188,6 +234,7 @@ def _one_by_one(
     refused: Refusals = {}
     found: list[int] = []
     objects: list[Any] = []
+    texts: list[bytes] = []
     for row, value in zip(rows.tolist(), raw.take(pa.array(rows)).to_pylist(), strict=True):
         stream = io.BytesIO(value)
         stream.seek(_HEADER)
@@ -197,14 +244,16 @@ def _one_by_one(
                 raise ValueError(f"{left} bytes are left after it")
             if reader.node.mend is not None:
                 datum = reader.node.mend(datum)
-            if lines is not None and datum is not None:
-                lines[row] = _text(datum, reader.node)
+            text = _text(datum, reader.node) if lines is not None else b""
         except Exception as error:  # of whichever kind: fastavro has no error of its own for what it cannot read
             refused[row] = _misfit(value, error)
             continue
         if datum is not None:
             found.append(row)
             objects.append(datum)
+            texts.append(text)
+    if lines is not None:
+        lines.add(np.array(found, np.int64), pa.array(texts, pa.binary()))
     array = None
     if tabular and reader.columns is not None:
         array, wrong = decoded.column(objects, reader.schema.kind)
@@ -265,6 +314,7 @@ def _compiled(kind: str, text: str, references: tuple[tuple[str, str], ...], tab
             node,
             parse_schema(node.plain),
             avro_columns.compiled(node.plain, schema.kind),
+            avro_text.compiled(node.plain, schema.kind),
         )
     except SchemaError as error:
         return str(error)
