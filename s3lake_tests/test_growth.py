@@ -14,6 +14,7 @@ from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.orchestration import metadata, sensors
 from s3lake.plan.tile import Span, Tile
@@ -29,13 +30,14 @@ NEXT = hours.shift(LAST, 1)
 
 @dataclass
 class Log:
-    """A topic of one topic-partition with ten records an hour."""
+    """A topic of one topic-partition with so many records in each hour."""
 
     end: int = 10 * HOURS + 5
+    each: int = 10
 
     def snapshot(self, _: str, hour: str, **__: object) -> Snapshot:
-        at = 10 * (hours.start_ms(hour) - hours.start_ms(FIRST)) // hours.HOUR_MS
-        return Snapshot("id", {0: LogRange(0, self.end, min(at, self.end), min(at + 10, self.end))})
+        at = self.each * (hours.start_ms(hour) - hours.start_ms(FIRST)) // hours.HOUR_MS
+        return Snapshot("id", {0: LogRange(0, self.end, min(at, self.end), min(at + self.each, self.end))})
 
     def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
         return {0: (0, self.end)}
@@ -137,7 +139,7 @@ class TestTick:
     @pytest.fixture
     def lander(self, index: TopicIndex) -> Landing:
         sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-        return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), {})
+        return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), Brokers("127.0.0.1:1"))
 
     @pytest.fixture
     def ask(self, lander: Landing) -> Iterator[Callable[[], object]]:
@@ -169,15 +171,17 @@ class TestTick:
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 
-def staged(landing: Landing, attempt: Attempt) -> Staged:
-    """What Spark's tasks do, with one file a micro-batch."""
+def staged(landing: Landing, attempt: Attempt, files: int = 1) -> Staged:
+    """What Spark's tasks do, in as many files of one size."""
     landing.index.columns()
     (partition, (start, end)) = next(iter(attempt.batch.reads.items()))
-    key = f"lake/{start:012d}{attempt.suffix}"
-    upload = landing.store.create_upload(key, {COMMIT: attempt.commit})
-    etag = landing.store.upload_part(key, upload, 1, b"{}")
-    file = File(key, upload, (etag,), partition, start, end - 1, end - start, 2)
-    return Staged((file,), {partition: Read(start, end, end - start, end - start)})
+    made = []
+    for first in range(start, end, -(-(end - start) // files)):
+        key, last = f"lake/{first:012d}{attempt.suffix}", min(end, first + -(-(end - start) // files)) - 1
+        upload = landing.store.create_upload(key, {COMMIT: attempt.commit})
+        etag = landing.store.upload_part(key, upload, 1, b"{}")
+        made.append(File(key, upload, (etag,), partition, first, last, last - first + 1, 2))
+    return Staged(tuple(made), {partition: Read(start, end, end - start, end - start)})
 
 
 def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_of_it_included(
@@ -186,7 +190,8 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
     monkeypatch.setattr(Landing, "_stage", staged)
     store, log = CountedStore(), Log(0)
     sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-    landing = Landing(sink, "orders", lambda: None, lambda _: store, log, {}, clock=lambda: hours.start_ms(FIRST) + 1)
+    brokers, clock = Brokers("127.0.0.1:1"), hours.start_ms(FIRST) + 1
+    landing = Landing(sink, "orders", lambda: None, lambda _: store, log, brokers, clock=lambda: clock)
     landing.land([FIRST])
     dearest = 0
     for number in range(100):
@@ -231,3 +236,23 @@ class TestClean:
         index.store.requests.clear()
         assert clean(index, now_ms=self.NOW) == []
         assert index.store.requests.total() <= 60
+
+
+class TestRewrite:
+    def test_what_was_replaced_is_deleted_and_none_of_its_completed_uploads_is_aborted(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Landing, "_stage", lambda lander, attempt: staged(lander, attempt, files=100))
+        store = CountedStore()
+        sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
+        clock = hours.end_ms(FIRST) + hours.HOUR_MS
+        brokers = Brokers("127.0.0.1:1")
+        log = Log(200, each=100)
+        lander = Landing(sink, "orders", lambda: None, lambda _: store, log, brokers, clock=lambda: clock)
+        lander.land([FIRST])
+        store.requests.clear()
+        lander.rewrite(FIRST)
+        assert store.requests["complete_upload"] == 100
+        assert store.requests["delete"] == 100
+        assert store.requests["abort_upload"] == 0
+        assert sum(not key.startswith(".indexes") for key in store.objects) == 100

@@ -116,10 +116,13 @@ def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] |
         if found is None or not found[0].garbage:
             return found
         tile, etag = found
+        newest = index.manifest(hour, tile.commits[-1]) if tile.commits else None
         for commit in tile.garbage:
             manifest = index.manifest(hour, commit)
             if manifest is not None:
-                each(partial(remove, index.store, manifest), manifest.files, pace)
+                # What was replaced had been committed: of its uploads none is left.
+                take = delete_own if newest and commit in newest.replaces else remove
+                each(partial(take, index.store, manifest), manifest.files, pace)
         index.swap_tile(tile.changed(garbage=()), etag)
 
 
@@ -142,11 +145,16 @@ def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | 
 
 
 def remove(store: Store, manifest: Manifest, file: File) -> None:
-    """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's.
+    """Take away one file of a commit that is garbage: its upload, and its object if that is really this commit's."""
+    store.abort_upload(file.key, file.upload)
+    delete_own(store, manifest, file)
+
+
+def delete_own(store: Store, manifest: Manifest, file: File) -> None:
+    """Delete the object at a file's key if that is really this commit's.
 
     An object whose key says no offset stays: a listed commit may name that key too, and have nothing else there.
     """
-    store.abort_upload(file.key, file.upload)
     if replacing(manifest, file):
         return
     head = store.head(file.key)
