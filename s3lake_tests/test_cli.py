@@ -467,7 +467,7 @@ class TestOnLandedHours:
         (row,) = run("clean", config, "--json").rows
         assert (row["commit"], row["files"], row["action"], row["done"]) == ("dead", 1, "fence and sweep", True)
         assert lake.uploads() == []
-        assert run("clean", config).out == ""
+        assert run("clean", config).out == "nothing to remove\n"
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
 

@@ -37,6 +37,10 @@ class Cleaned:
     files: int
     action: Action
 
+    def __str__(self) -> str:
+        place = f"{self.hour}, commit {self.commit}: " if self.commit else ""
+        return f"{place}{self.action}, {self.files} files"
+
 
 class Settled(msgspec.Struct, frozen=True):
     """`clean.state`: days on which tiles listed every manifest, with a digest of the names that these had."""

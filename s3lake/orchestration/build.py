@@ -13,7 +13,7 @@ from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.resources import S3, KafkaResource, SparkResource
-from s3lake.orchestration.schedules import hourly_schedule, sink_job
+from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
 from s3lake.orchestration.sensors import topic_sensor
 from s3lake.orchestration.topics import topics_of
 from s3lake.sink import Config, Sink, sinks_of
@@ -27,7 +27,7 @@ def build_definitions(
     Args:
         config: the configuration.
         resources: stand-ins for `kafka`, `s3` and `spark`.
-        sensors_running: start the sensors when the code location is first loaded.
+        sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
 
     Raises:
         ConfigurationError: two topics or sinks would get one name in Dagster.
@@ -38,7 +38,9 @@ def build_definitions(
     names.refuse_clashes((topic, names.identifier("kafka", topic)) for topic in topics)
     names.refuse_clashes((f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in routes)
     jobs = {sink.name: sink_job(sink, by_sink[sink.name]) for sink in config.sinks if by_sink[sink.name]}
+    cleans = {name: clean_job(config.sink(name), by_sink[name]) for name in jobs}
     status = dg.DefaultSensorStatus.RUNNING if sensors_running else dg.DefaultSensorStatus.STOPPED
+    nightly = dg.DefaultScheduleStatus.RUNNING if sensors_running else dg.DefaultScheduleStatus.STOPPED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies are beta, and what hours_per_run is made of
         assets = [sink_asset(*route) for route in routes]
@@ -47,8 +49,11 @@ def build_definitions(
         assets=[*map(topic_asset, topics), *assets, *examples],
         asset_checks=[sink_checks(*route) for route in routes],
         sensors=[topic_sensor(topic, _landing(topic, by_sink, config.sinks), jobs, status) for topic in topics],
-        jobs=list(jobs.values()),
-        schedules=[hourly_schedule(config.sink(name), job) for name, job in jobs.items()],
+        jobs=[*jobs.values(), *cleans.values()],
+        schedules=[
+            *(hourly_schedule(config.sink(name), job) for name, job in jobs.items()),
+            *(daily_clean(config.sink(name), job, nightly) for name, job in cleans.items()),
+        ],
         resources=_resources(config, resources or {}),
         # A JVM per step costs more than the steps: one process, one session a run.
         executor=dg.in_process_executor,

@@ -1,4 +1,4 @@
-"""Jobs and schedules: the last hour of every topic of a sink, at a minute past its grace."""
+"""Jobs and schedules: every hour the last hour of every topic of a sink, and every day what dead writers left of it."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -7,7 +7,9 @@ from typing import Any
 import dagster as dg
 
 from s3lake import hours
+from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
+from s3lake.orchestration.resources import landing
 from s3lake.sink import Sink
 
 
@@ -41,3 +43,43 @@ def hourly_schedule(sink: Sink, job: Any) -> dg.ScheduleDefinition:
         yield dg.RunRequest(run_key=f"{first}..{last}", tags={names.RANGE_START: first, names.RANGE_END: last})
 
     return every_hour
+
+
+def clean_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
+    """Removes what dead writers left behind, of every topic of `sink`."""
+    name = names.identifier("clean", sink.name)
+
+    @dg.op(name=f"remove_{names.identifier(sink.name)}")
+    def remove(context: dg.OpExecutionContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]) -> None:
+        failed: list[S3LakeError] = []
+        for topic in topics:
+            try:
+                done = landing(sink, topic, kafka, s3, spark=None).clean()
+            except S3LakeError as error:  # one topic is no reason to leave the others
+                context.log.error(f"topic {topic}: {error}")
+                failed.append(error)
+                continue
+            for one in done:
+                context.log.info(f"{topic} {one}")
+            if not done:
+                context.log.info(f"{topic}: nothing to remove")
+        if failed:
+            raise dg.Failure(str(failed[0])) from failed[0]
+
+    @dg.job(name=name, description=f"Removes what dead writers left behind of sink {sink.name}: `s3lake clean`.")
+    def job() -> None:
+        remove()
+
+    return job
+
+
+def daily_clean(sink: Sink, job: dg.JobDefinition, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinition:
+    """Every night; `status` is before anybody switches it in the UI."""
+    return dg.ScheduleDefinition(
+        name=names.identifier("daily_clean", sink.name),
+        job=job,
+        cron_schedule="40 3 * * *",
+        execution_timezone="UTC",
+        default_status=status,
+        description=f"Removes what dead writers left behind of sink {sink.name}.",
+    )

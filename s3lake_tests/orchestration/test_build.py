@@ -15,13 +15,16 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._core.snap import JobSnap
 
 from s3lake import hours
+from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.dialects import native
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.client import KafkaOffsets
-from s3lake.orchestration import topics
+from s3lake.orchestration import resources, topics
 from s3lake.orchestration.assets import code_version
 from s3lake.orchestration.build import build_definitions
+from s3lake.plan.tile import Tile
 from s3lake.sink import Config
+from s3lake.store.memory import MemoryStore
 
 EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"
 SECRETS = ("hunter2-kafka", "hunter2-s3", "hunter2-token", "hunter2-spark")
@@ -237,7 +240,8 @@ class TestJobsAndSchedules:
             EVENTS,
             "{name: copy, topics: [orders], bucket: lake, prefix: b, start: 2026-01-01T00, hours_per_run: null}",
         )
-        assert {job.name for job in built.get_all_jobs()} == {"land_events", "land_copy", "__ASSET_JOB"}
+        landing = {job.name for job in built.get_all_jobs() if not job.name.startswith("clean_")}
+        assert landing == {"land_events", "land_copy", "__ASSET_JOB"}
 
     def requests(self, now: datetime, sink: str = EVENTS) -> list[dg.RunRequest]:
         schedule = repository(sink).get_schedule_def("hourly_events")
@@ -266,11 +270,43 @@ class TestJobsAndSchedules:
     def test_sensors_and_schedules_wait_to_be_switched_on(self) -> None:
         built = repository()
         assert built.get_sensor_def("kafka_orders").default_status is dg.DefaultSensorStatus.STOPPED
-        assert built.get_schedule_def("hourly_events").default_status is dg.DefaultScheduleStatus.STOPPED
+        for schedule in ("hourly_events", "daily_clean_events"):
+            assert built.get_schedule_def(schedule).default_status is dg.DefaultScheduleStatus.STOPPED
 
     def test_sensors_can_be_on_from_the_start(self) -> None:
         built = build_definitions(config(), sensors_running=True).get_repository_def()
         assert built.get_sensor_def("kafka_orders").default_status is dg.DefaultSensorStatus.RUNNING
+        assert built.get_schedule_def("daily_clean_events").default_status is dg.DefaultScheduleStatus.RUNNING
+
+    def test_every_night_every_topic_of_a_sink_is_cleaned(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = MemoryStore("lake")
+        monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
+        for topic in ("clicks", "orders"):
+            index = TopicIndex(store, ".indexes/events", topic)
+            hour = "2026-01-05T00"
+            index.create(index.head_key, TopicHead(hours=((hour, hour),)))
+            index.create(index.tile_key(hour), Tile(hour, {}))
+            index.create(index.manifest_key(hour, "dead"), Manifest("dead", topic, hour, {}, created_ms=1))
+        built = repository(EVENTS.replace("[orders]", "[orders, clicks]"))
+        schedule = built.get_schedule_def("daily_clean_events")
+        assert (schedule.cron_schedule, schedule.execution_timezone) == ("40 3 * * *", "UTC")
+        assert built.get_job(schedule.job_name).execute_in_process().success
+        assert [key for key in store.objects if "dead" in key] == []
+
+    def test_a_topic_that_cannot_be_cleaned_fails_the_run_and_keeps_no_other_from_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = MemoryStore("lake")
+        monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
+        store.put(TopicIndex(store, ".indexes/events", "clicks").head_key, b"{ no index")
+        index = TopicIndex(store, ".indexes/events", "orders")
+        index.create(index.head_key, TopicHead(hours=(("2026-01-05T00", "2026-01-05T00"),)))
+        index.create(index.tile_key("2026-01-05T00"), Tile("2026-01-05T00", {}))
+        dead = Manifest("dead", "orders", "2026-01-05T00", {}, created_ms=1)
+        index.create(index.manifest_key("2026-01-05T00", "dead"), dead)
+        job = repository(EVENTS.replace("[orders]", "[clicks, orders]")).get_job("clean_events")
+        assert not job.execute_in_process(raise_on_error=False).success
+        assert [key for key in store.objects if "dead" in key] == []
 
 
 class TestTopicsByExpression:
