@@ -289,7 +289,7 @@ def swept_by_two(world: World) -> None:
     world.minute = 65
     world.do("A", materialise(0))
     x = world.start("rewrite", rewriting(0))
-    world.run(x, until=lambda request: request.method == "abort_upload")
+    world.run(x, until=lambda request: request.method == "delete")
     x.crash()
     s = world.start("S", rewriting(0))
     world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.garbage)
