@@ -231,7 +231,7 @@ def expected(demo: Stage) -> int:
 
 
 def _assets(demo: Stage, sink: Sink, topic: str) -> list[dg.AssetKey]:
-    examples = [dg.AssetKey(["example", sink.name, topic, "events_by_type"])] if demo.config.examples else []
+    examples = [names.example_key(sink, topic)] if demo.config.examples else []
     return [dg.AssetKey(["s3", sink.name, topic]), *examples]
 
 

@@ -13,7 +13,7 @@ def counts_by_type(sink: Sink, topic: str) -> dg.AssetsDefinition:
     """Counts the records of each `type` in each of the hours that are asked for."""
 
     @dg.asset(
-        key=dg.AssetKey(["example", sink.name, f"{topic}_by_type"]),
+        key=names.example_key(sink, topic),
         # The example follows the hour under way too, of which there is never all.
         ins={
             "landed": dg.AssetIn(

@@ -26,6 +26,11 @@ def sink_key(sink: Sink, topic: str) -> dg.AssetKey:
     return dg.AssetKey(["s3", sink.name, topic])
 
 
+def example_key(sink: Sink, topic: str) -> dg.AssetKey:
+    """The asset of the example on what `sink` lands of `topic`."""
+    return dg.AssetKey(["example", sink.name, f"{topic}_by_type"])
+
+
 def identifier(*parts: str) -> str:
     """A name that ops and sensors may have: letters, digits and underscores."""
     return re.sub(r"\W", "_", "_".join(parts))
