@@ -7,6 +7,7 @@ S3LakeError
 │   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
 │   ├── IncompleteError       hours that are to be read are not landed, or only in part
 │   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
+│   ├── TooManyFilesError     a micro-batch would have more files than one commit may list
 │   ├── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
 │   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
 └── TransientError            the same request may pass later
@@ -49,6 +50,10 @@ class IncompleteError(TerminalError):
 
 class ForeignObjectError(TerminalError):
     """A key of this commit is taken by an object that s3lake did not write."""
+
+
+class TooManyFilesError(TerminalError):
+    """A micro-batch would have more files than one commit may list; a smaller one may have fewer."""
 
 
 class StoreDeniedError(TerminalError):

@@ -21,8 +21,8 @@ import msgspec
 from s3lake import hours
 from s3lake.commit import protocol, sums
 from s3lake.commit.clean import Cleaned, clean
+from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
 from s3lake.commit.index import Columns as RecordedColumns
-from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
@@ -30,7 +30,7 @@ from s3lake.commit.sums import Commits
 from s3lake.convert import columns as kinds
 from s3lake.convert import types
 from s3lake.convert.columns import Columns
-from s3lake.errors import ConfigurationError, DataLossError, FencedError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, TooManyFilesError
 from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
@@ -121,6 +121,9 @@ class Landing:
 
     def __post_init__(self) -> None:
         self.store: Store = self.stores(self.sink.bucket)
+        streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
+        # Files are closed at flush.count at the latest: what would make too many is not even tried.
+        self.limit = min(self.sink.batch_records, MOST_FILES // streams * self.sink.flush.count)
         self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic, self.sink.root)
 
     @property
@@ -200,7 +203,7 @@ class Landing:
             self.offsets,
             head,
             hour,
-            limit=self.sink.batch_records,
+            limit=self.limit,
             now_ms=self.clock(),
             grace_ms=int(self.sink.close_grace * 1000),
             until=until,
@@ -253,6 +256,12 @@ class Landing:
             last = {file.key: file for file in files}
             abort(self.store, [file for file in files if last[file.key] is not file])
             files = list(last.values())
+        if len(files) > MOST_FILES:
+            abort(self.store, files)
+            raise TooManyFilesError(
+                f"a micro-batch of {self.topic} {attempt.tile.hour} has {len(files):,} files, one commit may have "
+                f"{MOST_FILES:,}: raise flush.count or flush.size, or let the layout name fewer places"
+            )
         return Staged(
             files=tuple(sorted(files, key=lambda file: file.key)),
             reads=merged(one.reads for one in done),
@@ -263,6 +272,15 @@ class Landing:
             columns=None if work.file_columns is None else with_seen(work.file_columns, done),
             replacing=work.keys.replaces,
         )
+
+    def narrow(self, attempt: Attempt) -> bool:
+        """Make the next micro-batches smaller, because this one had too many files; False if there are none smaller."""
+        read = sum(end - start for start, end in attempt.batch.reads.values())
+        if read <= 1:
+            return False
+        self.limit = max(1, read // 4)
+        _log.warning("%s: too many files; micro-batches of %d records from here on", self.topic, self.limit)
+        return True
 
     def _same_types(self, recorded: Columns) -> None:
         """Columns that the user gives have the types that the sink's files have."""
@@ -336,9 +354,14 @@ class _Run:
         while head is not None and (attempt := lander._begin(head, hour, self.until)):
             if not begun:
                 offsets = attempt.batch.offsets + attempt.batch.left
-                lander.observer.planned(hour, offsets, -(-offsets // lander.sink.batch_records))
+                lander.observer.planned(hour, offsets, -(-offsets // lander.limit))
                 begun = True
-            staged = lander._staged(head, attempt)
+            try:
+                staged = lander._staged(head, attempt)
+            except TooManyFilesError:
+                if not lander.narrow(attempt):
+                    raise
+                continue
             try:
                 self._arrive()
             except BaseException:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.index import File
+from s3lake.commit.index import MOST_FILES, File
 from s3lake.encode import FileFormat, encoder, prepared
-from s3lake.errors import S3LakeError
+from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.layout.key import KeyRule, Span
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
@@ -180,6 +180,7 @@ class Staging:
 
     def add_dead_letters(self, partition: int, letters: list[tuple[int, bytes]]) -> None:
         """Write one dead-letter object from refused records: their offsets and their lines."""
+        self._refuse_more()
         letters = sorted(letters)
         span = Span(letters[0][0], letters[-1][0], 0, 0, len(letters))
         key = self._keys.dead_letters_key(partition, span.first)
@@ -235,6 +236,7 @@ class Staging:
                 self._close(where)
 
     def _begin(self, where: _Where, first: Rows) -> _OpenFile:
+        self._refuse_more()
         partition, group, _ = where
         offset, timestamp = first.offsets[0].as_py(), first.timestamps[0].as_py()
         span = Span(offset, offset, timestamp, timestamp, 0)
@@ -246,6 +248,13 @@ class Staging:
             streams[name] = _Stream(upload, encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
         file = self._open[where] = _OpenFile(group, partition, streams, span)
         return file
+
+    def _refuse_more(self) -> None:
+        if len(self.closed) + len(self._open) >= MOST_FILES:
+            raise TooManyFilesError(
+                f"a micro-batch has more than {MOST_FILES:,} files in one task alone: raise flush.count or flush.size, "
+                "or let the layout name fewer places"
+            )
 
     def _key(self, group: str, partition: int, span: Span, stream: str) -> str:
         if stream == "data":

@@ -13,6 +13,7 @@ from s3lake.commit import protocol
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
+from s3lake.errors import TooManyFilesError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
@@ -256,3 +257,52 @@ class TestRewrite:
         assert store.requests["delete"] == 100
         assert store.requests["abort_upload"] == 0
         assert sum(not key.startswith(".indexes") for key in store.objects) == 100
+
+
+class TestFilesOfAMicroBatch:
+    """A manifest with a line for each of 20 million files would be beyond a single PUT."""
+
+    def lander(self, **settings: object) -> Landing:
+        wanted = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": FIRST, **settings}
+        store, clock = CountedStore(), hours.start_ms(FIRST) + 1
+        brokers = Brokers("127.0.0.1:1")
+        sink = Sink.model_validate(wanted)
+        return Landing(sink, "orders", lambda: None, lambda _: store, Log(120), brokers, clock=lambda: clock)
+
+    @pytest.mark.parametrize(
+        ("settings", "records"),
+        [
+            ({"format": {"type": "bytes"}, "converter": {"value": "bytes"}}, 50_000),
+            ({"flush": {"count": 3}}, 150_000),
+            ({"flush": {"count": 3}, "batch_records": 70_000}, 70_000),
+            ({}, 20_000_000),
+        ],
+    )
+    def test_what_would_be_too_many_by_flush_count_is_not_planned(
+        self, settings: dict[str, object], records: int
+    ) -> None:
+        assert self.lander(**settings).limit == records
+
+    def test_where_there_are_too_many_all_the_same_smaller_ones_are_planned(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read: list[int] = []
+
+        def crowded(lander: Landing, attempt: Attempt) -> Staged:
+            read.append(attempt.batch.offsets)
+            if read[-1] > 20:
+                raise TooManyFilesError("too many files")
+            return staged(lander, attempt)
+
+        monkeypatch.setattr(Landing, "_stage", crowded)
+        (landed,) = self.lander().land([FIRST])
+        assert read[:3] == [120, 30, 7]
+        assert landed.sums.landed == 120
+
+    def test_one_record_with_too_many_ends_the_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def crowded(*_: object) -> Staged:
+            raise TooManyFilesError("too many files")
+
+        monkeypatch.setattr(Landing, "_stage", crowded)
+        with pytest.raises(TooManyFilesError):
+            self.lander().land([FIRST])

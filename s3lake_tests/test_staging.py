@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.commit.index import File
-from s3lake.errors import StoreUnavailableError
+from s3lake.errors import StoreUnavailableError, TooManyFilesError
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.sink import Sink
 from s3lake.staging import FileRule, Rows, Staging
@@ -536,6 +536,20 @@ class Broken(MemoryStore):
         if not self._aborts:
             raise StoreUnavailableError("the store is away")
         super().abort_upload(key, upload)
+
+
+def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.staging.MOST_FILES", 3)
+    store = MemoryStore()
+    files = staging(store, flush={"count": 1})
+    add(files, 0, lines(b"a", b"b"))
+    files.add_dead_letters(0, [(7, b"{}")])
+    with pytest.raises(TooManyFilesError, match="raise flush.count or flush.size"):
+        add(files, 2, lines(b"c"))
+    with pytest.raises(TooManyFilesError):
+        files.add_dead_letters(0, [(8, b"{}")])
+    files.abort()
+    assert store.uploads == {}
 
 
 def test_aborting_drops_open_and_closed_files() -> None:

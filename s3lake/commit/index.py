@@ -82,6 +82,10 @@ class Read(msgspec.Struct, frozen=True):
     late: int = 0
 
 
+MOST_FILES = 50_000
+"""Of one commit: its manifest, some 300 bytes a file, stays far below what one PUT takes."""
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """What one commit consists of; never changed once written.
 
