@@ -544,7 +544,7 @@ def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypa
     files = staging(store, flush={"count": 1})
     add(files, 0, lines(b"a", b"b"))
     files.add_dead_letters(0, [(7, b"{}")])
-    with pytest.raises(TooManyFilesError, match="raise flush.count or flush.size"):
+    with pytest.raises(TooManyFilesError, match=r"raise flush\.count or flush\.size"):
         add(files, 2, lines(b"c"))
     with pytest.raises(TooManyFilesError):
         files.add_dead_letters(0, [(8, b"{}")])
