@@ -99,7 +99,7 @@ def _installed() -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
         here = Path(scratch)
         (here / "ivy.xml").write_text(_REQUEST, encoding="utf-8")
-        ivy = next(jars._pyspark_jars_dir().glob("ivy-*.jar"))
+        ivy = next(jars.pyspark_jars_dir().glob("ivy-*.jar"))
         command = [str(jars.find_java()), "-jar", str(ivy), "-ivy", str(here / "ivy.xml"), "-confs", "default"]
         command += ["-cache", str(here / "cache"), "-retrieve", f"{here}/[artifact].[ext]"]
         if settings := os.environ.get("S3LAKE_IVY_SETTINGS"):
