@@ -21,7 +21,20 @@ S3LakeError
 
 
 class S3LakeError(Exception):
-    """Base of every error that s3lake raises on purpose."""
+    """Base of every error that s3lake raises on purpose.
+
+    Messages quote what servers and records say, which may hold escape codes of terminals; none of them gets out.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    """A text with every character written out that is neither seen nor a blank or the end of a line."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 class TerminalError(S3LakeError):

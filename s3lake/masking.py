@@ -1,21 +1,63 @@
 """Which configured values must never be printed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _SECRET = re.compile(
-    r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|\.key(\.|$)|api[._-]?key", re.IGNORECASE
+    r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|basic\.?auth|oauthbearer\.(config|extensions)"
+    r"|\.key(\.|$)|api[._-]?key",
+    re.IGNORECASE,
 )
 # Secrets hide inside harmless names too, for example in the JVM options of spark.conf.
 _ASSIGNED = re.compile(r"(passw|passphrase|pwd|secret|token)[^\s=]*=", re.IGNORECASE)
+_PROXY = re.compile(r"proxy", re.IGNORECASE)
+_USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
 MASK = "********"
+# What is shorter stands in many a word of ours that is no secret.
+_PART_OF_WORDS = 8
+_WORD = 4
 
 
 def masked(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties as they may be printed."""
-    return {name: MASK if is_secret(name) or _ASSIGNED.search(value) else value for name, value in properties.items()}
+    return {name: shown(name, value) for name, value in properties.items()}
+
+
+def shown(name: str, value: str) -> str:
+    """A property's value as it may be printed: without what is secret by name or by form, or without its user."""
+    if is_secret(name) or _ASSIGNED.search(value) or (_PROXY.search(name) and "@" in value and "://" not in value):
+        return MASK
+    return _USER.sub(MASK, value)
 
 
 def is_secret(name: str) -> bool:
     """Whether a property of this name holds something that must never be printed."""
     return _SECRET.search(name) is not None
+
+
+def is_masked(text: str) -> bool:
+    """Whether a printed value lacks something."""
+    return (text.strip("*") == "" and len(text) >= len(MASK)) or f"://{MASK}@" in text
+
+
+def users(text: str) -> set[str]:
+    """User and password of the addresses in a text: together, and the password alone."""
+    found = set(_USER.findall(text))
+    return found | {password for one in found if (password := one.partition(":")[2])}
+
+
+def without(message: str, secrets: Iterable[str]) -> str:
+    """A message that may quote values without secrets, and without users of addresses.
+
+    A short secret is masked where it stands alone: inside of words it would tell itself, and make the message
+    unreadable.
+    """
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        for spelled in {repr(secret)[1:-1], secret}:
+            pattern = re.escape(spelled)
+            if len(secret) < _WORD:
+                pattern = rf"(?<=['\"]){pattern}(?=['\"])"
+            elif len(secret) < _PART_OF_WORDS:
+                pattern = rf"(?<!\w){pattern}(?!\w)"
+            message = re.sub(pattern, MASK, message)
+    return _USER.sub(MASK, message)

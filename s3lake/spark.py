@@ -6,9 +6,11 @@ import atexit
 import logging
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +84,33 @@ def _homeless() -> str:
     return f"-Duser.dir={home}"
 
 
+def _launch(wanted: Mapping[str, str]) -> None:
+    """Start the JVM with settings from a file: PySpark puts each on its command line, which every user can read."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS")
+    with tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-") as home:
+        path = Path(home) / "spark.conf"
+        path.touch(0o600)
+        path.write_text("".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in wanted.items()), "utf-8")
+        arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {given or 'pyspark-shell'}"
+        try:
+            SparkContext._ensure_initialized()
+        finally:
+            if given is None:
+                del os.environ["PYSPARK_SUBMIT_ARGS"]
+            else:
+                os.environ["PYSPARK_SUBMIT_ARGS"] = given
+
+
+def _escaped(text: str) -> str:
+    """A key or a value of a Java properties file."""
+    return "".join(f"\\u{ord(char):04x}" if char in "\\:=#! \t\r\n\f" else char for char in text)
+
+
 def session(spark: sink.Spark) -> SparkSession:
     """The session of this process, made on first use.
 
@@ -101,12 +130,13 @@ def session(spark: sink.Spark) -> SparkSession:
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
-    given = settings(spark)
+    wanted = settings(spark)
     if spark.master.startswith("local") and "spark.driver.extraJavaOptions" not in spark.conf:
-        given["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
-    for name, value in given.items():
+        wanted["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     try:
+        _launch(wanted)
         return builder.getOrCreate()
     except Exception as error:
         raise meaning(error, "starting a session") from None

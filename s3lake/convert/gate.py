@@ -4,6 +4,7 @@ JSON is checked with msgspec value by value, UTF-8 for a whole batch at once. A 
 which JSON allows only between tokens, become spaces; text formats follow the same rule.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,9 @@ import pyarrow.compute as pc
 Refusals = dict[int, str]
 """Row of a batch -> why its record is refused."""
 
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
@@ -85,5 +89,14 @@ def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:
     except UnicodeDecodeError as error:
         return f"no UTF-8: byte {error.start} is 0x{value[error.start]:02x}"
     except msgspec.DecodeError as error:
-        return "empty value" if not value.strip() else str(error)
+        return "empty value" if not value.strip() else _half_a_character(value) or str(error)
+    return None
+
+
+def _half_a_character(value: bytes) -> str | None:
+    """What msgspec calls truncated data or a malformed pair: an escape of half a character without the other half."""
+    for escape in _ESCAPE.finditer(value):
+        if escape[1]:
+            half = escape[1].decode()
+            return f"\\{half} is a lone surrogate, half a character (byte {escape.start()})"
     return None

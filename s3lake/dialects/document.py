@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from s3lake import masking
 from s3lake.dialects.schema import dotted
 from s3lake.dialects.variables import looked_up
 from s3lake.errors import ConfigurationError
@@ -174,12 +175,7 @@ class Document:
 
     def without_secrets(self, message: str) -> str:
         """A message that may quote values, with every secret of this file masked."""
-        for secret in sorted(self._secrets, key=len, reverse=True):
-            for spelled in (repr(secret)[1:-1], secret):
-                # A secret of one letter is no reason to mask that letter in our own words: values stand in quotes.
-                where = r".+" if len(secret) > 3 else r"'[^']*'"
-                message = re.sub(where, lambda found, spelled=spelled: found[0].replace(spelled, MASK), message)  # type: ignore[misc]
-        return message
+        return masking.without(message, self._secrets)
 
     def put(self, place: Place, value: Any) -> None:
         """Set the value at `place`, where one stands."""

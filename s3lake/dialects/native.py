@@ -16,14 +16,13 @@ from s3lake.dialects.document import Document, Dumper, Place, position_of
 from s3lake.dialects.draft import Loaded
 from s3lake.dialects.schema import MAPPING, WANTED, dotted, field, meant, model_at, names
 from s3lake.errors import ConfigurationError
-from s3lake.masking import is_secret
+from s3lake.masking import is_masked, is_secret
 from s3lake.provide.overrides import overridden, overrides
 from s3lake.sink import Config, Misfit, Part
 
 VARIABLE = "S3LAKE_CONFIG"
 """Environment variable that names the configuration file."""
 
-_MASKED = re.compile(r"\*{8,}")
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
 
 
@@ -127,7 +126,7 @@ def rewritten(config: Config) -> tuple[str, dict[str, str]]:
                     str(one.get("name", at)) if isinstance(one, dict) else str(at) for at, one in enumerate(value)
                 ]
                 return [named(one, (*path, str(at)), (*words, called[at])) for at, one in enumerate(value)]
-            case str() if _MASKED.fullmatch(value):
+            case str() if is_masked(value):
                 # Not S3LAKE_SINKS_, which changes settings.
                 variable = "S3LAKE_SECRET_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper())
                 while variable in variables:

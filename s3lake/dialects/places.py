@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from s3lake import masking
 from s3lake.errors import ConfigurationError
 from s3lake.masking import MASK, is_secret
 
@@ -66,7 +67,8 @@ class Setting:
         """The value for a message."""
         if self.secret or is_secret(self.key):
             return MASK
-        return repr(self.value if len(self.value) <= _SHOWN else f"{self.value[:_SHOWN]}…")
+        value = masking.shown(self.key, self.value)
+        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
 
     def at(self, offset: int) -> Place:
         """The place of the character at `offset` of the value; of the last one where the value ends before it."""
@@ -124,9 +126,7 @@ class Report:
         return where or Place(self.file)
 
     def _masked(self, message: str) -> str:
-        for secret in sorted((one for one in self.secrets if len(one) > 3), key=len, reverse=True):
-            message = message.replace(secret, MASK)
-        return message
+        return masking.without(message, self.secrets)
 
 
 Settings = Mapping[str, Setting]

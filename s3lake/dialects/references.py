@@ -16,7 +16,7 @@ from pathlib import Path
 from s3lake.dialects import properties
 from s3lake.dialects.places import Report, Setting
 from s3lake.dialects.variables import looked_up
-from s3lake.masking import is_secret
+from s3lake.masking import is_secret, users
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _FORMS = "${NAME}, ${env:NAME}, ${file:path:key} or ${secrets:name}"
@@ -42,6 +42,7 @@ class References:
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
         """The settings with their references replaced; those that lead nowhere are noted, and their settings left."""
         report.secrets |= {one.value for one in settings if is_secret(one.key)}
+        report.secrets |= {user for one in settings for user in users(one.value)}
         return [self._resolved(one, report) if "${" in one.value else one for one in settings]
 
     def _resolved(self, setting: Setting, report: Report) -> Setting:
@@ -69,6 +70,7 @@ class References:
         spots += setting.spots[position:]
         if is_secret(setting.key):
             report.secrets.add(value)
+        report.secrets |= users(value)
         return replace(setting, value=value, spots=spots, secret=secret)
 
     def _value(self, reference: str) -> tuple[str, bool]:

@@ -21,7 +21,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.properties import client_properties
-from s3lake.masking import is_secret
+from s3lake.masking import shown, without
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)
@@ -294,9 +294,7 @@ def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tu
 
 
 def _wrong(said: str, settings: Mapping[str, str]) -> ConfigurationError:
-    for name, value in settings.items():
-        if is_secret(name) and value:
-            said = said.replace(value, "********")
+    said = without(said, [value for name, value in settings.items() if shown(name, value) != value])
     return ConfigurationError(
         f"kafka.properties: librdkafka refuses them: {said}. To go on: correct the value, or take out a name that only "
         "Java's client knows."

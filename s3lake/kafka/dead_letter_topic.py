@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.properties import client_properties
-from s3lake.masking import MASK, is_secret
+from s3lake.masking import shown, without
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -298,8 +298,5 @@ def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[
 
 
 def _wrong(error: Any, settings: Mapping[str, str]) -> ConfigurationError:
-    said = error.args[0].str()
-    for name, value in settings.items():
-        if is_secret(name) and value:
-            said = said.replace(value, MASK)
+    said = without(error.args[0].str(), [value for name, value in settings.items() if shown(name, value) != value])
     return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {said}")

@@ -6,25 +6,31 @@ Nothing secret leaves this module but towards the server: headers, user, passwor
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import threading
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import requests
 import tenacity
+from urllib3.exceptions import HTTPError
 
 from s3lake.errors import ConfigurationError
-from s3lake.masking import MASK
+from s3lake.masking import without
 from s3lake.provide.source import Source, text_of
 from s3lake.quantities import seconds_of
 
 PREFIX = "S3LAKE_CONFIG_HTTP_"
 _LARGEST = 16 * 2**20
+_REDIRECTS = 30
 _ANSWER_SHOWN = 200
 _SECRET = 4  # characters: what is shorter is no secret, and would be found in every word
 _KINDS = {"json": ".json", "yaml": ".yaml", "x-yaml": ".yaml", "toml": ".toml"}
@@ -134,41 +140,100 @@ class _Again(Exception):
     """Trying again may help; the message holds nothing secret."""
 
 
-class _Session(requests.Session):
-    """Headers are for the host that they were given for, not for where it redirects to."""
+class _Deadline(requests.adapters.HTTPAdapter):
+    """Ends every connection at a moment, whatever is being waited for: requests' own timeout is that of one read."""
 
-    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
-        """Called before every redirect is followed."""
-        before, after = response.request.url or "", prepared_request.url or ""
-        if self.should_strip_auth(before, after):  # type: ignore[no-untyped-call]
-            for header in [*self.headers, "Authorization"]:
-                prepared_request.headers.pop(header, None)
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._end = time.monotonic() + seconds
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._stop)
+        self._timer.daemon = True
+        self._timer.start()
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self._end - time.monotonic()
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        """A pool whose connections are watched."""
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        plain = pool.ConnectionCls
+
+        def connected(connection: Any) -> socket.socket:
+            made: socket.socket = plain._new_conn(connection)
+            self._sockets.append(made.dup())  # TLS takes the socket itself away
+            return made
+
+        pool.ConnectionCls = type("Watched", (plain,), {"_new_conn": connected})
+        return pool
+
+    def close(self) -> None:
+        """Forget the connections."""
+        self._timer.cancel()
+        super().close()
+        while self._sockets:
+            self._sockets.pop().close()
+
+    def _stop(self) -> None:
+        for one in list(self._sockets):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
 
 def _attempt(url: str, name: str, settings: Settings) -> tuple[bytes, str]:
-    deadline = time.monotonic() + settings.timeout
-    with _Session() as session:
+    deadline = _Deadline(settings.timeout)
+    late = _Again(f"no answer within {settings.timeout:g} s")
+    with requests.Session() as session:
         session.headers.clear()
-        session.headers.update({"User-Agent": "s3lake", "Accept": "*/*", **settings.headers})
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, deadline)
         try:
-            with session.get(url, auth=_authority(urlsplit(url)), timeout=settings.timeout, stream=True) as answer:
-                _accepted(answer, name)
-                body = _body(answer, name, deadline)
-                media = answer.headers.get("Content-Type", "").partition(";")[0].rpartition("/")[2].strip().lower()
-                return body, media
+            return _followed(session, url, name, settings, deadline)
         # What requests says of its errors quotes the address, query included: neither it nor its chain is passed on.
         except requests.exceptions.SSLError:
+            if deadline.left <= 0:
+                raise late from None
             raise ConfigurationError(
                 f"{name}: the server's certificate is not trusted; name its authority in REQUESTS_CA_BUNDLE"
             ) from None
         except requests.exceptions.Timeout:
-            raise _Again(f"no answer within {settings.timeout:g} s") from None
-        except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError):
+            raise late from None
+        except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError, HTTPError, OSError):
+            if deadline.left <= 0:
+                raise late from None
             raise _Again("the connection failed") from None
-        except requests.exceptions.TooManyRedirects:
-            raise ConfigurationError(f"{name}: the server redirects in a circle; correct the address") from None
         except requests.exceptions.RequestException as error:
             raise ConfigurationError(f"{name}: no request can be made: {type(error).__name__}") from None
+
+
+def _followed(
+    session: requests.Session, url: str, name: str, settings: Settings, deadline: _Deadline
+) -> tuple[bytes, str]:
+    """The answer at the end of all redirects, whose bodies nobody reads."""
+    headers, authority = dict(settings.headers), _authority(urlsplit(url))
+    for _ in range(_REDIRECTS):
+        if deadline.left <= 0:
+            raise requests.exceptions.Timeout
+        sent = {"User-Agent": "s3lake", "Accept": "*/*", **headers}
+        request = session.prepare_request(requests.Request("GET", url, headers=sent, auth=authority))
+        address = request.url or ""
+        options: Any = session.merge_environment_settings(address, {}, True, None, None)
+        # Not by the session's own get, which reads the whole body of a redirect.
+        with session.get_adapter(address).send(request, timeout=deadline.left, **options) as answer:
+            target = session.get_redirect_target(answer)
+            if target is None:
+                _accepted(answer, name)
+                body = _body(answer, name, deadline)
+                media = answer.headers.get("Content-Type", "").partition(";")[0].rpartition("/")[2].strip().lower()
+                return body, media
+        following = urljoin(url, target)
+        # Headers are for the host that they were given for, not for where it redirects to.
+        if session.should_strip_auth(url, following):  # type: ignore[no-untyped-call]
+            headers, authority = {}, _nobody
+        url = following
+    raise ConfigurationError(f"{name}: the server redirects in a circle; correct the address")
 
 
 def _accepted(answer: requests.Response, name: str) -> None:
@@ -185,22 +250,38 @@ def _accepted(answer: requests.Response, name: str) -> None:
         raise ConfigurationError(f"{name}: the server answered {status} {answer.reason}; {fix}")
 
 
-def _body(answer: requests.Response, name: str, deadline: float) -> bytes:
+def _body(answer: requests.Response, name: str, deadline: _Deadline) -> bytes:
+    encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "deflate"):
+        raise ConfigurationError(f"{name}: the answer is encoded as {encoding[:40]!r}; let the server send it plain")
     body = bytearray()
-    for piece in answer.iter_content(2**16):
-        body += piece
-        if len(body) > _LARGEST:
-            raise ConfigurationError(f"{name}: the answer has more than {_LARGEST} bytes: that is no configuration")
-        if time.monotonic() > deadline:
-            raise requests.exceptions.Timeout
+    inflate = zlib.decompressobj(wbits=47) if encoding != "identity" else None
+    try:
+        for piece in answer.raw.stream(2**14, decode_content=False):
+            # One byte more than is allowed shows that there is more; a bomb goes no further.
+            body += inflate.decompress(piece, _LARGEST + 1 - len(body)) if inflate else piece
+            if len(body) > _LARGEST:
+                raise ConfigurationError(f"{name}: the answer has more than {_LARGEST} bytes: that is no configuration")
+            if deadline.left <= 0:
+                raise requests.exceptions.Timeout
+    except zlib.error:
+        raise _Again("the answer is compressed wrongly") from None
+    if inflate and not inflate.eof:
+        raise _Again("the answer ends early")
+    if deadline.left <= 0:  # a connection that was ended looks like an answer without a length
+        raise requests.exceptions.Timeout
     return bytes(body)
 
 
 def _authority(parts: SplitResult) -> Any:
-    # Given in any case: left to itself, requests replaces an Authorization header by what it finds in ~/.netrc.
     if parts.username is None and parts.password is None:
-        return lambda request: request
+        return _nobody
     return unquote(parts.username or ""), unquote(parts.password or "")
+
+
+def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Left to itself, requests takes an Authorization header from what it finds in ~/.netrc."""
+    return request
 
 
 def _shown(parts: SplitResult) -> str:
@@ -230,8 +311,7 @@ def _no_error(answer: Any, name: str, settings: Settings, secrets: list[str]) ->
     if said is None:
         return
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    for secret in secrets:
-        text = text.replace(secret, MASK)
+    text = without(text, secrets)
     shown = text if len(text) <= _ANSWER_SHOWN else text[:_ANSWER_SHOWN] + "…"
     raise ConfigurationError(f"{name}: the server says at {settings.response_error_path}: {shown}")
 

@@ -150,3 +150,15 @@ def test_what_passes_is_what_python_reads_too(values: list[bytes]) -> None:
     for row, value in enumerate(values):
         if row not in refused:
             json.loads(value.decode())
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"a":"\\ud800"}', r"\ud800 is a lone surrogate, half a character (byte 6)"),
+        (b'"\\\\ud800 \\ud83d\\ude00 \\uDC00"', r"\uDC00 is a lone surrogate, half a character (byte 22)"),
+        (b'{"a":', "Input data was truncated"),
+    ],
+)
+def test_half_a_character_is_called_so(value: bytes, reason: str) -> None:
+    assert json_refusals(pa.array([value])) == {0: reason}
