@@ -60,6 +60,7 @@ def _text(dumper: Dumper, value: str) -> ScalarNode:
 
 Dumper.add_representer(str, _text)
 
+_LARGEST = 50_000  # values, of which a sink has some fifty
 _MEANINGS: dict[str, Callable[[str], Any]] = {
     f"{_PREFIX}str": str,
     f"{_PREFIX}int": int,
@@ -104,6 +105,7 @@ class Document:
     _problems: list[_Problem] = field(default_factory=list)
     _secrets: set[str] = field(default_factory=set)
     _within: set[int] = field(default_factory=set)
+    _size: int = 0
 
     @classmethod
     def read(cls, text: str, name: str, hidden: Callable[[Place], bool], environment: Mapping[str, str]) -> Document:
@@ -116,6 +118,8 @@ class Document:
         root = _composed(text, name)
         if root is not None:
             document.data = document._value(root, ())
+        if document._size > _LARGEST:
+            raise ConfigurationError(f"{name}: with its aliases written out it has more than {_LARGEST:,} values")
         return document
 
     def note(self, place: Place, message: str, *, at_name: bool = False) -> None:
@@ -205,6 +209,9 @@ class Document:
 
     def _value(self, node: Node, place: Place) -> Any:
         self._nodes[place] = node
+        self._size += 1
+        if self._size > _LARGEST:  # aliases of aliases, which grow without end
+            return UNKNOWN
         if id(node) in self._within:
             return self._unknown(node, place, "an alias stands inside what it names")
         self._within.add(id(node))
@@ -235,7 +242,7 @@ class Document:
                 found[key.value] = self._value(value, (*place, key.value))
         for source, mapping in merged:  # as YAML has it: what stands here wins, then the first that is merged
             for name in mapping.keys() - found.keys():
-                self._move((*source, name), (*place, name))
+                self._move((*source, name), (*place, name), mapping[name])
             found = mapping | found
         return found
 
@@ -249,11 +256,16 @@ class Document:
             elif mapping is not UNKNOWN:
                 self._note_at(one, where, "<< takes a mapping, or a list of them")
 
-    def _move(self, old: Place, new: Place) -> None:
+    def _move(self, old: Place, new: Place, value: Any) -> None:
         for known in (self._nodes, self._keys, self.texts):
-            for place in [place for place in known if place[: len(old)] == old]:
-                known[new + place[len(old) :]] = known.pop(place)  # type: ignore[assignment]
-        self.unknown = {new + place[len(old) :] if place[: len(old)] == old else place for place in self.unknown}
+            if old in known:
+                known[new] = known.pop(old)  # type: ignore[assignment]
+        if old in self.unknown:
+            self.unknown.discard(old)
+            self.unknown.add(new)
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for step, one in inner:
+            self._move((*old, step), (*new, step), one)
 
     def _scalar(self, node: ScalarNode, place: Place) -> Any:
         text = self._substituted(node, place)

@@ -51,6 +51,10 @@ _WORDS = {
     "RPAR": "')'",
     "$END": "the end",
 }
+_LONGEST = 50_000
+_DEEPEST = 30
+_MOST_ELEMENTS = 512  # with a slash each they fill S3's 1,024 bytes
+_BRACKET = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[()]")
 _EXPECTED_ORDER = (*CLAUSES, *_WORDS)
 
 
@@ -113,6 +117,7 @@ def parse(text: str) -> tuple[Statement, ...]:
     """
     from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
+    _bounded(text)
     try:
         tree = _parser().parse(text)
     except UnexpectedCharacters as error:
@@ -122,10 +127,18 @@ def parse(text: str) -> tuple[Statement, ...]:
         raise _unexpected(text, offset, set(error.accepts or error.expected)) from None
     except UnexpectedEOF as error:
         raise _unexpected(text, len(text), set(error.expected)) from None
-    except RecursionError:
-        raise KcqlError(text, 0, "nested too deeply") from None
     trees = sorted(tree.find_data("statement"), key=lambda one: _at(_tokens(one)[0]))
     return tuple(_statement(text, one) for one in trees)
+
+
+def _bounded(text: str) -> None:
+    if len(text) > _LONGEST:
+        raise KcqlError(text, _LONGEST, f"is too long: at most {_LONGEST:,} characters")
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth > _DEEPEST:
+            raise KcqlError(text, found.start(), f"nests too deeply: at most {_DEEPEST} parentheses in one another")
 
 
 @lru_cache(maxsize=1)
@@ -174,13 +187,16 @@ def _target(text: str, token: Token) -> tuple[str, str]:
 
 
 def _elements(text: str, tree: Tree[Token]) -> tuple[tuple[str, ...], ...]:
-    found: list[tuple[str, ...]] = []
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for element in _in_order(tree.find_data("element")):
         path = tuple(_named(text, token) for token in element if token.type != "DOT")
-        if tuple(map(str.lower, path)) in [tuple(map(str.lower, other)) for other in found]:
+        if found.setdefault(tuple(map(str.lower, path)), path) is not path:
             raise KcqlError(text, _at(element[0]), f"PARTITIONBY names {'.'.join(path)!r} twice; take one out")
-        found.append(path)
-    return tuple(found)
+        if len(found) > _MOST_ELEMENTS:
+            raise KcqlError(
+                text, _at(element[0]), f"PARTITIONBY has more than {_MOST_ELEMENTS} fields: no key holds them"
+            )
+    return tuple(found.values())
 
 
 def _properties(text: str, tree: Tree[Token]) -> dict[str, Property]:
