@@ -20,6 +20,7 @@ ROOMS = [
     "hours",
     "quantities",
     "masking",
+    "expressions",
     "jars",
     "class_archive",
     "sink",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from s3lake import expressions
 from s3lake.dialects import transforms
 from s3lake.dialects.draft import Connector, Draft
 from s3lake.dialects.keys import Given, Keys
@@ -161,8 +162,8 @@ def _subscribed(keys: Keys, topic: str) -> bool:
     """Whether the connector reads that topic."""
     expression = keys.text("topics.regex").value
     try:
-        matched = bool(expression) and re.fullmatch(expression, topic) is not None
-    except re.error:
+        matched = bool(expression) and expressions.compiled(expression).fits(topic)
+    except (re.error, expressions.EndlessError):
         matched = False  # the model says what is wrong with it
     return matched or topic in map(str.strip, keys.text("topics").value.split(","))
 

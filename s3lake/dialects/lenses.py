@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from s3lake import expressions
 from s3lake.dialects import connect, converters, kcql, kcql_sink, overrides
 from s3lake.dialects.draft import Connector, Draft, Loaded, compose
 from s3lake.dialects.kcql import KcqlError, Statement
@@ -264,8 +265,8 @@ def _read(
 
 def _matches(expression: str, topic: str) -> bool:
     try:
-        return re.fullmatch(expression, topic) is not None
-    except re.error:
+        return expressions.compiled(expression).fits(topic)
+    except (re.error, expressions.EndlessError):
         return True  # the model says what is wrong with it
 
 

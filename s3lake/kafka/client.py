@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from s3lake import hours
+from s3lake import expressions, hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.properties import client_properties
@@ -144,8 +144,11 @@ class KafkaOffsets:
             KafkaUnavailableError: the brokers did not answer in time.
             ConfigurationError: the brokers refuse to answer at all.
         """
-        fits = re.compile(regex)
-        return [topic for topic in self.topics() if fits.fullmatch(topic)]
+        expression = expressions.compiled(regex)
+        try:
+            return [topic for topic in self.topics() if expression.fits(topic)]
+        except expressions.EndlessError as error:
+            raise ConfigurationError(f"topics_regex: {error}") from None
 
     def _answer(self, what: str, question: Callable[["_Asking"], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import dagster as dg
 from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 
-from s3lake import hours
+from s3lake import expressions, hours
 from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
@@ -196,7 +196,7 @@ class Sink(Part):
     def _regex(cls, value: str | None) -> str | None:
         if value is not None:
             try:
-                re.compile(value)
+                expressions.compiled(value)
             except re.error as error:
                 raise ValueError(f"{value!r} is no regular expression: {error}") from None
         return value
@@ -379,5 +379,5 @@ class Sink(Part):
     def reads(self, topic: str) -> bool:
         """Whether this sink lands `topic`."""
         return topic in self.topics or (
-            self.topics_regex is not None and re.fullmatch(self.topics_regex, topic) is not None
+            self.topics_regex is not None and expressions.compiled(self.topics_regex).fits(topic)
         )

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from s3lake import expressions
 from s3lake.transform.options import OptionError
+from s3lake.transform.record import Refusal
 
 _KEYS = ("exact", "starts_with", "ends_with", "contains", "regex")
 _VALUES = ("equals", "contains", "regex", "greater_than", "less_than", "between")
@@ -78,7 +80,7 @@ def _test(given: Any, tests: tuple[str, ...], kinds: tuple[str, ...], place: str
         try:
             # Rust's \z is Python's \Z, and its groups need no P.
             text = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", operand).replace(r"\z", r"\Z")
-            return name, re.compile(text)
+            return name, expressions.compiled(text)
         except re.error as error:
             raise OptionError(f"{place}: {operand!r} is no regular expression: {error}", "patterns") from None
     return name, operand
@@ -114,7 +116,10 @@ def _holds(test: str, operand: Any, value: Any) -> bool:
         case "ends_with":
             return value.endswith(operand)
         case "regex":
-            return operand.search(value) is not None
+            try:
+                return operand.search(value) is not None
+            except expressions.EndlessError as error:
+                raise Refusal(str(error)) from None
     return operand in value
 
 

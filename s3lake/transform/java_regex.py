@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from s3lake import expressions
+from s3lake.expressions import Expression
+
 _POSIX = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -20,14 +23,14 @@ _END = {"z": r"\Z", "Z": r"(?=\n?\Z)"}
 _REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{([A-Za-z][A-Za-z0-9]*)\}|([\\$])", re.DOTALL)
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> Expression:
     r"""The expression, with Java's meaning of `\d`, `\w` and `\s`: ASCII.
 
     Raises:
         ValueError: it is none, or uses what Python's engine cannot do.
     """
     try:
-        return re.compile(_translated(pattern), re.ASCII)
+        return expressions.compiled(_translated(pattern), ascii=True)
     except re.error as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
 
@@ -39,15 +42,15 @@ def replaced(pattern: str, replacement: str) -> Callable[[str], str]:
         ValueError: the expression or the replacement is wrong.
     """
     regex = compiled(pattern)
-    parts = _parts(replacement, regex)
+    parts = _parts(replacement, regex.syntax)
 
     def of(text: str) -> str:
-        if regex.fullmatch(text) is None:
+        if not regex.fits(text):
             return text
         # The first occurrence need not be the whole text: `a|ab` finds `a` in `ab`.
         found = regex.search(text)
         assert found is not None
-        new = "".join(part if isinstance(part, str) else found[part[0]] or "" for part in parts)
+        new = "".join(part if isinstance(part, str) else found.group(part[0]) or "" for part in parts)
         return text[: found.start()] + new + text[found.end() :]
 
     return of

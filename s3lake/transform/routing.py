@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from s3lake.expressions import EndlessError
 from s3lake.transform import java_regex
 from s3lake.transform.java_dates import DatePattern
 from s3lake.transform.options import Options
@@ -57,7 +58,10 @@ class RegexRouter(_Router):
         return cls(regex, replacement)
 
     def __call__(self, record: Record) -> None:
-        record.topic = checked(_replaced(self.regex, self.replacement)(record.topic))
+        try:
+            record.topic = checked(_replaced(self.regex, self.replacement)(record.topic))
+        except EndlessError as error:
+            raise Refusal(str(error)) from None
 
 
 @lru_cache(maxsize=256)
@@ -163,12 +167,15 @@ class TopicNameMatches(Step):
         return cls(pattern)
 
     def __call__(self, record: Record) -> bool:
-        return _matches(self.pattern, record.topic)
+        try:
+            return _matches(self.pattern, record.topic)
+        except EndlessError as error:
+            raise Refusal(str(error)) from None
 
 
 @lru_cache(maxsize=1024)
 def _matches(pattern: str, topic: str) -> bool:
-    return java_regex.compiled(pattern).fullmatch(topic) is not None
+    return java_regex.compiled(pattern).fits(topic)
 
 
 @dataclass(frozen=True)
