@@ -581,7 +581,7 @@ def test_a_derived_model_names_the_field_as_yaml_does() -> None:
 
 def test_without_settings_errors_are_left_to_s3lake() -> None:
     errors = sink().errors
-    assert (errors.dead_letter_topic, errors.max_retries, errors.retry_interval) == (None, None, None)
+    assert (errors.dead_letter_topic, errors.max_retries, errors.retry_interval) == (None, 3, 10.0)
 
 
 def test_a_dead_letter_topic_has_three_replicas_and_no_context_unless_said() -> None:

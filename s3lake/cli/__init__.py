@@ -7,7 +7,7 @@ import typer
 
 from s3lake.cli import adoption, configuration, demo, index, landed, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
-from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 for command in (
@@ -28,7 +28,7 @@ def main() -> NoReturn:
     """The console script."""
     try:
         app()
-    except ConfigurationError as error:
+    except (ConfigurationError, IncompleteError) as error:
         fail(error, INPUT)
     except S3LakeError as error:
         fail(error, FAILED)

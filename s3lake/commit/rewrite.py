@@ -4,7 +4,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, attempt, finish_creation, ready
 from s3lake.commit.recovery import PACE, Pace
-from s3lake.errors import DataLossError
+from s3lake.errors import DataLossError, IncompleteError
 from s3lake.kafka.offsets import Offsets
 from s3lake.plan.batch import whole
 
@@ -15,18 +15,19 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     Who lists the bucket sees both versions until the old one is swept.
 
     Raises:
-        DataLossError: the hour is not landed as a whole, or Kafka no longer has all of its records.
+        IncompleteError: the hour is not landed as a whole.
+        DataLossError: Kafka no longer has all of its records.
     """
     if head.since is not None and hour < head.since:
         gone = "its topic was deleted since, or a connector landed it; the files are all there is"
         raise DataLossError(f"{index.topic} {hour}: {gone}")
     unfinished = f"{index.topic} {hour} is not landed as a whole: materialise it before rewriting it"
     if not hours.in_ranges(hour, head.hours):
-        raise DataLossError(unfinished)
+        raise IncompleteError(unfinished)
     finish_creation(index, head)
     tile, etag = ready(index, hour, pace)
     if not tile.landed:
-        raise DataLossError(unfinished)
+        raise IncompleteError(unfinished)
     kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")

@@ -185,9 +185,10 @@ def _flush(keys: Keys, sink: Draft) -> None:
             sink.put("flush.span", span.to(lambda ms: ms / _SECONDS))
     schedule = keys.integer("rotate.schedule.interval.ms", -1, -1)
     if schedule.setting and schedule.value > 0:
-        if not keys.has("timezone"):
-            keys.report.notice(
-                schedule.setting, "needs a timezone in Kafka Connect; here it counts from the first record"
+        if not keys.text("timezone").value:
+            keys.wrong(
+                schedule.setting,
+                "needs a timezone, without which the connector does not start; write timezone, for example UTC",
             )
         sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
     mode = keys.choice("schema.compatibility", {one: one for one in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")

@@ -12,8 +12,6 @@ from s3lake.errors import S3LakeError, TransientError
 from s3lake.sink import Errors
 
 A = TypeVar("A")
-RETRIES = 3
-PAUSE_S = 10
 
 
 def retried(work: Callable[[], A], errors: Errors | None = None) -> A:
@@ -23,11 +21,10 @@ def retried(work: Callable[[], A], errors: Errors | None = None) -> A:
         work: what is tried.
         errors: of the sink, which may say how often, and how long after one another.
     """
-    retries = RETRIES if errors is None or errors.max_retries is None else errors.max_retries
-    pause_s = PAUSE_S if errors is None or errors.retry_interval is None else errors.retry_interval
+    wanted = errors or Errors()
     try:
         return work()
     except TransientError as error:
-        raise dg.RetryRequested(max_retries=retries, seconds_to_wait=pause_s) from error
+        raise dg.RetryRequested(max_retries=wanted.max_retries, seconds_to_wait=wanted.retry_interval) from error
     except S3LakeError as error:
         raise dg.Failure(str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error

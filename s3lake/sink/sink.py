@@ -82,18 +82,18 @@ class Errors(Part):
     """What a refused record does: fail its micro-batch, or become a dead letter in the same commit.
 
     Attributes:
-        max_retries: how often a micro-batch is tried again after an error that may pass; None for s3lake's default.
-        retry_interval: seconds before each; None for s3lake's default.
+        max_retries: how often a micro-batch is tried again after an error that may pass.
+        retry_interval: seconds before each.
     """
 
     tolerance: Literal["none", "all"] = "none"
     dead_letter_topic: DeadLetterTopic | None = None
-    max_retries: int | None = None
-    retry_interval: float | None = None
+    max_retries: int = 3
+    retry_interval: float = 10.0
 
     _seconds = field_validator("retry_interval", mode="before")(seconds_of)
     _forward = field_validator("max_retries", "retry_interval")(at_least(0))
-    _interval_shown = field_serializer("retry_interval", when_used="unless-none")(duration_text)
+    _interval_shown = field_serializer("retry_interval")(duration_text)
 
     @model_validator(mode="after")
     def _letters_are_tolerated(self) -> "Errors":

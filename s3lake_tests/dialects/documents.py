@@ -266,7 +266,7 @@ _CONFLUENT: dict[str, Mapping[str, object]] = {
         "aws.secret.access.key": "${secrets:aws/secret-key}",
     },
     "role": {"s3.credentials.provider.class": "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"},
-    "schedule": {"rotate.schedule.interval.ms": "3600000"},
+    "schedule": {"rotate.schedule.interval.ms": "3600000", "timezone": "UTC"},
     "size": {"s3.part.size": "26214400"},
     "registry": AVRO_CONVERTERS,
     "schemaless": SCHEMALESS,

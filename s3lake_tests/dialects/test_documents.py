@@ -218,7 +218,7 @@ def test_confluent_role() -> None:
     ("fragment", "expected"),
     [
         ({"flush.size": "10000"}, {"count": 10_000}),
-        ({"rotate.schedule.interval.ms": "3600000"}, {"interval": 3600.0}),
+        ({"rotate.schedule.interval.ms": "3600000", "timezone": "UTC"}, {"interval": 3600.0}),
         ({"s3.part.size": "26214400"}, {"size": 26_214_400}),
         (
             {"s3.part.size": "52428800", "flush.size": "50000", "rotate.interval.ms": "600000"},

@@ -323,7 +323,7 @@ def test_retry_without_numbers_has_those_of_lenses() -> None:
 @pytest.mark.parametrize("policy", ["THROW", "NOOP"])
 def test_other_policies_have_the_retries_of_s3lake(policy: str) -> None:
     found = errors(error__policy=policy, max__retries="30")
-    assert (found.max_retries, found.retry_interval) == (None, None)
+    assert (found.max_retries, found.retry_interval) == (3, 10.0)
 
 
 @pytest.mark.parametrize("key", ["max.retries", "retry.interval"])
