@@ -15,7 +15,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.commit.recovery import PACE, Pace, each, sweep
+from s3lake.commit.recovery import PACE, Pace, each, fence, sweep
 from s3lake.errors import StoreDeniedError
 from s3lake.layout.collisions import Keys
 from s3lake.plan.tile import Tile
@@ -98,7 +98,7 @@ def clean(
             done.append(
                 Cleaned(hour, manifest.id, len(manifest.files), "delete manifest" if old else "fence and sweep")
             )
-            if not dry_run and _fence(index, hour, manifest.id):
+            if not dry_run and fence(index, hour, manifest.id):
                 sweep(index, hour, pace)
                 if old:
                     _forget(index, manifest)
@@ -172,19 +172,6 @@ def _landed(index: TopicIndex, manifest: Manifest) -> bool:
         if all(at[partition] >= read.end for partition, read in manifest.partitions.items()):
             return True
     return False
-
-
-def _fence(index: TopicIndex, hour: str, commit: str) -> bool:
-    """Enter `commit` in the tile's garbage, so its writer can no longer enter it as pending; False if it won."""
-    while True:
-        found = index.tile(hour)
-        if found is None:
-            return False
-        tile, etag = found
-        if commit in tile.commits or commit == tile.pending:
-            return False
-        if commit in tile.garbage or index.swap_tile(tile.changed(garbage=(*tile.garbage, commit)), etag):
-            return True
 
 
 def _forget(index: TopicIndex, manifest: Manifest) -> None:

@@ -1,9 +1,9 @@
 """The index: the documents below `<index.prefix>/<sink>/<topic>/`, and the only code that reads or writes them.
 
-`topic.json` lists a topic's hours, `<hour>.json` is a tile, `<hour>/<commit id>.json` a manifest (docs/design/
-commit.md). Every conditional write follows rule R4: unless the store says that it was carried out, read the document.
-Is it what was wanted, the write had happened; is it still what the write was to replace, the store refused without a
-reason, and the write is sent again; only another document is somebody else's.
+`topic.json` lists a topic's hours, `<hour>.json` is a tile, `<hour>/<commit id>.json` a manifest. Conditional writes
+follow rule R4 of docs/design/commit.md: unless the store says that it was carried out, read the document. Is it what
+was wanted, the write had happened; is it still what the write was to replace, the store refused without a reason, and
+the write is sent again; only another document is somebody else's.
 """
 
 import time

@@ -81,19 +81,24 @@ def finish(
     if swapped:
         return settled, swapped
     if manifest is not None and "landed" in outcomes.values():
-        _queue_again(index, tile.hour, manifest.id)
+        fence(index, tile.hour, manifest.id)  # the others may have swept it before all of it was there
     return None
 
 
-def _queue_again(index: TopicIndex, hour: str, commit: str) -> None:
-    """Make a commit garbage once more that others rolled back, and perhaps swept, while its objects became visible."""
+def fence(index: TopicIndex, hour: str, commit: str) -> bool:
+    """Enter `commit` in the tile's garbage, whatever became of it before; False where the tile has it as its own.
+
+    Its writer can no longer enter it as pending, and what became visible of it, however late, is swept.
+    """
     while True:
         found = index.tile(hour)
-        if found is None or commit in (*found[0].commits, *found[0].garbage, found[0].pending):
-            return
+        if found is None:
+            return False
         tile, etag = found
-        if index.swap_tile(tile.changed(garbage=(*tile.garbage, commit)), etag):
-            return
+        if commit in tile.commits or commit == tile.pending:
+            return False
+        if commit in tile.garbage or index.swap_tile(tile.changed(garbage=(*tile.garbage, commit)), etag):
+            return True
 
 
 def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:

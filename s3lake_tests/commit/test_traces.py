@@ -489,7 +489,7 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         for file in manifest.files:
             recovery.remove(index.store, manifest, file)
 
-    monkeypatch.setattr(clean_module, "_fence", only_look)
+    monkeypatch.setattr(clean_module, "fence", only_look)
     monkeypatch.setattr(clean_module, "sweep", remove_at_once)
 
 
@@ -508,7 +508,7 @@ def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_queueing_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "_queue_again", lambda *_: None)
+    monkeypatch.setattr(recovery, "fence", lambda *_: None)
 
 
 def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
