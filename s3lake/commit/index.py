@@ -29,6 +29,7 @@ class TopicHead(msgspec.Struct, frozen=True):
         topic_id: Kafka's id of the topic that these tiles are cut from; empty until it was first seen.
         hours: existing tiles as inclusive ranges.
         new: the tile created last, whole, so that anyone can finish its creation.
+        begins: where the tile of `since` begins, where an unclean election had cut the log; else at the log start.
         since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
             connector landed what came before.
     """
@@ -39,6 +40,7 @@ class TopicHead(msgspec.Struct, frozen=True):
     hours: tuple[tuple[str, str], ...] = ()
     new: Tile | None = None
     since: str | None = None
+    begins: dict[int, int] = {}
 
     def changed(self, **changes: Any) -> "TopicHead":
         """The next revision."""
@@ -92,6 +94,7 @@ class Manifest(msgspec.Struct, frozen=True):
     `format`, `converter`, `nulls` and `shape` are the sink's at the time, which may be configured otherwise later.
 
     Attributes:
+        epochs: see `Tile`, as they were when it was planned.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
     """
@@ -111,6 +114,7 @@ class Manifest(msgspec.Struct, frozen=True):
     created_ms: int = 0
     at_once: bool = False
     replacing: bool = False
+    epochs: dict[int, int] = {}
     version: int = VERSION
 
 

@@ -16,6 +16,7 @@ from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.replacing import must_hold_as_much
+from s3lake.commit.truncated import same_log
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
@@ -122,6 +123,7 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
             settle(index, hour, pace)
             continue
         kafka = asked(index, offsets, head, hour)
+        same_log(index, offsets, tile, kafka)
         shut = tiles.closed(tile, kafka)
         if index.swap_tile(shut, etag):
             return shut
@@ -164,6 +166,7 @@ def begin(
                 sweep(index, hour, pace)  # it was denied: all is landed, and somebody has to be told
             return None
         kafka = asked(index, offsets, head, hour)
+        same_log(index, offsets, tile, kafka)
         if not tile.closed:
             if now_ms >= hours.end_ms(hour) + grace_ms:
                 close_hour(index, offsets, head, hour, pace)
@@ -293,6 +296,8 @@ def _make(
     kafka = asked(index, offsets, head, hour)
     if not kafka.exists:
         return None
+    if before is not None:
+        same_log(index, offsets, before, kafka)
     tile = tiles.opened(
         hour,
         kafka,
@@ -301,6 +306,7 @@ def _make(
         earliest=head.since is not None or hour == earliest_hour,
         former=former,
         recreated=head.since is not None,
+        begins=head.begins,
     )
     return tile, kafka.topic_id
 
@@ -386,4 +392,5 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         shape=dict(staged.shape),
         columns=staged.columns,
         created_ms=int(time.time() * 1000),
+        epochs=dict(attempt.batch.epochs),
     )

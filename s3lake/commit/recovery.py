@@ -111,6 +111,7 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
         pending=None,
         foreign=(),
         sums=sums.after(index, tile, manifest),
+        epochs={**tile.epochs, **manifest.epochs},
     )
 
 

@@ -4,6 +4,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, attempt, finish_creation, ready
 from s3lake.commit.recovery import PACE, Pace
+from s3lake.commit.truncated import same_log
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.kafka.offsets import Offsets
 from s3lake.plan.batch import whole
@@ -31,6 +32,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
     kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
+    same_log(index, offsets, tile, kafka)
     batch = whole(tile, kafka)
     if tile.expired or batch.expired:
         raise DataLossError(

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from s3lake import expressions, hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.kafka import epochs
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.properties import client_properties
 from s3lake.masking import shown, without
@@ -98,7 +99,8 @@ class KafkaOffsets:
             found = {}
             for partition, (low, last) in edges.items():
                 first = _clamped(at[partition], last)
-                found[partition] = LogRange(low, last, first, max(first, _clamped(next[partition], last)))
+                following = max(first, _clamped(next[partition], last))
+                found[partition] = LogRange(low, last, first, following, ask.epochs.get(partition))
             return Snapshot(topic_id, found)
 
         return self._answer(f"the offsets of topic {topic!r}", question)
@@ -127,6 +129,15 @@ class KafkaOffsets:
             return {partition: _clamped(since[partition], end) for partition, (_, end) in ends.items()}
 
         return self._answer(f"the offsets of topic {topic!r}", question)
+
+    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """See `Offsets.cut`.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+        """
+        settings = {**dict(self._settings), "bootstrap.servers": self.bootstrap_servers}
+        return epochs.cut(settings, topic, reached, self.timeout_s)
 
     def topics(self) -> list[str]:
         """Names of all topics but Kafka's own, in order.
@@ -177,6 +188,7 @@ class _Asking:
         self._client, self._log, self._servers, self._what = client, log, servers, what
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
+        self.epochs: dict[int, int] = {}  # of the leaders that told the ends
 
     def describe(self, topic: str, *, known: bool = False) -> tuple[str, list[int]]:
         """Id and partitions of the topic; nothing of both when there is none. A `known` one is waited for."""
@@ -210,7 +222,11 @@ class _Asking:
             )
             for spec in specs
         ]
-        return [{key.partition: self._result(future).offset for key, future in answers.items()} for answers in asked]
+        told = [{key.partition: self._result(future) for key, future in answers.items()} for answers in asked]
+        if OffsetSpec.latest() in specs:  # type: ignore[no-untyped-call]
+            latest = told[specs.index(OffsetSpec.latest())]  # type: ignore[no-untyped-call]
+            self.epochs = {one: info.leader_epoch for one, info in latest.items() if info.leader_epoch is not None}
+        return [{one: info.offset for one, info in answers.items()} for answers in told]
 
     def names(self) -> list[str]:
         """Of the topics that users made."""

@@ -1,7 +1,7 @@
 """What planning needs to know of a topic, taken at one moment; the only answer Kafka ever gives to `plan`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -14,12 +14,15 @@ class LogRange:
         end: last stable offset: what a read_committed reader may read up to.
         at: first offset whose timestamp is in the hour or later, at most `end` (`end` where there is none).
         next: the same for the following hour.
+        epoch: of the leader that answered: every record below `end` was written under it or an earlier one. None where
+            brokers do not say.
     """
 
     low: int
     end: int
     at: int
     next: int
+    epoch: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,21 @@ class Offsets(Protocol):
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Log start and last stable offset per topic-partition; empty while the topic does not exist."""
+        ...
+
+    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """Topic-partitions whose log was cut below an offset that it had reached, and where.
+
+        Brokers cut a log where a replica that lacked its end became the leader (an unclean election). What is at such
+        offsets now are other records, if there are any.
+
+        Args:
+            topic: its name.
+            reached: per topic-partition an offset up to which the log went, and the leader's epoch then.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+        """
         ...
 
     def topics(self) -> list[str]:

@@ -1,11 +1,11 @@
 """Micro-batches: which offsets one Spark job reads, decided before it starts and never asked again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from s3lake.errors import DataLossError
 from s3lake.kafka.offsets import LogRange, Snapshot
-from s3lake.plan.tile import Tile, log_of
+from s3lake.plan.tile import Tile, epochs, log_of
 
 Intervals = Mapping[int, tuple[int, int]]
 
@@ -18,6 +18,7 @@ class Batch:
         intervals: per topic-partition `[start, end)`: what its commit will cover.
         reads: the same without what Kafka has expired, and without empty ranges: what Spark reads.
         expired: [topic-partition, first, end) that Kafka no longer has.
+        epochs: per topic-partition of the tile, of the leader that told its end.
         left: offsets of the tile that this run leaves to later micro-batches.
     """
 
@@ -25,6 +26,7 @@ class Batch:
     reads: Intervals
     expired: tuple[tuple[int, int, int], ...] = ()
     left: int = 0
+    epochs: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def offsets(self) -> int:
@@ -63,7 +65,8 @@ def next_batch(
     if not wanted:
         return None
     batch = covering(_shared_out(wanted, kafka, limit), kafka)
-    return replace(batch, left=sum(end - start for start, end in wanted.values()) - batch.offsets)
+    left = sum(end - start for start, end in wanted.values()) - batch.offsets
+    return replace(batch, left=left, epochs=epochs(kafka, tile.partitions))
 
 
 def whole(tile: Tile, kafka: Snapshot) -> Batch:

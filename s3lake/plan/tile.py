@@ -71,6 +71,7 @@ class Tile(msgspec.Struct, frozen=True):
             s3lake, for none.
         expired: [topic-partition, first, end) that Kafka had expired before they were landed.
         foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
+        epochs: per topic-partition, of the leader under which the log was seen to reach `committed`.
         sums: of `commits`; unset in a tile of an earlier s3lake until its next commit.
     """
 
@@ -85,6 +86,7 @@ class Tile(msgspec.Struct, frozen=True):
     expired: tuple[Interval, ...] = ()
     foreign: tuple[str, ...] = ()
     sums: Sums | msgspec.UnsetType = msgspec.UNSET
+    epochs: dict[int, int] = {}
 
     @property
     def closed(self) -> bool:
@@ -115,6 +117,7 @@ def opened(
     earliest: bool,
     former: Tile | None = None,
     recreated: bool = False,
+    begins: Mapping[int, int] = {},
 ) -> Tile:
     """The tile of `hour` as first written.
 
@@ -125,6 +128,7 @@ def opened(
         after: the tile of the smallest later hour; None where there is none.
         earliest: without `before`, begin at the log start instead of at the hour's first record.
         former: without `before`, the last tile of an earlier topic of this name, whose keys this one may repeat.
+        begins: without `before`, and with `earliest`, where to begin instead of at the log start.
         recreated: the log may be shorter than an earlier topic of this name was.
 
     Raises:
@@ -134,7 +138,7 @@ def opened(
     known = set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
     for partition in sorted(known):
         log = log_of(kafka, partition)
-        start = _start(hour, partition, log, before, earliest=earliest)
+        start = max(_start(hour, partition, log, before, earliest=earliest), 0 if before else begins.get(partition, 0))
         end = None
         if after is not None:
             ceiling = after.partitions.get(partition, NOTHING).start
@@ -148,7 +152,13 @@ def opened(
         burnt = before.burnt if before else {}
         if burnt is True and not recreated:  # whatever was rolled back had read no more than there is now
             burnt = {number: log.end for number, log in kafka.partitions.items()}
-    return Tile(hour, partitions, burnt=_still(burnt, partitions))
+    return Tile(hour, partitions, burnt=_still(burnt, partitions), epochs=epochs(kafka, partitions))
+
+
+def epochs(kafka: Snapshot, partitions: Iterable[int]) -> dict[int, int]:
+    """The leaders' epochs, where brokers say them."""
+    known = {partition: kafka.partitions[partition].epoch for partition in partitions if partition in kafka.partitions}
+    return {partition: epoch for partition, epoch in known.items() if epoch is not None}
 
 
 def burning(burnt: Burnt, ends: Mapping[int, int]) -> Burnt:

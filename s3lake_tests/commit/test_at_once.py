@@ -41,7 +41,7 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
     protocol.commit_at_once(world.index, attempt, staged)
 
     sums = tile(world, 0).sums
-    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums)
+    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, epochs={0: 0})
     assert len(world.view().data) == 3
 
 

@@ -87,6 +87,7 @@ def test_a_tile_is_plain_json(index: TopicIndex, store: Flaky):
         "pending": "c3",
         "garbage": ["c0"],
         "burnt": {"0": 300},
+        "epochs": {},
         "expired": [[0, 90, 100]],
         "foreign": ["data/x"],
     }

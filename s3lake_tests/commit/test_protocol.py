@@ -436,7 +436,7 @@ def test_a_store_that_goes_on_refusing_the_manifest_ends_the_run_with_nothing_le
     assert isinstance(a.error, StoreConflictError)
     assert "c1.json was refused 5 times in 7.6 s although its condition held" in str(a.error)
     assert world.bucket.uploads == {}
-    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 0)})
+    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 0)}, epochs={0: 0})
 
 
 def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):

@@ -104,6 +104,7 @@ class Log:
     stamps: list[int] = field(default_factory=list)
     low: int = 0
     unstable: int | None = None  # first offset of an open transaction
+    epochs: list[int] = field(default_factory=lambda: [0])  # where each leader's records begin
 
     @property
     def end(self) -> int:
@@ -144,6 +145,21 @@ class FakeKafka:
         log = self.logs[partition]
         self.compacted |= {(self.topic_id, partition, offset) for offset in offsets if log.low <= offset < log.end}
 
+    def elect(self, partition: int, end: int | None = None) -> None:
+        """Another leader; one that has the log up to `end` only cuts it."""
+        log = self.logs[partition]
+        del log.stamps[len(log.stamps) if end is None else end :]
+        log.epochs = [*(min(at, len(log.stamps)) for at in log.epochs), len(log.stamps)]
+
+    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """See `Offsets.cut`."""
+        assert topic == TOPIC
+        logs = {one: [*self.logs[one].epochs, len(self.logs[one].stamps)] for one in reached}
+        cut = {one: logs[one][epoch + 1] for one, (at, epoch) in reached.items() if logs[one][epoch + 1] < at}
+        for partition, end in cut.items():
+            self.answered.setdefault(partition, {0}).add(end)
+        return cut
+
     def delete_topic(self) -> None:
         """The topic is no more."""
         self.gone.add(self.topic_id)
@@ -160,7 +176,11 @@ class FakeKafka:
         assert topic == TOPIC
         ranges = {
             partition: LogRange(
-                log.low, log.end, log.first_since(hours.start_ms(hour)), log.first_since(hours.end_ms(hour))
+                log.low,
+                log.end,
+                log.first_since(hours.start_ms(hour)),
+                log.first_since(hours.end_ms(hour)),
+                epoch=len(log.epochs) - 1,
             )
             for partition, log in enumerate(self.logs)
             if partition not in self.unseen
@@ -475,6 +495,9 @@ class _Door:
 
     def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
         return self._ask("kafka", "snapshot", topic, hour, known=known)
+
+    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        return self._ask("kafka", "cut", topic, reached)
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         return self._ask("kafka", "ranges", topic)

@@ -1,0 +1,134 @@
+"""A log that an unclean election cut below what is landed, and that grew again: other records at landed offsets."""
+
+import json
+
+import msgspec
+import pytest
+
+from s3lake.commit import protocol
+from s3lake.commit.recreated import accept
+from s3lake.commit.rewrite import begin_rewrite
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.plan.tile import Span
+from s3lake_tests.commit.test_protocol import begin, tile
+from s3lake_tests.commit.world import PACE, World, hour, materialise
+
+TOLD = r"topic-partition 0: offsets 4 to 9\).*only copy.*`s3lake index accept --topic orders`"
+
+
+@pytest.fixture
+def world():
+    """Ten records of hour 0, landed while it lasts."""
+    with World(partitions=2, mute=("I4",)) as world:
+        world.kafka.produce(0, *[1] * 10)
+        world.kafka.produce(1, 1, 2)
+        world.do("A", materialise(0), chunk=9)
+        yield world
+
+
+@pytest.fixture
+def cut(world: World) -> World:
+    """A leader that lacked offsets 4 to 9, and eight records written since."""
+    world.kafka.elect(0, end=4)
+    world.kafka.produce(0, *[6] * 8)
+    world.minute = 65
+    return world
+
+
+def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: World):
+    head, _ = cut.index.head()
+    with pytest.raises(DataLossError, match=TOLD):
+        protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0, pace=PACE)
+    with pytest.raises(DataLossError, match=TOLD):
+        protocol.close_hour(cut.index, cut.kafka, head, hour(0), PACE)
+    with pytest.raises(DataLossError, match=TOLD):
+        protocol.open_hour(cut.index, cut.kafka, hour(3))
+    assert tile(cut, 0).partitions == {0: Span(0, 10), 1: Span(0, 2)}
+
+
+def test_they_are_told_when_the_hour_was_landed_and_closed_before(world: World):
+    world.minute = 65
+    world.do("B", materialise(0))
+    world.kafka.elect(0, end=4)
+    world.kafka.produce(0, *[6] * 8)
+
+    with pytest.raises(DataLossError, match=TOLD):
+        protocol.open_hour(world.index, world.kafka, hour(1))
+    head, _ = world.index.head()
+    with pytest.raises(DataLossError, match=TOLD):
+        begin_rewrite(world.index, world.kafka, head, hour(0), PACE)
+
+
+def test_another_leader_that_lacks_nothing_changes_nothing(world: World):
+    world.kafka.elect(0)
+    world.kafka.produce(0, *[6] * 3)
+
+    world.do("B", materialise(0))
+
+    assert tile(world, 0).partitions == {0: Span(0, 13), 1: Span(0, 2)}
+    assert tile(world, 0).epochs == {0: 1, 1: 0}
+
+
+def test_the_epoch_is_kept_through_recovery_and_the_next_tile(world: World):
+    world.kafka.elect(0)
+    world.kafka.produce(0, 6)
+    a = world.start("A", materialise(0))
+    world.run(a, until=lambda request: request.method == "complete_upload")
+    a.crash()
+    world.minute = 65
+    world.do("B", materialise(1))
+
+    assert (tile(world, 0).epochs[0], tile(world, 1).epochs[0]) == (1, 1)
+
+
+def test_kafka_is_asked_about_its_log_only_after_an_election(world: World):
+    world.kafka.produce(0, 6)
+    b = world.do("B", materialise(0))
+
+    assert not [line for line in world.log if line.startswith(b.name) and " cut " in line]
+
+
+def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
+    assert accept(cut.index, cut.kafka, PACE) == hour(1)
+    cut.kafka.produce(0, 66)
+    cut.kafka.produce(1, 66)
+
+    cut.do("B", materialise(1), chunk=99)
+
+    assert tile(cut, 0).partitions == {0: Span(0, 10, 10), 1: Span(0, 2, 2)}
+    assert tile(cut, 1).partitions == {0: Span(4, 13), 1: Span(2, 3)}
+    (new,) = [key for key in cut.view().data if key.startswith("data/orders/0+4")]
+    assert "~" in new
+    assert [record[2] for record in json.loads(cut.view().data[new][0])] == list(range(4, 13))
+    with pytest.raises(ConfigurationError, match="is the one that the index was cut from"):
+        accept(cut.index, cut.kafka, PACE)
+
+
+def test_a_tile_of_an_earlier_s3lake_has_no_epochs_and_is_believed(cut: World):
+    key = cut.index.tile_key(hour(0))
+    document = msgspec.json.decode(cut.bucket.objects[key][0])
+    del document["epochs"]
+    cut.bucket.put(key, msgspec.json.encode(document))
+
+    assert tile(cut, 0).epochs == {}
+    assert begin(cut, 0) is None or begin(cut, 0).batch.intervals == {0: (10, 12)}
+
+
+def test_accepted_what_other_topic_partitions_had_not_landed_is_landed_too(cut: World):
+    cut.kafka.produce(1, 50, 59)
+
+    accept(cut.index, cut.kafka, PACE)
+    cut.do("B", materialise(1))
+
+    assert tile(cut, 1).partitions == {0: Span(4, 12), 1: Span(2, 4)}
+
+
+def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(world: World):
+    world.kafka.elect(0, end=4)
+    world.minute = 65
+
+    accept(world.index, world.kafka, PACE)
+    world.kafka.produce(0, 66)
+    world.do("B", materialise(1))
+
+    assert tile(world, 1).partitions[0] == Span(4, 5)

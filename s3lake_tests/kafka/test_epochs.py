@@ -1,0 +1,52 @@
+"""A log that a new leader has cut, asked of a real broker: a stopped one gets an older copy of a topic's directory."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.errors import KafkaUnavailableError
+from s3lake.kafka.client import KafkaOffsets
+
+HOUR = "2026-01-05T10"
+
+
+def produce(servers: str, *counts: int) -> None:
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for partition, count in enumerate(counts):
+        for _ in range(count):
+            producer.produce("orders", b"x", partition=partition)
+    assert producer.flush(10) == 0
+
+
+@pytest.mark.kafka
+def test_a_log_that_was_cut_and_grew_again_is_told_where_it_was_cut(tmp_path: Path) -> None:
+    home, copy = tmp_path / "kafka", tmp_path / "copy"
+    with EmbeddedKafka.start(home) as kafka:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic("orders", 2, 1)])["orders"].result()
+        produce(kafka.bootstrap_servers, 4, 3)
+    shutil.copytree(home / "data" / "orders-0", copy)
+    with EmbeddedKafka.start(home) as kafka:
+        produce(kafka.bootstrap_servers, 6)
+        logs = KafkaOffsets(kafka.bootstrap_servers).snapshot("orders", HOUR).partitions
+        reached = {one: (log.end, log.epoch) for one, log in logs.items() if log.epoch is not None}
+    assert {one: end for one, (end, _) in reached.items()} == {0: 10, 1: 3}
+    shutil.rmtree(home / "data" / "orders-0")
+    shutil.copytree(copy, home / "data" / "orders-0")
+    with EmbeddedKafka.start(home) as kafka:
+        produce(kafka.bootstrap_servers, 8)
+        offsets = KafkaOffsets(kafka.bootstrap_servers)
+        logs = offsets.snapshot("orders", HOUR).partitions
+        assert {one: log.end for one, log in logs.items()} == {0: 12, 1: 3}
+        assert all(log.epoch != reached[one][1] for one, log in logs.items())
+        assert offsets.cut("orders", reached) == {0: 4}
+        assert offsets.cut("orders", {0: (4, reached[0][1]), 1: reached[1]}) == {}
+
+
+def test_brokers_that_are_away_end_the_question_in_time() -> None:
+    with pytest.raises(KafkaUnavailableError, match=r"did not tell within 0.5 s whether topic 'orders' still has"):
+        KafkaOffsets("127.0.0.1:1", timeout_s=0.5).cut("orders", {0: (4, 1)})
