@@ -1,0 +1,100 @@
+"""Every type that a column can have, through everything that meets columns."""
+
+import json
+from typing import Any
+
+import dagster as dg
+import msgspec
+import pytest
+
+from s3lake.commit.index import Columns
+from s3lake.convert import columns as kinds
+from s3lake.convert import types
+from s3lake.readback import objects
+from s3lake.readback.shape import Shape
+from s3lake_tests.unstaged import World as Unstaged
+from s3lake_tests.verify.test_writer_agrees import staged
+from s3lake_tests.verify.world import World
+
+SAMPLES: dict[str, Any] = {
+    "bool": True,
+    "int32": 7,
+    "int64": 2**40,
+    "float": 0.5,
+    "double": 1e300,
+    "string": "é",
+    "binary": "AAEC",
+    "date": "2026-11-20",
+    "time": "08:15:00.123",
+    "timestamp": "2026-11-20T08:15:00.123Z",
+    "uuid": "3f0b8a52-8f1c-4c2e-9d43-0c5d1a2b3c4d",
+    "decimal(10,2)": "12.34",
+    "list<int64>": [1, 2],
+    "list<date>": ["2026-11-20"],
+    "list<list<string>>": [["a"], []],
+    "map<string, int64>": {"a": 1, "b-c": 2},
+    "map<string, struct<x: int64>>": {"a": {"x": 1}},
+    "struct<a: int64, b: string>": {"a": 1, "b": "x"},
+    "struct<a: struct<b: list<decimal(5,1)>>>": {"a": {"b": ["1.5"]}},
+    "list<struct<a: int64, m: map<string, double>>>": [{"a": 1, "m": {"k": 0.25}}],
+}
+NESTED = ("list", "map", "struct")
+LANDED = [
+    pytest.param(text, format, envelope, id=f"{text} in {format}{' envelope' if envelope else ''}")
+    for text in SAMPLES
+    for format in ("parquet", "avro", "csv")
+    for envelope in ((None, {}) if format != "csv" else (None,))
+    if not (format == "csv" and text.startswith(NESTED))
+]
+
+
+def test_no_primitive_type_is_left_out() -> None:
+    assert {text for text in SAMPLES if text in types.PRIMITIVES} == set(types.PRIMITIVES)
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_it_is_written_down_and_read_again(text: str) -> None:
+    kind = types.parse(text)
+    assert types.text(kind) == text
+    document = Columns({"c": kind})
+    assert msgspec.json.decode(msgspec.json.encode(document), type=Columns) == document
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_messages_and_dagster_s_metadata_have_words_for_it(text: str) -> None:
+    kind = types.parse(text)
+    assert kinds.name_of(kind)
+    assert dg.TableColumn("c", types.text(kind)).type == text
+
+
+@pytest.mark.parametrize("envelope", [None, {}], ids=["plain", "envelope"])
+@pytest.mark.parametrize("text", SAMPLES)
+def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, Any] | None) -> None:
+    kind = types.parse(text)
+    recorded = {"value": {"struct": {"c": kind}}} if envelope is not None else {"c": kind}
+    landing = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).landing()
+    landing._same_types(recorded)
+
+
+@pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=str)
+def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: Any) -> None:
+    Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).landing()._same_types({"value": value})
+
+
+@pytest.mark.parametrize(("text", "format", "envelope"), LANDED)
+def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: dict[str, Any] | None) -> None:
+    world = World(format={"type": format}, columns={"c": text}, envelope=envelope, nulls="write")
+    values = [json.dumps({"n": 1, "c": SAMPLES[text]}).encode(), b'{"n":2,"c":null}', b'{"n":3}']
+    staged(world, [(b"k", value, []) for value in values])
+    report = world.verify()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (3, 0)
+    (manifest,) = world.manifests.values()
+    (file,) = manifest.files
+    assert manifest.columns
+    shape = Shape.of(manifest)
+    body = world.store.objects[file.key][0]
+    found = [batch for batch in objects.batches(body, file.key, shape, shape.schema(manifest.columns))]
+    rows = [row for batch in found for row in batch.to_pylist()]
+    cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
+    assert [cell is None for cell in cells] == [False, True, True]
