@@ -1,8 +1,12 @@
 """The command line: what it prints, and its exit codes. 0 fine, 1 differences, 2 configuration or input, 3 failed."""
 
+import contextlib
 import json
 import os
+import pty
 import re
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -490,7 +494,7 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert lines[0] == "starting Kafka and S3 on this machine"
     assert [line for line in lines if line.startswith(produced)]
     begun = next(at for at, line in enumerate(lines) if line.startswith("backfilling "))
-    assert "landed " in lines[begun + 1], "something is said before all of it is done"
+    assert "planned" in lines[begun + 1], "something is said before all of it is done"
     (total,) = [line for line in lines if line.startswith(compared)]
     figures = re.fullmatch(rf"{compared}([\d,]+) landed, (\d+) dead letters, in (\d+) data files.*", total)
     assert figures, total
@@ -508,5 +512,45 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
         parts = [int(part.split()[0].replace(",", "")) for part in found[2].split(" + ")]
         assert sum(parts) == int(found[1].replace(",", ""))
     assert sum(int(found[3]) for found in sums if found) == int(figures[3])
+    _, alive = psutil.wait_procs(marked(mark), timeout=10)
+    assert alive == []
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.s3
+def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(tmp_path: Path) -> None:
+    mark, seen = str(uuid.uuid4()), b""
+    ours, theirs = pty.openpty()
+    command = [Path(sys.executable).parent / "s3lake", "demo", "--records", "500", "--serve"]
+    environment = {**os.environ, MARK: mark, "TERM": "xterm", "COLUMNS": "400"}
+    demo = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=tmp_path)
+    os.close(theirs)
+    deadline = time.monotonic() + 280
+    while b"Ctrl-C ends" not in seen and time.monotonic() < deadline:
+        if select.select([ours], [], [], 1)[0]:
+            seen += os.read(ours, 65536)
+    demo.send_signal(signal.SIGINT)
+    code = None
+    with contextlib.suppress(OSError):  # the terminal is gone with its last process
+        while code is None and time.monotonic() < deadline:
+            code = demo.poll()
+            if select.select([ours], [], [], 0.5)[0]:
+                seen += os.read(ours, 65536)
+    assert demo.wait(30) == 0
+    os.close(ours)
+    text = seen.decode()
+    shown = text[text.index("ui: http://127.0.0.1:") :]
+    # Nothing goes back over a line, or erases one, from here on.
+    assert not re.search(r"\x1b\[\d*[AFJK]", shown), shown[-500:]
+    assert "\x1b" not in text[text.rindex("backfilling ") : text.index("compared ") :].partition("verify")[0]
+    for line in (
+        "kafka: 127.0.0.1:",
+        "s3: http://127.0.0.1:",
+        "s3 credentials: s3lake-demo ",
+        "duckdb -c ",
+        "Ctrl-C ends",
+    ):
+        assert line in shown
     _, alive = psutil.wait_procs(marked(mark), timeout=10)
     assert alive == []

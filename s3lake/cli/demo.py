@@ -1,9 +1,7 @@
 """The demo's command: what it does is told while it does it."""
 
-import logging
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -44,8 +42,7 @@ def demo(
             stage = stack.enter_context(run.stage(records, keep, produced, given))
         tell(as_json, run.produced_row(stage), rows.produced_line)
         say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster; Spark starts first")
-        with _told(quiet=as_json):
-            run.backfill(stage)
+        run.backfill(stage, lambda message: say(as_json, f"  {message}"))
         landings = list(routes(stage.config))
         for hour in stage.hours:
             for lander in landings:
@@ -65,23 +62,3 @@ def demo(
             say(as_json, _NEXT)
         if lost or not report.clean:
             raise typer.Exit(DIFFERENCES)
-
-
-@contextmanager
-def _told(*, quiet: bool) -> Iterator[None]:
-    """Print what landing logs: a backfill takes minutes."""
-    handler, log = _Printed(), logging.getLogger("s3lake")
-    before = log.level
-    if not quiet:
-        log.addHandler(handler)
-        log.setLevel(min(before or logging.INFO, logging.INFO))
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
-
-
-class _Printed(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        say(False, f"  {record.getMessage()}")

@@ -1,11 +1,13 @@
 """The demo: real Kafka, a real S3 API and the Dagster definitions, from nothing to verified files."""
 
+import logging
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -132,8 +134,12 @@ def stage(
             _download(s3, home / "s3", {sink.bucket for sink in config.sinks})
 
 
-def backfill(demo: Stage) -> None:
+def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
     """Land all hours of both topics through the Dagster definitions, in this process, recorded in the demo's instance.
+
+    Args:
+        demo: the stage.
+        tell: called with what the run logs, while it works.
 
     Raises:
         DagsterError: as Dagster reports a step that failed.
@@ -141,13 +147,39 @@ def backfill(demo: Stage) -> None:
     definitions = build_definitions(demo.config)
     job = definitions.resolve_implicit_global_asset_job_def()
     routes = [(sink, topic) for sink in demo.config.sinks for topic in demo.topics if sink.reads(topic)]
-    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+    run_id = str(uuid.uuid4())
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance, _followed(instance, run_id, tell):
         job.execute_in_process(
+            run_id=run_id,
             asset_selection=[key for sink, topic in routes for key in _assets(demo, sink, topic)],
             tags={names.RANGE_START: demo.hours[0], names.RANGE_END: demo.hours[-1]},
             run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
             instance=instance,
         )
+
+
+@contextmanager
+def _followed(instance: dg.DagsterInstance, run_id: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell what a run logs, as its page in the UI would."""
+    over = threading.Event()
+
+    def follow() -> None:
+        cursor, last = None, False
+        while not last:
+            last = over.wait(0.5)
+            page = instance.get_records_for_run(run_id, cursor=cursor)
+            cursor = page.cursor
+            for entry in (record.event_log_entry for record in page.records):
+                if entry.dagster_event is None and int(entry.level) >= logging.INFO:
+                    tell(entry.user_message)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager
