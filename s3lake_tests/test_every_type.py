@@ -94,7 +94,7 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     assert manifest.columns
     shape = Shape.of(manifest)
     body = world.store.objects[file.key][0]
-    found = [batch for batch in objects.batches(body, file.key, shape, shape.schema(manifest.columns))]
+    found = list(objects.batches(body, file.key, shape, shape.schema(manifest.columns)))
     rows = [row for batch in found for row in batch.to_pylist()]
     cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
     assert [cell is None for cell in cells] == [False, True, True]
