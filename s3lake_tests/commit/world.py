@@ -31,6 +31,7 @@ from s3lake.errors import (
     ConfigurationError,
     DataLossError,
     FencedError,
+    IncompleteError,
     KafkaUnavailableError,
     S3LakeError,
     StoreConflictError,
@@ -566,7 +567,7 @@ def rewriting(number: int) -> Work:
         try:
             attempt = rewrite.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
             _land(me, attempt, found[0])
-        except DataLossError as error:
+        except (DataLossError, IncompleteError) as error:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
 
     return work
