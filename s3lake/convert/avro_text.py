@@ -22,7 +22,6 @@ Spell = Callable[[pa.Array], pa.BinaryArray]
 """Gives the texts of values, `null` for null."""
 
 _NUMBERS = {"int32": "int32", "int64": "int64", "date": "int32", "time": "int32", "timestamp": "int64"}
-_NULL = pa.scalar(b"null", pa.binary())
 _DIGITS = 38
 _NAMES = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -58,7 +57,7 @@ def compiled(plain: Any, kind: Type) -> Texts | None:
 def _node(plain: Any, kind: Any) -> tuple[Any, Spell]:
     """The type that values are read in, and how they are spelt."""
     if kind is None:
-        return None, lambda array: pa.repeat(_NULL, len(array))
+        return None, lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
     if isinstance(kind, str):
         return _primitive(plain, kind)
     if isinstance(plain, list) and len([one for one in plain if one != "null"]) == 1:
@@ -100,7 +99,7 @@ def _primitive(plain: Any, kind: str) -> tuple[str, Spell]:
 
 def _booleans(array: pa.Array) -> pa.BinaryArray:
     texts = pc.if_else(array, pa.scalar(b"true", pa.binary()), pa.scalar(b"false", pa.binary()))
-    return pc.fill_null(texts, _NULL) if array.null_count else texts
+    return pc.fill_null(texts, b"null") if array.null_count else texts
 
 
 def _quoted(array: pa.Array) -> pa.BinaryArray:
