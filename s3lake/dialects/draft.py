@@ -68,7 +68,8 @@ class Draft:
             if not isinstance(inner, dict):
                 inner = holder[step] = {}
             holder = inner
-        holder[steps[-1]] = value
+        # What a dialect puts may be its constant, which a later `put` inside of it would change for all.
+        holder[steps[-1]] = _copied(value) if isinstance(value, dict) else value
         for known in [known for known in self.origins if known[: len(steps)] == steps]:
             del self.origins[known]
         if setting is not None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.dialects import Loaded
+from s3lake.dialects.draft import Draft
 from s3lake_tests.dialects import bases
 from s3lake_tests.layout.files import Record
 
@@ -249,3 +250,12 @@ def test_keys_without_a_meaning_are_accepted_with_a_reason(key: str, value: str)
 
 def test_new_class_names_are_known() -> None:
     assert load({"connector.class": "io.aiven.kafka.connect.s3.S3SinkConnector"}).config.sinks[0].bucket == "lake"
+
+
+def test_a_setting_changed_afterwards_changes_nothing_for_the_next_configuration() -> None:
+    constant = {"opening": "", "between": "\n"}
+    draft = Draft()
+    draft.put("format.framing", constant)
+    draft.put("format.framing.opening", "null")
+    assert draft.values["format"]["framing"]["opening"] == "null"
+    assert constant == {"opening": "", "between": "\n"}
