@@ -53,9 +53,13 @@ def settings(spark: sink.Spark) -> dict[str, str]:
         # 256 MB, the default, is more direct memory than a small heap has when messages are large.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # Python workers give back what they no longer use: 25 MB less for each.
+        "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     }
     if spark.master.startswith("local"):
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        ours["spark.python.daemon.module"] = "s3lake.workers"
         ours["spark.driver.extraJavaOptions"] = " ".join([_collector(), _PATIENT, _quiet(), _homeless()])
     return ours | spark.conf
 

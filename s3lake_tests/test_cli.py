@@ -107,11 +107,11 @@ class TestCheck:
         assert "hunter2" not in outcome.out + outcome.err
         assert outcome.out.count("********") == 2
 
-    def test_finds_properties_that_spark_cannot_have(self, run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace("sasl.username: me, ", ""))
+    def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
         outcome = run("check", nobody)
         assert outcome.code == 2
-        assert "sasl.password cannot be translated for the Java client" in outcome.err
+        assert "ssl.truststore.location cannot be translated for librdkafka" in outcome.err
 
     def test_takes_the_file_that_the_environment_names(
         self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch

@@ -444,7 +444,7 @@ def test_usual_bootstrap_servers_are_fine(servers: str) -> None:
     assert Kafka(bootstrap_servers=servers).bootstrap_servers == servers
 
 
-@pytest.mark.parametrize("name", ["group.id", "client.group.id", "spark.isolation.level", "bootstrap.servers"])
+@pytest.mark.parametrize("name", ["group.id", "isolation.level", "enable.auto.commit", "bootstrap.servers"])
 def test_properties_that_s3lake_sets_itself_are_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="is set by s3lake"):
         Kafka(bootstrap_servers="a:1", properties={name: "x"})

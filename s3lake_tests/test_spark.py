@@ -1,6 +1,7 @@
 """What Spark's failures mean: transient or terminal, said in a line, with the trace kept out of the way."""
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ def tells(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     raise KafkaUnavailableError("Kafka at k:1 did not answer; Connection refused")
 
 
+def modules(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found = sorted({"s3lake.pipeline", "boto3", "confluent_kafka", "pandas", "dagster"} & sys.modules.keys())
+    yield pa.record_batch([pa.array(found)], names=["module"])
+
+
 def meaning_of(session: "SparkSession", task: object) -> Exception:
     with pytest.raises(Exception) as failed:  # noqa: PT011 - whatever Spark raises
         session.range(0, 1, 1, 1).mapInArrow(task, "id long").collect()  # type: ignore[arg-type]
@@ -43,6 +49,10 @@ def meaning_of(session: "SparkSession", task: object) -> Exception:
 
 @pytest.mark.spark
 class TestTasks:
+    def test_find_what_landing_needs_imported_by_the_process_that_forked_theirs(self, spark: "SparkSession") -> None:
+        rows = spark.range(0, 1, 1, 1).mapInArrow(modules, "module string").collect()
+        assert [row.module for row in rows] == ["boto3", "confluent_kafka", "s3lake.pipeline"]
+
     def test_whose_process_dies_may_pass_another_time(self, spark: "SparkSession") -> None:
         error = meaning_of(spark, dies)
         assert isinstance(error, SparkUnavailableError)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -60,12 +61,13 @@ class EmbeddedKafka:
         self.directory = directory
 
     @classmethod
-    def start(cls, directory: Path | None = None) -> "EmbeddedKafka":
+    def start(cls, directory: Path | None = None, settings: Mapping[str, str] | None = None) -> "EmbeddedKafka":
         """Starts a broker and waits until it answers.
 
         Args:
             directory: where topics are kept, and found again by a later start; None for a temporary directory that is
                 deleted when the broker ends.
+            settings: of the broker, beside ours; `listeners` are further ones.
 
         Raises:
             ConfigurationError: Java is missing or of a version that does not serve.
@@ -74,7 +76,7 @@ class EmbeddedKafka:
         java, class_path = jars.find_java(), ":".join(map(str, jars.kafka_broker_jars()))
         command = [str(java), *_JVM, "-cp", class_path]
         for _ in range(_ATTEMPTS):
-            started = _start_once(command, directory)
+            started = _start_once(command, directory, settings or {})
             if started is not None:
                 return cls(*started)
         raise KafkaUnavailableError(
@@ -99,7 +101,9 @@ class EmbeddedKafka:
         self.stop()
 
 
-def _start_once(command: list[str], directory: Path | None) -> tuple[GuardedProcess, int, Path] | None:
+def _start_once(
+    command: list[str], directory: Path | None, more: Mapping[str, str]
+) -> tuple[GuardedProcess, int, Path] | None:
     """Starts on two free ports; None when somebody took one of them meanwhile."""
     port, controller_port = free_ports(2)
     home = Path(tempfile.mkdtemp(prefix="s3lake-kafka-")) if directory is None else directory.absolute()
@@ -107,7 +111,7 @@ def _start_once(command: list[str], directory: Path | None) -> tuple[GuardedProc
     try:
         home.mkdir(parents=True, exist_ok=True)
         config = home / "server.properties"
-        config.write_text(_properties(home / "data", port, controller_port), encoding="ascii")
+        config.write_text(_properties(home / "data", port, controller_port, more), encoding="ascii")
         cluster_id = _format(command, config, home / "data")
         process = spawn([*command, "kafka.Kafka", config], home / "kafka.log", remove=temporary, grace_s=8.0)
     except BaseException:
@@ -125,11 +129,13 @@ def _start_once(command: list[str], directory: Path | None) -> tuple[GuardedProc
     return process, port, home
 
 
-def _properties(data: Path, port: int, controller_port: int) -> str:
+def _properties(data: Path, port: int, controller_port: int, more: Mapping[str, str]) -> str:
+    listeners = [f"PLAINTEXT://127.0.0.1:{port}", f"CONTROLLER://127.0.0.1:{controller_port}"]
     settings = {
         **_SETTINGS,
+        **more,
         "controller.quorum.voters": f"{_NODE_ID}@127.0.0.1:{controller_port}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "listeners": ",".join([*listeners, *filter(None, [more.get("listeners")])]),
         # Java reads this file as Latin-1 with escapes like JSON's.
         "log.dirs": json.dumps(str(data))[1:-1],
     }
