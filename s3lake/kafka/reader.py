@@ -131,7 +131,10 @@ class _Trouble:
         self.last: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        self.last = error
+        from confluent_kafka import KafkaError
+
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # says nothing that the one before it did not
+            self.last = error
 
     def __str__(self) -> str:
         return f"; {self.last.str()}" if self.last else ""
