@@ -13,7 +13,7 @@ from pathlib import Path
 
 from s3lake import jars
 
-_WRITING_S = 120.0
+_WRITING_S = 60.0
 _ABANDONED_S = 3600.0
 # Java says on stdout what it leaves out of an archive, and that it goes without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"

@@ -60,7 +60,7 @@ def settings(spark: sink.Spark) -> dict[str, str]:
     if spark.master.startswith("local"):
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         ours["spark.python.daemon.module"] = "s3lake.workers"
-        ours["spark.driver.extraJavaOptions"] = " ".join([_collector(), _PATIENT, _quiet(), _homeless()])
+        ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, _quiet(), _homeless()])
     return ours | spark.conf
 
 
@@ -72,9 +72,11 @@ _PATIENT = (
 )
 
 
-def _collector() -> str:
-    # G1, the default, holds more memory and starts more threads, for a heap that records never pass.
-    return "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
+def _memory() -> str:
+    # G1, the default, holds more memory and starts more threads, for a heap that records never pass; and a heap begins
+    # with a 64th of the machine's memory, touched or not.
+    collector = "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
+    return f"{collector} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
 
 
 def _quiet() -> str:

@@ -8,6 +8,7 @@ import gc
 
 import boto3  # noqa: F401
 import confluent_kafka  # noqa: F401
+import pandas  # noqa: F401 - pyarrow looks for it when it makes its first array
 from pyspark import daemon, worker  # noqa: F401
 
 from s3lake import pipeline  # noqa: F401

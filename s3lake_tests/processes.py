@@ -1,6 +1,8 @@
 """Processes that a test started, found by a mark in their environment: parents may be gone, groups may have changed."""
 
 import contextlib
+import time
+from collections.abc import Callable
 
 import psutil
 
@@ -24,3 +26,11 @@ def kill_all(mark: str) -> None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(processes, timeout=10)
+
+
+def until(seconds: float, reached: Callable[[], bool]) -> None:
+    """Wait for something that a process is to do."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "not reached in time"
+        time.sleep(0.1)

@@ -1,0 +1,115 @@
+"""Where a record's microseconds go: `benchmarks/stages.py --records 500000`.
+
+Reads a topic with the reader of a task, then puts the same batches through the pipeline with a store that keeps nothing
+but counts, all in this process, and prints CPU µs a record, the least of some rounds: reading (librdkafka's threads
+included), and conversion to staged parts for each format. What a landing costs beyond these two is Spark, the driver,
+S3's requests and, cold, imports and compilation.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import records
+from sink import SCHEMA_ID, registry
+
+from s3lake import hours
+from s3lake.convert import columns as kinds
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.kafka import reader
+from s3lake.kafka.client import KafkaOffsets
+from s3lake.kafka.reader import Brokers, Range
+from s3lake.outcomes import Done, Grown, Outcome
+from s3lake.pipeline import Work, run
+from s3lake.sink import Sink
+from s3lake.store.memory import MemoryStore
+
+ROWS: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("json", {"type": "json"}),
+    ("json", {"type": "json", "codec": "gzip"}),
+    ("json", {"type": "parquet", "codec": "snappy"}),
+    ("json", {"type": "avro", "codec": "snappy"}),
+    ("json", {"type": "csv"}),
+    ("json", {"type": "text"}),
+    ("avro", {"type": "parquet", "codec": "snappy"}),
+    ("avro", {"type": "avro", "codec": "snappy"}),
+    ("avro", {"type": "json"}),
+)
+
+
+class Counting(MemoryStore):
+    """Takes parts and forgets them."""
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        return f"{key} {upload} {number} {len(body)}"
+
+
+def main() -> None:
+    """Measures, and prints a JSON line for each row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
+    with EmbeddedKafka.start() as kafka, registry() as address:
+        batches = {}
+        for value, schema_id in (("json", 0), ("avro", SCHEMA_ID)):
+            records.main(kafka.bootstrap_servers, value, hour, options.records, 1, 0, 0, schema_id)
+            reading = least(options.rounds, lambda value=value: list(read(kafka.bootstrap_servers, value)))
+            batches[value] = list(read(kafka.bootstrap_servers, value))
+            told(options.records, {"read": value}, reading)
+        for value, form in ROWS:
+            converter = (
+                {"value": "avro", "registry": {"url": address}}
+                if value == "avro"
+                else {"value": "string" if form["type"] == "text" else "json"}
+            )
+            sink = Sink(name="s", topics=(value,), bucket="lake", start=hour, format=dict(form), converter=converter)
+            work = settled(sink, value, batches[value][:1])
+            staging = least(options.rounds, lambda work=work, value=value: outcomes(work, batches[value]))
+            told(options.records, {"value": value, **form}, staging)
+
+
+def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
+    (start, end) = KafkaOffsets(servers).ranges(topic)[0]
+    columns = ("partition", "offset", "timestamp", "value")
+    return reader.batches(Brokers(servers), topic, [Range(0, start, end)], columns)
+
+
+def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:
+    """The work with the columns of its files, as a second micro-batch has them."""
+    store = Counting("lake")
+    work = Work.of(sink, topic, lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0)
+    for outcome in run(work, some):
+        seen = outcome.columns if isinstance(outcome, Grown) else outcome.seen if isinstance(outcome, Done) else {}
+        work = work.with_columns(kinds.agree(work.columns, seen))
+    return work
+
+
+def outcomes(work: Work, batches: Sequence[pa.RecordBatch]) -> list[Outcome]:
+    found = list(run(work, batches))
+    if not all(isinstance(outcome, Done) for outcome in found):
+        raise SystemExit(f"not what was to be measured: {found}")
+    return found
+
+
+def least(rounds: int, measured: Any) -> float:
+    """CPU seconds of this process, all its threads, in the fastest round."""
+    found = []
+    for _ in range(rounds):
+        began = time.process_time()
+        measured()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def told(count: int, what: Mapping[str, Any], seconds: float) -> None:
+    print(json.dumps({**what, "cpu_us_per_record": round(seconds / count * 1e6, 2)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
