@@ -40,7 +40,7 @@ class World:
     @property
     def sink(self) -> Sink:
         """A sink called events."""
-        least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST}
+        least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST, "errors": {"retry_interval": 0}}
         return Sink.model_validate(least | self.settings)
 
     def landing(self, now_minute: float = 600) -> Landed:

@@ -53,7 +53,7 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
             return [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
 
         target = functools.cache(lambda hour: _materialisation(context.instance, key, hour))
-        for name, hour, verdict in retried(verdicts):
+        for name, hour, verdict in retried(verdicts, sink.errors):
             # Dagster's own AssetCheckResult knows no partition in a run of several.
             yield dg.AssetCheckEvaluation(
                 asset_key=key,

@@ -100,7 +100,7 @@ class SinkIOManager(dg.ConfigurableIOManager):
                 return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
             return readback.frame(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
 
-        return retried(read)
+        return retried(read, sink.errors)
 
     def _session(self) -> Any:
         return self.spark.spark_session

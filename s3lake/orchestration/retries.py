@@ -14,17 +14,16 @@ from s3lake.sink import Errors
 A = TypeVar("A")
 
 
-def retried(work: Callable[[], A], errors: Errors | None = None) -> A:
+def retried(work: Callable[[], A], errors: Errors) -> A:
     """Run `work`; what may pass later asks Dagster for a retry, what cannot fails the step at once.
 
     Args:
         work: what is tried.
-        errors: of the sink, which may say how often, and how long after one another.
+        errors: of the sink: they say how often, and how long after one another.
     """
-    wanted = errors or Errors()
     try:
         return work()
     except TransientError as error:
-        raise dg.RetryRequested(max_retries=wanted.max_retries, seconds_to_wait=wanted.retry_interval) from error
+        raise dg.RetryRequested(max_retries=errors.max_retries, seconds_to_wait=errors.retry_interval) from error
     except S3LakeError as error:
         raise dg.Failure(str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error

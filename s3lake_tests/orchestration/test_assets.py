@@ -11,7 +11,6 @@ import pytest
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.offsets import Snapshot
-from s3lake.orchestration import retries
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
 from s3lake_tests.lake import Lake, at, values
@@ -229,14 +228,12 @@ class FlakyKafka(KafkaResource):
 
 
 class TestErrors:
-    @pytest.fixture(autouse=True)
-    def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(retries, "PAUSE_S", 0)
+    SETTINGS = "errors: {max_retries: 2, retry_interval: 0}"
 
     def test_that_may_pass_are_tried_again(self, lake: Lake, instance: dg.DagsterInstance) -> None:
         topic = lake.topic()
         lake.produce(topic, values(10), at(TEN, 5))
-        runs = Runs(instance, lake, topic, kafka=FlakyKafka(lake, outages=2))
+        runs = Runs(instance, lake, topic, self.SETTINGS, kafka=FlakyKafka(lake, outages=2))
         result = runs.land(TEN)
         assert result.success
         assert retried(result) == 2
@@ -245,10 +242,10 @@ class TestErrors:
     def test_that_do_not_pass_fail_the_run_in_the_end_with_the_reason(
         self, lake: Lake, instance: dg.DagsterInstance
     ) -> None:
-        runs = Runs(instance, lake, lake.topic(), kafka=FlakyKafka(lake, outages=99))
+        runs = Runs(instance, lake, lake.topic(), self.SETTINGS, kafka=FlakyKafka(lake, outages=99))
         result = runs.land(TEN)
         assert not result.success
-        assert retried(result) == retries.RETRIES
+        assert retried(result) == 2
         assert "Kafka did not answer in time" in runs.log(result)
 
     def test_that_cannot_pass_fail_it_at_once(self, lake: Lake, instance: dg.DagsterInstance) -> None:

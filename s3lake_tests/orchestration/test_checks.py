@@ -15,7 +15,7 @@ from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.reader import Brokers
-from s3lake.orchestration import resources, retries
+from s3lake.orchestration import resources
 from s3lake.orchestration.checks import NAMES, sink_checks
 from s3lake.orchestration.names import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
@@ -24,7 +24,14 @@ from s3lake.store.memory import MemoryStore
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
 SINK = Sink.model_validate(
-    {"name": "events", "topics": ["orders"], "bucket": "lake", "start": NINE, "flush": {"interval": "10m"}}
+    {
+        "name": "events",
+        "topics": ["orders"],
+        "bucket": "lake",
+        "start": NINE,
+        "flush": {"interval": "10m"},
+        "errors": {"retry_interval": 0},
+    }
 )
 KEY = sink_key(SINK, "orders")
 RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_range_end": ELEVEN}
@@ -125,7 +132,6 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: made.store)
-    monkeypatch.setattr(retries, "PAUSE_S", 0)
     return made
 
 

@@ -12,7 +12,7 @@ from dagster._core.execution.plan.objects import ErrorSource
 from s3lake.commit.protocol import Attempt
 from s3lake.dialects import native
 from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableError
-from s3lake.orchestration import assets, checks, retries
+from s3lake.orchestration import assets, checks
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
 from s3lake_tests.commit.world import TOPIC
@@ -30,7 +30,6 @@ class Runs:
         self.landing = self.world.landing()
         patch.setattr(assets, "landing", lambda *_: self.landing)
         patch.setattr(checks, "landing", lambda *_, **__: self.world.landing())
-        patch.setattr(retries, "PAUSE_S", 0)
         text = "\n".join(
             [
                 "kafka: {bootstrap_servers: 'a:1'}",

@@ -8,7 +8,7 @@ from s3lake.orchestration.retries import retried
 from s3lake.sink import Errors
 
 
-def failing(error: S3LakeError, errors: Errors | None = None) -> None:
+def failing(error: S3LakeError, errors: Errors) -> None:
     def work() -> None:
         raise error
 
@@ -18,8 +18,8 @@ def failing(error: S3LakeError, errors: Errors | None = None) -> None:
 AWAY = KafkaUnavailableError("the brokers did not answer")
 
 
-@pytest.mark.parametrize("errors", [None, Errors(), Errors(tolerance="all")])
-def test_what_may_pass_is_tried_three_times_again_ten_seconds_apart(errors: Errors | None) -> None:
+@pytest.mark.parametrize("errors", [Errors(), Errors(tolerance="all")])
+def test_what_may_pass_is_tried_three_times_again_ten_seconds_apart(errors: Errors) -> None:
     with pytest.raises(dg.RetryRequested) as asked:
         failing(AWAY, errors)
     assert (asked.value.max_retries, asked.value.seconds_to_wait) == (3, 10)
