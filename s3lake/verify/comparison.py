@@ -107,7 +107,7 @@ class Comparison:
         if not self._opaque:
             digests, _ = self._reading.expected(landing)
             self._in_kafka.add(digests)
-            self._reading.take_whole(landing)
+            self._reading.take_whole(landing, digests)
         self.kafka_records += len(records.offsets)
         self.skipped += len(records.offsets) - len(landing.offsets) - dead
         self._late += sum(map(self._hour_start_ms.__gt__, records.timestamps))
@@ -116,6 +116,7 @@ class Comparison:
         """Say what differs, once both sides are known."""
         compacted = self._compacted_away()
         self.letters.conclude(compacted)
+        self._say_incomparable()
         if self.whole:
             if buckets := self._in_kafka.differing(self._in_files):
                 self._name(self._look_closer(buckets), compacted)
@@ -134,8 +135,6 @@ class Comparison:
 
     def _say_unchecked(self, kafka: LogRange | None) -> None:
         start, end, (first, last) = self.segment.start, self.segment.end, self.window
-        if problem := self._opaque or self._reading.problem:
-            self.unchecked.append(Unchecked(start, end, problem, incomparable=True))
         if kafka is None:
             if start < end:
                 self.unchecked.append(Unchecked(start, end, "its topic was deleted"))
@@ -148,6 +147,12 @@ class Comparison:
         if last < end:
             self.unchecked.append(Unchecked(last, end, f"Kafka's log ends at {kafka.end}"))
             self._note("kafka", f"offsets {last} to {end - 1} are committed, but Kafka's log ends at {kafka.end}")
+
+    def _say_incomparable(self) -> None:
+        """Once records are taken: whether rows tell files apart that overlap is known then."""
+        if problem := self._opaque or self._reading.problem:
+            one = Unchecked(self.segment.start, self.segment.end, problem, incomparable=True)
+            self.unchecked.insert(0, one)
 
     def _concerns(self, file: File) -> bool:
         """Whether a file may hold records that Kafka still has."""
@@ -172,6 +177,7 @@ class Comparison:
             for digests in self._reading.rows(group):
                 rows += len(digests)
                 self._in_files.add(digests)
+                self._reading.place(group, digests)
             self._reading.read_whole(group)
         except Unreadable as problem:
             self._note("object", str(problem))

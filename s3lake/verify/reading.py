@@ -14,10 +14,12 @@ from s3lake.verify import digest, judge, s3_side, texts
 from s3lake.verify.judge import Judge
 from s3lake.verify.kafka_side import Records
 from s3lake.verify.shape import Shape
+from s3lake.verify.woven import Woven
 
 _ROWS = 10_000
 _NOTHING = digest.unfit(b"", b"no data")
 _MISSING = digest.unfit(b"", b"no row")
+_OVERLAP = "its files overlap, and a separator of theirs may stand inside of a record"
 
 
 @dataclass
@@ -52,11 +54,10 @@ class Reading:
 
     Attributes:
         groups: those that are compared.
-        problem: why some of it cannot be; None where all can.
     """
 
     def __init__(self, store: Store, shape: Shape, groups: Sequence[Group]) -> None:
-        self.groups, self.problem = list(groups), None
+        self.groups = list(groups)
         self._store = store
         self._tombstones = any("data" not in group.files for group in groups)
         shapes = {"data": shape, **{stream: shape.sidecar(stream) for stream, _ in shape.sidecars}}
@@ -68,9 +69,14 @@ class Reading:
             if not judge.separable(one):
                 self._wholes[stream] = Whole(one, [group.files[stream] for group in groups if stream in group.files])
         self._pieces = judge.pieces(shape) if "data" in self._judges and "data" in self._wholes else None
-        unsure = [whole for whole in self._wholes.values() if not whole.applies]
-        if unsure and self._pieces is None:
-            self.problem = "its files overlap, and a separator of theirs may stand inside of a record"
+        overlap = self._pieces is None and not all(whole.apart for whole in self._wholes.values())
+        self._woven = Woven() if overlap and self._judges else None
+        self._problem = _OVERLAP if overlap and not self._judges else None
+
+    @property
+    def problem(self) -> str | None:
+        """Why some of it cannot be compared; None where all can, as far as it was read."""
+        return _OVERLAP if self._woven is not None and self._woven.unsure else self._problem
 
     @property
     def counts(self) -> bool:
@@ -114,6 +120,11 @@ class Reading:
             found.append(digests)
         return [digest.of(b"".join(row)) for row in zip(*found, strict=True)], records.offsets
 
+    def place(self, group: Group, rows: Sequence[bytes]) -> None:
+        """Note which rows are in a group, where their digests have to tell its records from those of others."""
+        if self._woven is not None:
+            self._woven.add(group.first.key, (group.first.first_offset, group.first.last_offset), rows)
+
     def read_whole(self, group: Group) -> None:
         """Note the content of files that are compared as a whole.
 
@@ -121,21 +132,28 @@ class Reading:
             Unreadable: one is none of its format.
         """
         for stream, whole in self._wholes.items():
-            if stream in group.files and whole.applies:
+            if stream in group.files and self._applies(whole):
                 file = group.files[stream]
                 whole.read(file, s3_side.body(self._store, file.key))
 
-    def take_whole(self, records: Records) -> None:
-        """Note what they should be, by records of Kafka."""
+    def take_whole(self, records: Records, rows: Sequence[bytes]) -> None:
+        """Note what they should be, by records of Kafka and the digests that are expected of them."""
+        dealt = self._woven.deal(records.offsets, rows) if self._woven is not None else ()
         for stream, whole in self._wholes.items():
-            if whole.applies:
+            if whole.apart:
                 whole.take(self._valued(records) if stream == "data" else records)
+            elif dealt:
+                of = {group.first.key: group.files[stream] for group in self.groups if stream in group.files}
+                whole.take(records, [of.get(key) if key else None for key in dealt])
 
     def compare_whole(self, needed: Callable[[File], bool], note: Callable[[str], None]) -> None:
         """Say which files are not the join of their records; `needed` tells those of which Kafka has every record."""
         for whole in self._wholes.values():
-            if whole.applies:
+            if self._applies(whole):
                 whole.compare(needed, note)
+
+    def _applies(self, whole: Whole) -> bool:
+        return whole.apart or (self._woven is not None and not self._woven.unsure)
 
     def _rows(self, stream: str, group: Group) -> Iterator[list[bytes]]:
         file = group.files[stream]
@@ -151,7 +169,7 @@ class Whole:
     """Files whose bytes are compared from first to last with the join of the records at their offsets.
 
     Attributes:
-        applies: whether each record can be in one file only.
+        apart: whether a record's offset says in which file it is.
     """
 
     def __init__(self, shape: Shape, files: Sequence[File]) -> None:
@@ -159,7 +177,7 @@ class Whole:
         self._shape, self._frame, self._text = shape, shape.frame, judge.raw_text(shape)
         self._files = sorted(files, key=lambda file: file.first_offset)
         neighbours = zip(self._files, self._files[1:], strict=False)
-        self.applies = all(one.last_offset < other.first_offset for one, other in neighbours)
+        self.apart = all(one.last_offset < other.first_offset for one, other in neighbours)
         self._found: dict[str, bytes] = {}
         self._wanted: dict[str, Any] = {}
         self._records: dict[str, int] = {}
@@ -172,21 +190,24 @@ class Whole:
             content.update(block)
         self._found[file.key] = content.digest()
 
-    def take(self, records: Records) -> None:
-        """Take in records, which come in order."""
-        for offset, text in zip(records.offsets, self._text(records), strict=True):
-            while self._at < len(self._files) and self._files[self._at].last_offset < offset:
-                self._at += 1
-            if self._at == len(self._files):
-                return
-            key = self._files[self._at].key
-            if self._files[self._at].first_offset > offset:
+    def take(self, records: Records, files: Sequence[File | None] | None = None) -> None:
+        """Take in records, which come in order; `files` are theirs where offsets do not say it."""
+        files = [self._file_at(offset) for offset in records.offsets] if files is None else files
+        for file, text in zip(files, self._text(records), strict=True):
+            if file is None:
                 continue
+            key = file.key
             if key not in self._wanted:
                 self._wanted[key] = blake2b(self._frame.opening + text, digest_size=digest.SIZE)
             else:
                 self._wanted[key].update(self._frame.between + text)
             self._records[key] = self._records.get(key, 0) + 1
+
+    def _file_at(self, offset: int) -> File | None:
+        while self._at < len(self._files) and self._files[self._at].last_offset < offset:
+            self._at += 1
+        file = self._files[self._at] if self._at < len(self._files) else None
+        return file if file is not None and file.first_offset <= offset else None
 
     def compare(self, needed: Callable[[File], bool], note: Callable[[str], None]) -> None:
         """Compare what was read with what was taken."""

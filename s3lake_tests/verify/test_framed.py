@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from s3lake.verify import avro
 from s3lake_tests.registry.server import SchemaRegistry, framed, serving
-from s3lake_tests.verify.test_writer_agrees import STYLES, agree, headers, staged
-from s3lake_tests.verify.world import World
+from s3lake_tests.verify.test_writer_agrees import STYLES, Record, agree, headers, staged
+from s3lake_tests.verify.world import World, texts
 
 LOGICAL = "org.apache.kafka.connect.data."
 OLD = {
@@ -120,6 +120,7 @@ def test_data_that_is_no_datum_is_told(data: bytes) -> None:
 # Writer and verifier
 
 
+@pytest.fixture(scope="module")
 def messages(registry: SchemaRegistry) -> st.SearchStrategy[bytes]:
     """Values of three schemas, and bytes that are none."""
     price = st.none() | st.binary(min_size=1, max_size=3)
@@ -163,13 +164,44 @@ SHAPES += [
 SHAPES += [{"format": {"type": "parquet"}, "sidecars": {"keys": keys}} for keys in ("json", "avro", "parquet", "bytes")]
 
 
+BYTES_BESIDE = {"format": {"type": "parquet"}, "sidecars": {"keys": "bytes"}}
+
+
+def test_keys_beside_files_of_two_schemas_that_alternate_are_compared_though_they_are_bytes(
+    registry: SchemaRegistry,
+) -> None:
+    first, second = registry.add(OLD), registry.add(SPACELESS)
+    values = [framed(first, b"\0\0\0"), framed(second, b"\0\0\0\0\0"), framed(first, b"\2\0\0")]
+    records: list[Record] = [(b"k\n%d" % number, value, []) for number, value in enumerate(values)]
+    agree(world(registry, BYTES_BESIDE, {"value": "avro"}), records, 0)
+    some = world(registry, BYTES_BESIDE, {"value": "avro"})
+    staged(some, records)
+    (file,) = [one for one in some.manifests["c1"].files if one.kind == "keys" and one.records == 2]
+    some.overwrite(file, b"k\n0\nk\n3\n")
+    assert texts(some.verify(), "object")[-1] == f"{file.key} is not what records 0 to 2 make together"
+
+
+def test_rows_that_two_files_could_hold_leave_what_overlaps_unsaid(registry: SchemaRegistry) -> None:
+    wide = {**SPACELESS, "fields": [{"name": "a", "type": "double"}, {"name": "b", "type": "string"}]}
+    first, second = registry.add(SPACELESS), registry.add(wide)
+    values = [framed(first, b"\0" * 5), framed(second, b"\0" * 9), framed(first, b"\0" * 5)]
+    some = world(registry, BYTES_BESIDE, {"value": "avro"})
+    staged(some, [(b"k", value, []) for value in values])
+    report = some.verify()
+    assert report.differences == ()
+    assert ["overlap" in one.reason for one in report.checked[0].not_checkable] == [True]
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), sink=st.sampled_from(SHAPES), touched=st.integers(0, 5))
 def test_writer_and_verifier_agree(
-    registry: SchemaRegistry, data: st.DataObject, sink: dict[str, Any], touched: int
+    registry: SchemaRegistry,
+    messages: st.SearchStrategy[bytes],
+    data: st.DataObject,
+    sink: dict[str, Any],
+    touched: int,
 ) -> None:
-    some = messages(registry)
-    records = data.draw(st.lists(st.tuples(st.none() | some, some, headers), min_size=1, max_size=6))
+    records = data.draw(st.lists(st.tuples(st.none() | messages, messages, headers), min_size=1, max_size=6))
     agree(world(registry, sink, {"key": "avro", "value": "avro"}), records, touched)
 
 
