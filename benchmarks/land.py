@@ -13,7 +13,8 @@ from typing import Any
 from s3lake import sink, spark
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.reader import Brokers
-from s3lake.landing import LandedHour, Landing
+from s3lake.landing import Landing
+from s3lake.observer import LandedHour
 from s3lake.store.s3 import S3Connection, S3Store
 
 

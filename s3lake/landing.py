@@ -6,7 +6,6 @@ micro-batch, and the wait for S3 costs little.
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from collections import Counter
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,6 +35,7 @@ from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
 from s3lake.layout.collisions import Keys
+from s3lake.observer import LandedHour, Logged, Observer
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
 from s3lake.plan.tile import Sums, Tile
@@ -49,49 +49,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _TRIES = 5
-
-
-@dataclass(frozen=True)
-class LandedHour:
-    """What the index says of an hour after a run; `manifests` are its commits', read when they are asked for."""
-
-    tile: Tile
-    manifests: Sequence[Manifest]
-    new: int
-
-    @functools.cached_property
-    def sums(self) -> Sums:
-        """What the commits hold together."""
-        return sums.of_tile(self.tile, self.manifests)
-
-
-class Observer(Protocol):
-    """Told what a landing does as it happens, in the thread that lands."""
-
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """An hour is begun: what there is to read of it, and in how many micro-batches."""
-
-    def committed(self, manifest: Manifest) -> None:
-        """A micro-batch is visible."""
-
-    def done(self, landed: LandedHour) -> None:
-        """Nothing of an hour is left for this run."""
-
-
-class Logged:
-    """Says it in the log of this process."""
-
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """See `Observer.planned`."""
-        _log.info("%s: %d offsets in %d micro-batches", hour, offsets, batches)
-
-    def committed(self, manifest: Manifest) -> None:
-        """See `Observer.committed`."""
-        records = sum(read.landed for read in manifest.partitions.values())
-        _log.info("landed %s %s: %d records, %d files", manifest.topic, manifest.hour, records, len(manifest.files))
-
-    def done(self, landed: LandedHour) -> None:
-        """See `Observer.done`."""
 
 
 @dataclass

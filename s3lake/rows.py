@@ -8,7 +8,7 @@ from s3lake.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
     from s3lake.adopt import Adopted
-    from s3lake.landing import LandedHour
+    from s3lake.observer import LandedHour
     from s3lake.plan.tile import Tile
     from s3lake.preview import Object
     from s3lake.sink import Config, Sink

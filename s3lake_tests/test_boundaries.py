@@ -45,6 +45,7 @@ ROOMS = [
     "adopt",
     "readback",
     "job",
+    "observer",
     "landing",
     "verify",
     "orchestration",

@@ -23,7 +23,8 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
 from s3lake.kafka import reader
-from s3lake.landing import LandedHour, Landing
+from s3lake.landing import Landing
+from s3lake.observer import LandedHour
 from s3lake.plan.tile import Span
 from s3lake_tests.lake import START, Lake, at, values
 

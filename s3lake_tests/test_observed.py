@@ -7,7 +7,7 @@ import pytest
 from s3lake.commit.index import Manifest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
-from s3lake.landing import LandedHour
+from s3lake.observer import LandedHour
 from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Landed, World
 
 

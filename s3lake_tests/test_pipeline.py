@@ -23,22 +23,13 @@ from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import Read
 from s3lake.errors import StoreDeniedError
 from s3lake.job import Job
+from s3lake.kafka.reader import SCHEMA
 from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, recorded, united
 from s3lake.pipeline import Work, run
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 
 HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
-SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("value", pa.binary()),
-        ("key", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
 
 
 @dataclass

@@ -23,7 +23,8 @@ from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicHead
-    from s3lake.landing import LandedHour, Landing
+    from s3lake.landing import Landing
+    from s3lake.observer import LandedHour
 
 NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10

@@ -8,7 +8,7 @@ from s3lake.convert import types
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
-    from s3lake.landing import LandedHour
+    from s3lake.observer import LandedHour
     from s3lake.plan.tile import Tile
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.commit.index import Manifest
-    from s3lake.landing import LandedHour, Landing
+    from s3lake.landing import Landing
+    from s3lake.observer import LandedHour
 
 
 class Announced:
@@ -55,12 +56,12 @@ class Progress:
         self._before = _materialised(context) if context.retry_number else frozenset()
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """See `s3lake.landing.Observer`."""
+        """See `s3lake.observer.Observer`."""
         self._batches[hour] = batches
         self._say(f"hour {hour}: planned {_counted(offsets, 'offset')} in {_counted(batches, 'micro-batch', 'es')}")
 
     def committed(self, manifest: "Manifest") -> None:
-        """See `s3lake.landing.Observer`."""
+        """See `s3lake.observer.Observer`."""
         hour = manifest.hour
         self._commits[hour] += 1
         rows = sum(read.landed for read in manifest.partitions.values())
@@ -72,7 +73,7 @@ class Progress:
         self._say(f"hour {hour}: commit {number}: {told}")
 
     def done(self, landed: "LandedHour") -> None:
-        """See `s3lake.landing.Observer`."""
+        """See `s3lake.observer.Observer`."""
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self._wanted)

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.commit.index import Manifest, Read, TopicIndex
 from s3lake.convert.types import PRIMITIVES, parse
-from s3lake.landing import LandedHour
+from s3lake.observer import LandedHour
 from s3lake.orchestration import metadata
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore
