@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 import typer
 
 from s3lake import configuration, rows
-from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, TopicOption, notices, routes
+from s3lake.cli.options import (
+    ConfigArgument,
+    DialectOption,
+    JsonOption,
+    SinkOption,
+    StrictOption,
+    TopicOption,
+    WorkerOption,
+    beside,
+    notices,
+    routes,
+)
 from s3lake.cli.terminal import say, tell
 from s3lake.errors import ConfigurationError
 
@@ -16,6 +27,8 @@ Trust = Literal["index", "group", "objects"]
 def adopt(
     config: ConfigArgument = None,
     dialect: DialectOption = None,
+    worker: WorkerOption = None,
+    strict: StrictOption = False,
     sink: SinkOption = None,
     topic: TopicOption = None,
     connector: Annotated[
@@ -34,7 +47,7 @@ def adopt(
     from s3lake.adopt import Adoption, KafkaGroups, table
     from s3lake.adopt import adopt as adopted
 
-    loaded = configuration.loaded(config, dialect)
+    loaded = configuration.loaded(config, dialect, beside(connector, worker, strict))
     notices(loaded)
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     for lander in routes(loaded.config, sink, topic):

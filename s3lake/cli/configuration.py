@@ -12,7 +12,18 @@ from rich.table import Table
 
 from s3lake import configuration, rows
 from s3lake.cli import reach
-from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, SinkOption, load, sinks_named
+from s3lake.cli.options import (
+    ConfigArgument,
+    DialectOption,
+    JsonOption,
+    NameOption,
+    SinkOption,
+    StrictOption,
+    WorkerOption,
+    beside,
+    load,
+    sinks_named,
+)
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
 from s3lake.dialects import Loaded, native
 
@@ -20,6 +31,9 @@ from s3lake.dialects import Loaded, native
 def check(
     config: ConfigArgument = None,
     dialect: DialectOption = None,
+    name: NameOption = None,
+    worker: WorkerOption = None,
+    strict: StrictOption = False,
     connect: Annotated[
         bool,
         typer.Option("--connect", help="Also try Kafka, schema registries, the buckets and what may be done there."),
@@ -29,7 +43,7 @@ def check(
     """What a configuration comes to: its sinks, every setting and where it was read from, and what is doubtful."""
     from s3lake.kafka.properties import client_properties
 
-    loaded = configuration.loaded(config, dialect, to_land=connect)
+    loaded = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=connect)
     effective = loaded.config.model_dump(mode="json", by_alias=True)
     if as_json:
         print_json(effective)
@@ -69,9 +83,15 @@ def _print_settings(effective: dict[str, Any], loaded: Loaded) -> None:
     print_table(table)
 
 
-def convert(config: ConfigArgument = None, dialect: DialectOption = None) -> None:
+def convert(
+    config: ConfigArgument = None,
+    dialect: DialectOption = None,
+    name: NameOption = None,
+    worker: WorkerOption = None,
+    strict: StrictOption = False,
+) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    text, variables = native.rewritten(load(config, dialect, to_land=False))
+    text, variables = native.rewritten(load(config, dialect, beside(name, worker, strict), to_land=False))
     for variable, place in variables.items():
         err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
     sys.stdout.write(text)
@@ -83,6 +103,9 @@ def preview(
     ],
     config: ConfigArgument = None,
     dialect: DialectOption = None,
+    name: NameOption = None,
+    worker: WorkerOption = None,
+    strict: StrictOption = False,
     sink: SinkOption = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write the objects below DIR.")] = None,
     as_json: JsonOption = False,
@@ -91,7 +114,7 @@ def preview(
     from s3lake.preview import preview as previewed
     from s3lake.preview.records import read
 
-    loaded = load(config, dialect, to_land=False)
+    loaded = load(config, dialect, beside(name, worker, strict), to_land=False)
     of_topic: dict[str, list[Any]] = {}
     for record in read(records):
         of_topic.setdefault(record.topic, []).append(record)

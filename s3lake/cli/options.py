@@ -1,6 +1,7 @@
 """Arguments and options that commands share, and what they stand for."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +9,8 @@ import typer
 from s3lake import configuration, hours
 from s3lake.cli.terminal import err
 from s3lake.dialects import Loaded
+from s3lake.dialects.loading import NAME, STRICT
+from s3lake.dialects.worker import WORKER
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Sink
 
@@ -32,6 +35,24 @@ DialectOption = Annotated[
         show_default=False,
     ),
 ]
+NameOption = Annotated[
+    str | None,
+    typer.Option("--name", help="The connector, where its file does not name it.", envvar=NAME, show_default=False),
+]
+WorkerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--worker",
+        metavar="FILE",
+        help="The .properties of Kafka Connect's worker, whose converters hold where a connector names none.",
+        envvar=WORKER,
+        show_default=False,
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse settings that nothing reads, and keys that are given twice.", envvar=STRICT),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
 SinkOption = Annotated[str | None, typer.Option("--sink", help="Only this sink.")]
 TopicOption = Annotated[str | None, typer.Option("--topic", help="Only this topic.")]
@@ -40,11 +61,19 @@ ToOption = Annotated[str | None, typer.Option("--to", metavar="H", help="Last ho
 OpenOption = Annotated[bool, typer.Option("--allow-open", help="Records of the hour under way may wait to be landed.")]
 
 
-def load(location: str | None, dialect: str | None = None, *, to_land: bool = True) -> Config:
+def load(
+    location: str | None, dialect: str | None = None, beside: Mapping[str, str] | None = None, *, to_land: bool = True
+) -> Config:
     """The configuration; what has to be said of it is told."""
-    loaded = configuration.loaded(location, dialect, to_land=to_land)
+    loaded = configuration.loaded(location, dialect, beside, to_land=to_land)
     notices(loaded)
     return loaded.config
+
+
+def beside(name: str | None, worker: str | None, strict: bool) -> dict[str, str]:
+    """The environment with what options say beside a connector's file."""
+    options = {NAME: name, WORKER: worker, STRICT: "true" if strict else None}
+    return {**os.environ, **{variable: text for variable, text in options.items() if text}}
 
 
 def notices(loaded: Loaded) -> None:

@@ -1,62 +1,31 @@
-"""A connector's configuration as JSON: bare, or as it is posted to Connect's REST API, `{"name", "config"}`."""
+"""A connector's file that is JSON, as members with their places."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from s3lake.dialects.document import position_of
-from s3lake.dialects.places import Place, Report, Setting
+from s3lake.dialects.members import Member, Value
+from s3lake.dialects.places import Place
 from s3lake.errors import ConfigurationError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
-_BESIDE = {
-    "tasks": "is what Connect's REST API answers; s3lake has no tasks",
-    "type": "is what Connect's REST API answers",
-    "initial_state": "has no meaning: Dagster starts and stops the sensors",
-}
 
 
-@dataclass(frozen=True)
-class _Member:
-    """A member of an object; the value of an object is the tuple of its members."""
-
-    key: str
-    at: int
-    value: Any
-    value_at: int
-    value_end: int
-
-
-def read(text: str, report: Report) -> list[Setting]:
-    """The settings in `text`, in its order; a `name` beside `config` is one of them.
+def members(text: str, file: str) -> tuple[Member, ...]:
+    """The members of the object that `text` is, in its order.
 
     Raises:
         ConfigurationError: it is no JSON object.
     """
     try:
-        found = _members(text, report.file)
+        return _root(text, file)
     except RecursionError:
-        raise ConfigurationError(f"{report.file}:1:1: nested too deeply") from None
-    inner = next((one.value for one in found if one.key == "config"), None)
-    if not isinstance(inner, tuple):
-        return [one for member in found for one in _settings(text, member, report)]
-    settings: list[Setting] = []
-    for member in found:
-        if member.key == "config":
-            settings += [one for inside in inner for one in _settings(text, inside, report)]
-        elif member.key == "name":
-            settings += _name(text, member, inner, report)
-        elif member.key in _BESIDE:
-            report.notice(_place(text, member, report.file), _BESIDE[member.key])
-        else:
-            message = f"stands beside config; allowed here: name, config, {', '.join(_BESIDE)}"
-            report.error(_place(text, member, report.file), message)
-    return settings
+        raise ConfigurationError(f"{file}:1:1: nested too deeply") from None
 
 
 def names(text: str) -> set[str] | None:
@@ -71,32 +40,10 @@ def names(text: str) -> set[str] | None:
     return {*data, *(config if isinstance(config, dict) else ())}
 
 
-def _name(text: str, member: _Member, inner: tuple[_Member, ...], report: Report) -> list[Setting]:
-    twin = next((one for one in inner if one.key == "name"), None)
-    if twin is None:
-        return _settings(text, member, report)
-    if twin.value != member.value:
-        message = f"{member.value!r} is not the name in config, {twin.value!r}; take one out"
-        report.error(_place(text, member, report.file), message)
-    return []
-
-
-def _settings(text: str, member: _Member, report: Report) -> list[Setting]:
-    place = _place(text, member, report.file)
-    match member.value:
-        case None:
-            report.notice(place, "null is as if it were not there")
-            return []
-        case list() | tuple():
-            kind = "an object" if isinstance(member.value, tuple) else "a list"
-            report.error(place, f"{kind} is not allowed; a connector's values are text, numbers, true or false")
-            report.unknown.add(member.key)
-            return [Setting(member.key, "", place)]
-        case str():
-            value, spots = _stripped(member.value, _spots(text, member))
-        case _:
-            value, spots = text[member.value_at : member.value_end], []
-    return [Setting(member.key, value, place, spots)]
+def _spots(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    line, column = position_of(text[: start + 1])
+    inside = text[start + 1 : end - 1]  # no raw newline stands in a JSON string
+    return [(line, column + found.start()) for found in _ESCAPE.finditer(inside)]
 
 
 def _stripped(value: str, spots: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
@@ -105,18 +52,7 @@ def _stripped(value: str, spots: list[tuple[int, int]]) -> tuple[str, list[tuple
     return plain, spots[start : start + len(plain)]
 
 
-def _spots(text: str, member: _Member) -> list[tuple[int, int]]:
-    line, column = position_of(text[: member.value_at + 1])
-    inside = text[member.value_at + 1 : member.value_end - 1]  # no raw newline stands in a JSON string
-    return [(line, column + found.start()) for found in _ESCAPE.finditer(inside)]
-
-
-def _place(text: str, member: _Member, file: str) -> Place:
-    return Place(file, *position_of(text[: member.at]), member.key)
-
-
-def _members(text: str, file: str) -> tuple[_Member, ...]:
-    """The members of the object that the text is."""
+def _root(text: str, file: str) -> tuple[Member, ...]:
     found, end = _object(text, _after_space(text, 0), file)
     rest = _after_space(text, end)
     if rest < len(text):
@@ -124,9 +60,9 @@ def _members(text: str, file: str) -> tuple[_Member, ...]:
     return found
 
 
-def _object(text: str, start: int, file: str) -> tuple[tuple[_Member, ...], int]:
+def _object(text: str, start: int, file: str) -> tuple[tuple[Member, ...], int]:
     """The members of the object at `start`, and where it ends."""
-    found: list[_Member] = []
+    found: list[Member] = []
     if not text.startswith("{", start):
         raise _error(file, text, start, "not JSON: an object begins with {")
     position = _after_space(text, start + 1)
@@ -138,23 +74,49 @@ def _object(text: str, start: int, file: str) -> tuple[tuple[_Member, ...], int]
         position = _after_space(text, position)
         if not text.startswith(":", position):
             raise _error(file, text, position, "not JSON: a colon is needed after a key")
-        value_at = _after_space(text, position + 1)
-        value, position = _value(text, value_at, file)
-        found.append(_Member(key, at, value, value_at, position))
-        position = _after_space(text, position)
-        if text.startswith(",", position):
-            position = _after_space(text, position + 1)
-            if text.startswith("}", position):
-                raise _error(file, text, position, "not JSON: a comma before } is not allowed")
-        elif not text.startswith("}", position):
-            raise _error(file, text, position, "not JSON: a comma is needed between members, or } at the end")
+        place = Place(file, *position_of(text[:at]), key)
+        member, position = _member(text, _after_space(text, position + 1), place)
+        found.append(member)
+        position = _after_comma(text, position, "}", "members", file)
     return tuple(found), position + 1
 
 
-def _value(text: str, position: int, file: str) -> tuple[Any, int]:
-    if text.startswith("{", position):
-        return _object(text, position, file)
-    return _decoded(text, position, file)
+def _list(text: str, start: int, place: Place) -> tuple[list[Member], int]:
+    found: list[Member] = []
+    position = _after_space(text, start + 1)
+    while not text.startswith("]", position):
+        inside = Place(place.file, *position_of(text[:position]), place.key)
+        member, position = _member(text, position, inside)
+        found.append(member)
+        position = _after_comma(text, position, "]", "values", place.file)
+    return found, position + 1
+
+
+def _after_comma(text: str, position: int, closing: str, what: str, file: str) -> int:
+    position = _after_space(text, position)
+    if text.startswith(",", position):
+        position = _after_space(text, position + 1)
+        if text.startswith(closing, position):
+            raise _error(file, text, position, f"not JSON: a comma before {closing} is not allowed")
+    elif not text.startswith(closing, position):
+        raise _error(file, text, position, f"not JSON: a comma is needed between {what}, or {closing} at the end")
+    return position
+
+
+def _member(text: str, start: int, place: Place) -> tuple[Member, int]:
+    """The value at `start` as the member at `place`, and where it ends."""
+    value: Value
+    spots: list[tuple[int, int]] = []
+    if text.startswith("{", start):
+        value, end = _object(text, start, place.file)
+    elif text.startswith("[", start):
+        value, end = _list(text, start, place)
+    else:
+        decoded, end = _decoded(text, start, place.file)
+        value = None if decoded is None else text[start:end]
+        if isinstance(decoded, str):
+            value, spots = _stripped(decoded, _spots(text, start, end))
+    return Member(place.key, place, value, spots), end
 
 
 def _decoded(text: str, position: int, file: str) -> tuple[Any, int]:

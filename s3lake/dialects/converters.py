@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from s3lake.dialects import registry
+from s3lake.dialects import registry, worker
 from s3lake.dialects.draft import Draft
 from s3lake.dialects.keys import Keys
 from s3lake.dialects.places import Setting
-from s3lake.dialects.schema import meant
+from s3lake.dialects.schema import meant, nearest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes"}
 _CONVERTERS = (*_PLAIN, *_WITH_REGISTRY)
 _TAKEN = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter", "bytes": "ByteArrayConverter"}
 _JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
+_OF_OTHERS = ("schemas.enable", "plugin.version")
 _OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
 
 
@@ -24,7 +25,7 @@ def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> No
         _converter(keys, sink, part, default)
     headers = keys.get("header.converter")
     keys.below("header.converter.")
-    if headers is not None and headers.value.rpartition(".")[2] not in ("SimpleHeaderConverter", "StringConverter"):
+    if headers is not None and headers.value.rpartition(".")[2] != "StringConverter":
         keys.report.notice(headers, "has no meaning: headers are taken as text, or as bytes where they are no text")
 
 
@@ -33,10 +34,13 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     options = {one.key.removeprefix(f"{part}.converter."): one for one in keys.below(f"{part}.converter.")}
     sink.put(f"converter.{part}", default)
     if found is None or not found.value:
-        told = f"{part}.converter is missing (a worker's own is not known here); {_TAKEN[default]} is taken"
+        told = (
+            f"{part}.converter is missing; {_TAKEN[default]} is guessed: give the worker's file with --worker "
+            f"(or {worker.WORKER}), or say it"
+        )
         keys.report.notice(found, told)
         for one in options.values():
-            keys.wrong(one, f"{part}.converter is missing; add it")
+            keys.report.unread(one, f"Kafka Connect does not read it without {part}.converter; add that")
         return
     kind = found.value.rpartition(".")[2]
     if kind in _WITH_REGISTRY:
@@ -54,8 +58,11 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
 def _options(keys: Keys, kind: str, options: Mapping[str, Setting]) -> None:
     known = _OPTIONS.get(kind, ())
     for name, one in options.items():
-        if name not in known:
-            keys.wrong(one, f"{kind} has no option {name!r}; {meant(name, known)}take it out")
+        near = None if name in known or name in _OF_OTHERS else nearest(name, known)
+        if near is not None:
+            keys.wrong(one, f"{kind} has no option {name!r}; did you mean {near}? take it out")
+        elif name not in known:
+            keys.report.unread(one, f"{kind} has no option {name!r} and does not read it")
         elif kind == "StringConverter" and one.value.upper().replace("-", "") != "UTF8":
             keys.wrong(one, f"{one.shown} is not allowed; text is UTF-8")
         elif name in _JSON_OPTIONS:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from s3lake.dialects import aiven, confluent, connect_json, lenses, properties
+from s3lake.dialects import aiven, confluent, connect_json, connect_yaml, lenses, wrappers
+from s3lake.dialects.document import position_of
 from s3lake.dialects.places import Report, Setting
 from s3lake.dialects.schema import meant
 from s3lake.errors import ConfigurationError
@@ -41,6 +42,41 @@ _CONFLUENT = re.compile(
     r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+|store\.(url|kafka\..+)"
 )
 
+_CLOUD = "S3_SINK"
+_OF_CLOUD = (
+    "S3_SINK is Confluent Cloud's own, whose keys are others: write io.confluent.connect.s3.S3SinkConnector, "
+    "output.data.format as format.class, time.interval as partitioner.class (HourlyPartitioner or DailyPartitioner), "
+    "input.data.format as value.converter, kafka.api.key and kafka.api.secret as consumer.override.sasl.jaas.config"
+)
+_AROUND = (
+    (
+        re.compile(r"^\s*(\S+\s+)*?curl\s", re.MULTILINE),
+        "this is a shell's command: give the JSON text that it posts alone, the part from { to }",
+    ),
+    (
+        re.compile(r"^#!", re.MULTILINE),
+        "this is a script: give the JSON text that it posts alone, the part from { to }",
+    ),
+    (
+        re.compile(r"\bCREATE\s+SINK\s+CONNECTOR\b", re.IGNORECASE),
+        "this is a statement of ksqlDB: give what stands in WITH (…) as JSON, or what "
+        "GET /connectors/NAME of its Connect answers",
+    ),
+    (
+        re.compile(r"^\s*resource\s+\"[\w-]+\"\s+\"", re.MULTILINE),
+        "this is Terraform's language: give the plan, terraform show -json PLAN, or the connector's map alone as JSON",
+    ),
+    (
+        re.compile(r"\{\{-?\s*(\.Values\b|include\b|if\b|range\b|toYaml\b|tpl\b|end\b)"),
+        "this is a Helm chart's template: give what it renders, helm template CHART, the connector's part alone",
+    ),
+    (
+        re.compile(r"^\s*[\w.-]+:\s*[|>][+-]?\s*\n\s*\{[^}]*\"connector\.class\"", re.MULTILINE),
+        "this holds a connector's JSON as a text: give that JSON alone, the part from { to }",
+    ),
+)
+"""What people keep a connector's configuration in, and which part of it is the connector's."""
+
 
 def named(name: str, file: str) -> Dialect:
     """The dialect of that name.
@@ -66,14 +102,16 @@ def recognised(text: str, file: str) -> Dialect:
     held = connect_json.names(text)
     if held is not None and held & {"sinks", "kafka"}:
         return Dialect.native
-    if text.lstrip().startswith("{"):
-        settings = connect_json.read(text, Report(file))
-    elif _TOML.search(text):
-        return Dialect.iggy
-    else:
-        settings = properties.read(text, Report(file))
+    if not text.lstrip().startswith("{"):
+        if _TOML.search(text):
+            return Dialect.iggy
+        for pattern, told in _AROUND:
+            if (around := pattern.search(text)) is not None:
+                line, column = position_of(text[: around.start()])
+                raise ConfigurationError(f"{file}:{line}:{column}: {told}")
+    settings = wrappers.read(text, Report(file))
     found = _by_class(settings) or _by_keys(one.key for one in settings)
-    if found is not None and not _NATIVE.search(text):
+    if found is not None and (not _NATIVE.search(text) or connect_yaml.is_connector(text, file)):
         return found
     if not text.strip() or _NATIVE.search(text) or file.endswith((".yaml", ".yml")):
         return Dialect.native
@@ -88,6 +126,8 @@ def _by_class(settings: Iterable[Setting]) -> Dialect | None:
         if one.key == "connector.class":
             if one.value in CLASSES:
                 return CLASSES[one.value]
+            if one.value == _CLOUD:
+                raise ConfigurationError(f"{one.place}: connector.class: {_OF_CLOUD}")
             near = meant(one.value, list(CLASSES))
             raise ConfigurationError(
                 f"{one.place}: connector.class: {one.shown} is not known; {near}use one of: {', '.join(CLASSES)}"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from s3lake.dialects import components
 from s3lake.dialects.places import Report, Setting, index
-from s3lake.dialects.schema import meant
+from s3lake.dialects.schema import meant, nearest
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -145,8 +146,22 @@ class Keys:
         self.report.error(where, message)
 
     def finish(self) -> None:
-        """Every key that nobody asked for is an error."""
+        """What nobody asked for: a mistake in a key of the connector is an error, a key of another's is told.
+
+        Kafka Connect and its connectors read over what they do not know. A mistake it is where the key is near one that
+        is known, or begins as only the connector's own do.
+        """
+        own = {key.partition(".")[0] for key in self._known}
         for key, one in self._settings.items():
-            if key not in self._known:
-                near = meant(key, list(self._known)) or "take it out, or look into docs/connectors.md for its name; "
-                self.report.error(one, f"unknown key; {near}".rstrip().rstrip(";"))
+            if key in self._known:
+                continue
+            if (told := components.reason(key)) is not None:
+                self.report.unread(one, f"{told}: nothing reads it here")
+                continue
+            near = components.usual(key, self._known) or nearest(key, list(self._known))
+            if near is not None:
+                self.report.error(one, f"unknown key; did you mean {near}?")
+            elif key.partition(".")[0] in own:
+                self.report.error(one, "unknown key; take it out, or look into docs/connectors.md for its name")
+            else:
+                self.report.unread(one, "no component that s3lake knows reads it, and neither does s3lake")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
-from s3lake.dialects import aiven, confluent, connect_json, detect, iggy, lenses, native, properties
+from s3lake.dialects import aiven, confluent, detect, iggy, lenses, native, worker, wrappers
 from s3lake.dialects.detect import Dialect
 from s3lake.dialects.draft import Loaded
-from s3lake.dialects.places import Report, Setting
+from s3lake.dialects.places import Place, Report, Setting, index, variable
 from s3lake.dialects.references import References, SecretsManager
 
+NAME, STRICT = "S3LAKE_NAME", "S3LAKE_STRICT"
+"""Environment variables: the name of a connector whose file has none; `true` to refuse what nothing reads."""
 _CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
 
@@ -46,12 +48,25 @@ def loads(
     if kind is Dialect.native:
         return native.loaded(text, name, environment)
     references = References(environment, base, secret or SecretsManager())
-    report = Report(name)
+    report = Report(name, strict=environment.get(STRICT, "").lower() in ("1", "true", "yes"))
     if kind is Dialect.iggy:
         return iggy.loads(text, report, references)
-    settings = references.resolve(_settings(text, report), report)
-    return _CONNECTORS[kind](settings, report, environment)
+    settings = worker.completed(list(index(wrappers.read(text, report), report).values()), report, references)
+    settings += _named(settings, report, environment.get(NAME, ""))
+    return _CONNECTORS[kind](references.resolve(settings, report), report, environment)
 
 
-def _settings(text: str, report: Report) -> list[Setting]:
-    return connect_json.read(text, report) if text.lstrip().startswith("{") else properties.read(text, report)
+def _named(settings: Sequence[Setting], report: Report, given: str) -> list[Setting]:
+    """The connector's name where the file has none: the one that was given, else the file's own."""
+    known = next((one for one in settings if one.key == "name"), None)
+    if known is not None:
+        if given and known.value != given:
+            report.error(known, f"{known.shown} stands in the file, so --name {given} has no use; take one of them out")
+        return []
+    if given:
+        return [Setting("name", given, variable(NAME))]
+    stem = PurePosixPath(report.file.replace(os.sep, "/")).name.split(".", 1)[0] or "connector"
+    place = Place(report.file)
+    told = f"name is missing; {stem!r} is taken, after the file: say another with --name (or {NAME})"
+    report.notice(place, told)
+    return [Setting("name", stem, place)]

@@ -86,18 +86,25 @@ class Report:
     Attributes:
         secrets: values that are masked wherever a message quotes them.
         unknown: keys whose values cannot be had; that was said, and nothing else is said of them.
+        unset: keys that hold `${NAME}` as text, because there is no such variable, and the variables.
+        strict: a setting that nothing reads is an error, and no notice.
     """
 
     file: str
     notices: list[Notice] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
+    unset: dict[str, str] = field(default_factory=dict)
+    strict: bool = False
     _problems: set[Notice] = field(default_factory=set)
 
     def error(self, where: Setting | Place | None, message: str) -> None:
         """Note what is wrong at a setting, a place, or with the whole file."""
         place = self._place(where)
-        if place.key.partition(": ")[0] not in self.unknown:
+        key = place.key.partition(": ")[0]
+        if key in self.unset:
+            message += f"; environment variable {self.unset[key]} is not set, so ${{{self.unset[key]}}} is text"
+        if key not in self.unknown:
             self._problems.add(Notice(place, self._masked(message)))
 
     def notice(self, where: Setting | Place | None, message: str) -> None:
@@ -105,6 +112,13 @@ class Report:
         notice = Notice(self._place(where), self._masked(message))
         if notice not in self.notices:
             self.notices.append(notice)
+
+    def unread(self, where: Setting | Place | None, message: str) -> None:
+        """Note a setting that does nothing where it comes from either: a notice, or an error to who is strict."""
+        if self.strict:
+            self.error(where, f"{message}; take it out")
+        else:
+            self.notice(where, message)
 
     @property
     def failed(self) -> bool:
@@ -134,11 +148,11 @@ Settings = Mapping[str, Setting]
 
 
 def index(settings: Sequence[Setting], report: Report) -> Settings:
-    """Settings by key; a key that is given twice is an error."""
+    """Settings by key; of a key that is given twice the last one counts, as in Java."""
     found: dict[str, Setting] = {}
     for one in settings:
         if one.key in found:
-            report.error(one, f"is given twice, first in line {found[one.key].place.line}; take one out")
-        else:
-            found[one.key] = one
+            told = f"is given again in line {one.place.line}; that one counts, as in Java"
+            report.unread(found[one.key], told)
+        found[one.key] = one
     return found

@@ -1,7 +1,11 @@
-"""Values that stand elsewhere: `${env:NAME}`, `${file:path:key}`, `${secrets:name}`, and `${NAME}` as in native YAML.
+"""Values that stand elsewhere: `${provider:…}`, as Kafka Connect has them, and `${NAME}`, as a shell fills them in.
 
+`${env:NAME}` is a variable, `${file:path:key}` a key of a properties file, `${directory:path:name}` a file's text.
 `${secrets:name}` is a secret of AWS Secrets Manager, `${secrets:name:key}` one field of a secret that is a JSON object.
-`$${` stands for a plain `${`.
+
+To Kafka Connect `${NAME}` is text, and so it is here (`${topic}` of a router, `${n}` of an expression) unless there is
+such a variable, or a default, `${NAME:-default}`. In a transform only names in upper case are variables. A secret is
+never `${NAME}` itself: there the variable has to be set. `$${` stands for a plain `${`.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from s3lake.dialects.variables import looked_up
 from s3lake.masking import is_secret, users
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
-_FORMS = "${NAME}, ${env:NAME}, ${file:path:key} or ${secrets:name}"
+_FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}"
+_CHAINS = ("transforms.", "predicates.")
 
 
 class Unresolved(ValueError):
@@ -56,7 +61,7 @@ class References:
             value = "${"
             if found[0] != "$${":
                 try:
-                    value, hidden = self._value(found[1])
+                    value, hidden = self._value(found[1], setting, report)
                 except Unresolved as error:
                     report.error(setting, f"{found[0]}: {error}")
                     report.unknown.add(setting.key)
@@ -73,20 +78,40 @@ class References:
         report.secrets |= users(value)
         return replace(setting, value=value, spots=spots, secret=secret)
 
-    def _value(self, reference: str) -> tuple[str, bool]:
+    def _value(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
         provider, colon, rest = reference.partition(":")
         if not colon or rest.startswith("-"):
-            return self._variable(reference)
-        match provider:
-            case "env":
+            return self._of_shell(reference, setting, report)
+        match provider.lower():
+            case "env" | "strimzienv":
                 return self._variable(rest.removeprefix(":"))
             case "file":
                 path, _, key = rest.rpartition(":")
                 return self._of_file(path, key), True
-            case "secrets":
+            case "dir" | "directory":
+                path, _, name = rest.rpartition(":")
+                return self._of_directory(path, name), True
+            case "secrets" | "secretsmanager":
                 name, _, key = rest.partition(":")
                 return self._of_secret(name, key), True
+            case "vault":
+                raise Unresolved(f"Vault is not asked by s3lake; write {_FORMS}")
         raise Unresolved(f"provider {provider!r} is not known; write {_FORMS}")
+
+    def _of_shell(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
+        found = looked_up(reference, self.environment)
+        chained = setting.key.startswith(_CHAINS)
+        if found is None or (chained and found[0] != found[0].upper()):
+            return f"${{{reference}}}", False
+        name, value = found
+        if value is not None:
+            return value, is_secret(name)
+        if is_secret(setting.key):
+            raise Unresolved(f"environment variable {name} is not set; set it")
+        if not chained:
+            report.unset[setting.key] = name
+            report.notice(setting, f"${{{reference}}} is text: environment variable {name} is not set")
+        return f"${{{reference}}}", False
 
     def _variable(self, reference: str) -> tuple[str, bool]:
         found = looked_up(reference, self.environment)
@@ -96,6 +121,15 @@ class References:
         if value is None:
             raise Unresolved(f"environment variable {name} is not set; set it")
         return value, is_secret(name)
+
+    def _of_directory(self, path: str, name: str) -> str:
+        if not path or not name:
+            raise Unresolved("names no directory or no file; write ${directory:path:name}")
+        try:
+            return (self.base / path / name).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            raise Unresolved(f"file {Path(path) / name} cannot be read: {why}") from None
 
     def _of_file(self, path: str, key: str) -> str:
         if not path or not key:
@@ -113,7 +147,13 @@ class References:
     def _of_secret(self, name: str, key: str) -> str:
         if not name:
             raise Unresolved("names no secret; write ${secrets:name}, or ${secrets:name:key} for a field of it")
-        text = self.secret(name)
+        try:
+            text = self.secret(name)
+        except Unresolved as error:
+            if "/" not in name or not key:
+                raise
+            told = "where it is Strimzi's Kubernetes secret NAMESPACE/NAME, mount it and write ${directory:path:name}"
+            raise Unresolved(f"{error}; {told}, or give it as a variable, ${{env:NAME}}") from None
         if not key:
             return text
         try:

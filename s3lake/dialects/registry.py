@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from s3lake.dialects.draft import Draft
 from s3lake.dialects.keys import Keys
 from s3lake.dialects.places import Setting
-from s3lake.dialects.schema import meant
+from s3lake.dialects.schema import nearest
 
 _PREFIX = "schema.registry."
 _BOTH = ("ssl.", "basic.auth.", "bearer.auth.")  # names that stand with the prefix or without it
@@ -63,9 +63,10 @@ def put(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting
             keys.wrong(one, reason)
         elif reason is not None or _KNOWN.fullmatch(name):
             keys.report.notice(one, _MEANINGLESS)
+        elif name != "schemas.enable" and (near := nearest(name, sorted(_READ))) is not None:
+            keys.wrong(one, f"{_class(converter)} has no option {name!r}; did you mean {near}? take it out")
         else:
-            near = meant(name, sorted(_READ))
-            keys.wrong(one, f"{_class(converter)} has no option {name!r}; {near}take it out")
+            keys.report.unread(one, f"{_class(converter)} has no option {name!r} and does not read it")
     if "url" not in said and _class(converter) != "JsonSchemaConverter":
         option = f"{part}.converter.schema.registry.url"
         keys.wrong(converter, f"{_class(converter)} needs its registry; add {option}=http://HOST:8081")

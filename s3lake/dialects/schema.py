@@ -28,12 +28,18 @@ WANTED: Mapping[str, str] = {
     "model_type": MAPPING,
 }
 """What to write instead, by pydantic's type of error."""
+_NEAR = 0.77
 
 
 def meant(name: str, allowed: Sequence[str]) -> str:
     """`did you mean …? ` where a name is near one that is allowed, else nothing."""
     near = get_close_matches(name, allowed, 1)
     return f"did you mean {near[0]}? " if near else ""
+
+
+def nearest(key: str, known: Sequence[str]) -> str | None:
+    """The known key that a mistyped one was meant to be; a key has many letters, so few may differ."""
+    return next(iter(get_close_matches(key, known, 1, _NEAR)), None)
 
 
 def names(model: type[Part]) -> list[str]:

@@ -399,10 +399,10 @@ def told(value: str, secret: str = "{}") -> str:
         ("${secrets:a:b}", '{"c": 1}', "${secrets:a:b}: secret a has no field 'b'; it has c"),
         ("${file:nowhere:b}", "", "${file:nowhere:b}: file nowhere cannot be read: No such file or directory"),
         (
-            "${vault:a:b}",
+            "${azure:a:b}",
             "",
-            "${vault:a:b}: provider 'vault' is not known; "
-            "write ${NAME}, ${env:NAME}, ${file:path:key} or ${secrets:name}",
+            "${azure:a:b}: provider 'azure' is not known; "
+            "write ${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}",
         ),
     ],
 )
