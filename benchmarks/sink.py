@@ -141,6 +141,7 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, **environment, "PYTHONPATH": str(home)},
+        cwd=home,  # which comes before everything in the path of Spark's workers
     )
     assert land.stdin is not None
     assert land.stdout is not None
