@@ -1,6 +1,7 @@
 """The command line: what it prints, and its exit codes. 0 fine, 1 differences, 2 configuration or input, 3 failed."""
 
 import contextlib
+import functools
 import json
 import os
 import pty
@@ -22,6 +23,7 @@ import pytest
 
 from s3lake import cli, configuration, hours
 from s3lake.commit.index import File, Manifest, Read
+from s3lake.kafka import client
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
 
@@ -119,7 +121,8 @@ class TestCheck:
         monkeypatch.setenv("S3LAKE_CONFIG", str(nobody))
         assert run("check").code == 0
 
-    def test_connect_says_what_cannot_be_reached(self, run: Run, nobody: Path) -> None:
+    def test_connect_says_what_cannot_be_reached(self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(client, "KafkaOffsets", functools.partial(client.KafkaOffsets, timeout_s=0.2))
         outcome = run("check", nobody, "--connect", "--json")
         assert outcome.code == 3
         said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}

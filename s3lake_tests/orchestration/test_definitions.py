@@ -13,6 +13,7 @@ import pytest
 import s3lake
 from s3lake import definitions
 from s3lake.errors import ConfigurationError
+from s3lake.orchestration import topics
 
 HEAVY = {"pyspark", "pyarrow", "pandas", "numpy", "boto3", "botocore", "dagster_aws", "dagster_pyspark", "moto"}
 NOBODY = """\
@@ -33,6 +34,12 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     monkeypatch.setenv("S3LAKE_CONFIG", str(path))
     return path
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that are down are given up at once."""
+    monkeypatch.setattr(topics, "_TIMEOUT_S", 0.1)
 
 
 @pytest.mark.usefixtures("nobody")
@@ -60,6 +67,7 @@ def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     assert packages & HEAVY == set()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_the_file_in_the_working_directory_is_the_default(
     nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +119,7 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
 
 
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
-@pytest.mark.usefixtures("nobody")
+@pytest.mark.usefixtures("nobody", "impatient")
 def test_sensors_are_on_where_the_environment_says_so(
     variable: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
