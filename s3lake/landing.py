@@ -29,15 +29,17 @@ from s3lake.commit.sums import Commits
 from s3lake.convert import columns as kinds
 from s3lake.convert import types
 from s3lake.convert.columns import Columns
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, TooManyFilesError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.job import Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.kafka.group import PublishedGroup
 from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
 from s3lake.layout.collisions import Keys
 from s3lake.observer import LandedHour, Logged, Observer
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
+from s3lake.plan.reached import reached
 from s3lake.plan.tile import Sums, Tile
 from s3lake.store import Store
 from s3lake.store.probe import probe
@@ -60,6 +62,7 @@ class Landing:
         stores: opens the bucket, here and in the workers.
         brokers: the cluster, as Spark's tasks reach it.
         dead_letter_topic: the sink's, with its connection; None where it names none.
+        group: told how far the topic is landed after each commit; None where nobody is.
         observer: told what is planned, committed and done.
         clock: epoch milliseconds.
     """
@@ -71,6 +74,7 @@ class Landing:
     offsets: Offsets
     brokers: Brokers
     dead_letter_topic: DeadLetterTopic | None = None
+    group: PublishedGroup | None = None
     observer: Observer = field(default_factory=Logged)
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
@@ -135,6 +139,22 @@ class Landing:
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
         return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits)[-1:])
+
+    def reached(self) -> dict[int, int]:
+        """How far the present topic is landed, per topic-partition; nothing where it has no tile."""
+        found = self.index.head()
+        return reached(self.index.newest(found[0])) if found else {}
+
+    def publish(self) -> None:
+        """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
+        if self.group is None:
+            return
+        try:
+            offsets = self.reached()
+        except S3LakeError as error:
+            _log.warning("offsets of %s are not published to a consumer group: %s", self.topic, error)
+        else:
+            self.group.publish(self.topic, offsets)
 
     def _await_topic(self) -> None:
         """Refuse a topic that does not exist and never did, unless the sink waits for it."""
@@ -356,6 +376,7 @@ class _Run:
     def _committed(self, manifest: Manifest) -> None:
         self.new[manifest.hour] += 1
         self.landing.observer.committed(manifest)
+        self.landing.publish()
 
     def _tell(self) -> None:
         """Hours are told to be done in order, each once its last commit has arrived."""

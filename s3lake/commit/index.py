@@ -240,6 +240,16 @@ class TopicIndex:
             if tile:
                 yield tile[0]
 
+    def newest(self, head: TopicHead) -> Iterator[Tile]:
+        """The tiles of the present topic, the newest first, each read when it is asked for."""
+        for first, last in reversed(head.hours):
+            for hour in (hours.shift(last, -back) for back in range(hours.count([(first, last)]))):
+                if hour < (head.since or hour):
+                    return
+                tile = self.tile(hour)
+                if tile:
+                    yield tile[0]
+
     def _write(self, key: str, document: msgspec.Struct, replaced: str | None) -> str | None:
         """The ETag of `document` once it stands at `key`, None when neither it nor what it replaces does.
 

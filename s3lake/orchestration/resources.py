@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake import sink
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.kafka.group import PublishedGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,10 @@ class KafkaResource:
         from s3lake.kafka.reader import Brokers
 
         return Brokers(self._kafka.bootstrap_servers, self._kafka.properties)
+
+    def group(self, route: sink.Sink) -> PublishedGroup:
+        """The consumer group that is told how far `route` is."""
+        return PublishedGroup(f"s3lake-{route.name}", self._kafka.bootstrap_servers, self._kafka.properties)
 
     def dead_letter_topic(self, route: sink.Sink, topic: str) -> DeadLetterTopic | None:
         """Where refused records of `topic` go; None where the sink names no such topic."""
@@ -113,4 +118,5 @@ def landing(
         brokers=kafka.brokers,
         # Stand-ins for `kafka` need not know of dead letters where no sink does.
         dead_letter_topic=kafka.dead_letter_topic(route, topic) if route.errors.dead_letter_topic else None,
+        group=kafka.group(route) if route.publish_offsets and not hasty else None,  # who is hasty lands nothing,
     )

@@ -154,6 +154,7 @@ class Sink(Part):
     close_grace: float = 300.0
     batch_records: int = 20_000_000
     hours_per_run: int | None = 24
+    publish_offsets: bool = True
     max_columns: int = 2000
     memory_budget: int = 512_000_000
     index: Index = Field(default_factory=Index)

@@ -1,0 +1,89 @@
+"""The consumer group of a sink: a copy of how far it is, for those who look at lag there. Never read by us."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from s3lake.kafka.properties import client_properties
+
+_log = logging.getLogger(__name__)
+_REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+_AGAIN = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+_PAUSE_S = 0.1
+_refused: set[tuple[str, str]] = set()  # brokers and groups of which it was said in this process
+
+
+@dataclass(frozen=True)
+class PublishedGroup:
+    """The group `s3lake-<sink>`. It has no members: its offsets are set from outside, which brokers allow while so.
+
+    Attributes:
+        name: of the group.
+        bootstrap_servers: of the cluster.
+        properties: as in the configuration, see `s3lake.kafka.properties`.
+        timeout_s: within which the brokers have taken the offsets.
+    """
+
+    name: str
+    bootstrap_servers: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout_s: float = 5.0
+
+    def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Tell the brokers; where they do not take it a warning says so, and nothing else happens."""
+        if not offsets or (self.bootstrap_servers, self.name) in _refused:
+            return
+        wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        deadline = time.monotonic() + self.timeout_s
+        while (error := self._answer(wanted, deadline)) is not None:
+            if error.code() not in _AGAIN or time.monotonic() + _PAUSE_S >= deadline:
+                self._warn(topic, error)
+                return
+            time.sleep(_PAUSE_S)
+
+    def _answer(self, wanted: list[TopicPartition], deadline: float) -> KafkaError | None:
+        """Why the brokers did not take the offsets; None where they did."""
+        left = max(0.1, deadline - time.monotonic())
+        try:
+            group = [ConsumerGroupTopicPartitions(self.name, wanted)]
+            asked = self._client.alter_consumer_group_offsets(group, request_timeout=left)
+            answers = asked[self.name].result(left + 0.25).topic_partitions
+        except KafkaException as error:
+            refusal: KafkaError = error.args[0]
+            return refusal
+        except FutureTimeoutError:
+            return KafkaError(KafkaError._TIMED_OUT)
+        return next((one.error for one in answers if one.error is not None), None)
+
+    @functools.cached_property
+    def _client(self) -> AdminClient:
+        settings: dict[str, Any] = {"client.id": "s3lake", "log_level": 0, **client_properties(self.properties)}
+        return AdminClient({**settings, "bootstrap.servers": self.bootstrap_servers})
+
+    def _warn(self, topic: str, error: KafkaError) -> None:
+        remedy = ""
+        if error.code() in _REFUSALS:
+            _refused.add((self.bootstrap_servers, self.name))
+            remedy = (
+                f": allow this user Read on group {self.name} and on topic {topic}, or set publish_offsets: false. "
+                "This is said once a process"
+            )
+        elif error.code() == KafkaError.UNKNOWN_MEMBER_ID:
+            remedy = ": a consumer is a member of that group; let nobody else use its name"
+        _log.warning(
+            "offsets of %s are not published to consumer group %s (%s: %s)%s; landing does not need them",
+            *(topic, self.name, error.name(), error.str(), remedy),
+        )
