@@ -47,6 +47,7 @@ ROOMS = [
     "job",
     "observer",
     "landing",
+    "metrics",
     "verify",
     "orchestration",
     "definitions",
@@ -93,6 +94,7 @@ VERIFY_DOES_NOT_KNOW = {
     "readback",
     "job",
     "landing",
+    "metrics",
 }
 """`verify` finds the writer's mistakes, so it may not share them."""
 

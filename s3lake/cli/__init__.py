@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, index, landed, verify
+from s3lake.cli import adoption, configuration, demo, index, landed, metrics, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -17,6 +17,7 @@ for command in (
     configuration.preview,
     adoption.adopt,
     verify.verify,
+    metrics.metrics,
     landed.rewrite,
     landed.clean,
 ):

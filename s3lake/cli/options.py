@@ -89,8 +89,10 @@ def sinks_named(config: Config, name: str | None) -> list[Sink]:
     return [one for one in config.sinks if name in (None, one.name)]
 
 
-def routes(config: Config, sink: str | None = None, topic: str | None = None) -> Iterator["Landing"]:
-    """Every sink and topic that the options leave."""
+def routes(
+    config: Config, sink: str | None = None, topic: str | None = None, *, hasty: bool = False
+) -> Iterator["Landing"]:
+    """Every sink and topic that the options leave; `hasty` ones only look, and give up within seconds."""
     from s3lake.orchestration.resources import S3, KafkaResource, SparkResource, landing
     from s3lake.orchestration.topics import topics_of
 
@@ -101,9 +103,9 @@ def routes(config: Config, sink: str | None = None, topic: str | None = None) ->
         topics = ", ".join(sorted({one for route, one in found if sink in (None, route.name)})) or "none yet"
         asked = f"--topic {topic}: " if topic else ""
         raise ConfigurationError(f"{asked}no such topic is landed; those of {sink or 'all sinks'} are: {topics}")
-    kafka, s3, spark = KafkaResource(config.kafka), S3(config.s3), SparkResource(config.spark)
+    kafka, s3, spark = KafkaResource(config.kafka, 3.0 if hasty else 5.0), S3(config.s3), SparkResource(config.spark)
     for route, one in wanted:
-        yield landing(route, one, kafka, s3, spark)
+        yield landing(route, one, kafka, s3, spark, hasty=hasty)
 
 
 def in_order(first: str | None, last: str | None) -> None:

@@ -43,6 +43,14 @@ class Snapshot:
         return bool(self.partitions)
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """What of a topic is beyond some offsets: how many there are, and how many seconds old the oldest is at least."""
+
+    records: int
+    seconds: float
+
+
 class Offsets(Protocol):
     """What is asked of Kafka. Planning asks for a snapshot and nothing else; sensors and checks look at ends."""
 
@@ -85,4 +93,8 @@ class Offsets(Protocol):
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         """First offset stamped `epoch_ms` or later per topic-partition, at most the last stable offset."""
+        ...
+
+    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
+        """What is beyond the offsets that were reached; where nothing is, what is stamped `begin_ms` or later."""
         ...

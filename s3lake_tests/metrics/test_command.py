@@ -1,0 +1,109 @@
+"""`s3lake metrics` on real parts: printed once, and served."""
+
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from s3lake import cli
+from s3lake_tests.lake import Lake, at, values
+
+EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
+NOBODY = """\
+kafka:
+  bootstrap_servers: "127.0.0.1:1"
+  properties:
+    {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: me, sasl.password: hunter2-kafka}
+s3:
+  endpoint_url: "http://127.0.0.1:1"
+  credentials: {access_key_id: AKIA, secret_access_key: hunter2-s3}
+  retries: {max_attempts: 1}
+sinks:
+  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
+"""
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {(one.name, *(value for _, value in sorted(one.labels.items()))): one.value for one in found}
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
+    """The exit code of the console script."""
+    monkeypatch.setattr(sys, "argv", ["s3lake", "metrics", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
+
+
+def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sinks.yaml"
+    config.write_text(NOBODY)
+    began = time.monotonic()
+    assert run(monkeypatch, str(config)) == 0
+    assert time.monotonic() - began < 20
+    out, err = capsys.readouterr()
+    told = samples(out)
+    assert told["s3lake_up", "kafka", "events", "orders"] == told["s3lake_up", "s3", "events", "orders"] == 0
+    assert told["s3lake_errors_total", "s3", "events", "orders"] == 1
+    assert "hunter2" not in out + err
+
+
+@pytest.mark.parametrize("listen", ["9108", "127.0.0.1:99999", "127.0.0.1:", "http://127.0.0.1:9108/metrics"])
+def test_where_nobody_can_listen_is_refused(
+    listen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sinks.yaml"
+    config.write_text(NOBODY)
+    assert run(monkeypatch, str(config), "--listen", listen) == 2
+    assert f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108" in capsys.readouterr().err
+
+
+@pytest.fixture
+def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """A topic of which one hour is landed and another waits, and the address of its metrics."""
+    topic = lake.topic()
+    lake.produce(topic, values(10), at(EIGHT, 10))
+    lake.landing(topic, now_ms=at(TEN)).land([EIGHT])
+    lake.produce(topic, values(7), int(time.time() * 1000) - 1_000_000)
+    config = tmp_path / "sinks.yaml"
+    config.write_text(lake.config_text(f"name: events, topics: ['{topic}']"))
+    command = [
+        sys.executable,
+        "-c",
+        "from s3lake.cli import main; main()",
+        "metrics",
+        str(config),
+        "--listen",
+        "127.0.0.1:0",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            assert "metrics: http://127.0.0.1:" in line, line
+            yield topic, line.split()[1]
+        finally:
+            process.terminate()
+        assert process.wait(20) == 0
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.s3
+def test_what_is_served_is_how_far_the_topic_is(served: tuple[str, str]) -> None:
+    topic, url = served
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        told = samples(answer.read().decode())
+    assert told["s3lake_up", "kafka", "events", topic] == told["s3lake_up", "s3", "events", topic] == 1
+    assert told["s3lake_lag_records", "events", topic] == 7
+    # Looked for in eighths between 10 minutes and an hour, and never said to be older than it is.
+    assert 600 <= told["s3lake_lag_seconds", "events", topic] <= 1_100
+    assert told["s3lake_requests_total", "GetObject"] <= 4
