@@ -15,6 +15,7 @@ from typing import Any
 import click
 import jsonschema
 import pytest
+import typer
 import yaml
 from dagster._cli import create_dagster_cli
 from dagster._cli.utils import get_possibly_temporary_instance_for_cli
@@ -29,6 +30,7 @@ from dagster_postgres import DagsterPostgresStorage
 from dagster_webserver.cli import dagster_webserver
 
 from s3lake import jars
+from s3lake.cli import app
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
 
@@ -45,6 +47,7 @@ COMMANDS: Mapping[str, click.Command] = {
     "dagster": create_dagster_cli(),
     "dagster-daemon": create_dagster_daemon_cli(),
     "dagster-webserver": dagster_webserver,
+    "s3lake": typer.main.get_command(app),
 }
 """Programs of our image whose arguments can be parsed here without running them."""
 
@@ -154,9 +157,13 @@ def test_server_restarts_and_tells_its_health(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
 
 
-def test_only_the_web_server_is_published_and_only_to_this_machine() -> None:
+def test_only_what_people_look_at_is_published_and_only_to_this_machine() -> None:
     ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert ports == {"webserver": ["127.0.0.1:3000:3000"]}
+    assert ports == {
+        "webserver": ["127.0.0.1:3000:3000"],
+        "prometheus": ["127.0.0.1:9090:9090"],
+        "grafana": ["127.0.0.1:3001:3000"],
+    }
 
 
 def test_there_can_be_only_one_daemon() -> None:
