@@ -118,5 +118,6 @@ def landing(
         brokers=kafka.brokers,
         # Stand-ins for `kafka` need not know of dead letters where no sink does.
         dead_letter_topic=kafka.dead_letter_topic(route, topic) if route.errors.dead_letter_topic else None,
-        group=kafka.group(route) if route.publish_offsets and not hasty else None,  # who is hasty lands nothing,
+        # Nor of a group where nothing can be landed.
+        group=kafka.group(route) if route.publish_offsets and spark is not None else None,
     )
