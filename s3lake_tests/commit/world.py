@@ -535,10 +535,9 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
 
     def work(me: Actor) -> None:
         until = {partition: end for partition, (_, end) in me.offsets.ranges(TOPIC).items()}
-        for number in numbers:
-            head = protocol.open_hour(me.index, me.offsets, hour(number), pace=PACE)
-        for number in numbers if head else ():
-            for _ in range(rounds):
+        heads = {number: protocol.open_hour(me.index, me.offsets, hour(number), pace=PACE) for number in numbers}
+        for number, head in heads.items():
+            for _ in range(rounds if head else 0):
                 attempt = protocol.begin(
                     me.index,
                     me.offsets,
