@@ -8,6 +8,7 @@ import dagster as dg
 from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 
 from s3lake.orchestration import names
+from s3lake.orchestration.alive import alive
 from s3lake.orchestration.io_manager import Landed
 from s3lake.orchestration.progress import Announced
 from s3lake.orchestration.resources import landing
@@ -62,7 +63,8 @@ def sink_asset(route: Sink, topic: str) -> dg.AssetsDefinition:
         sink: dg.ResourceParam[Any],
     ) -> dg.Output[Landed]:
         lander = landing(route, topic, kafka, s3, Announced(spark, context.log))
-        landed = sink.land(context, lander, list(context.partition_keys), rewrite=config.rewrite)
+        with alive(context):
+            landed = sink.land(context, lander, list(context.partition_keys), rewrite=config.rewrite)
         return dg.Output(landed, metadata=_MATERIALISED_BEFORE)
 
     return land

@@ -14,6 +14,9 @@ RANGE_END = "dagster/asset_partition_range_end"
 PARTITION = "dagster/partition"
 SINK = "s3lake/sink"
 TOPIC = "s3lake/topic"
+STATE = "s3lake/state"
+BEAT = "s3lake/beat"
+REFUSED = "s3lake/refused"
 
 
 def topic_key(topic: str) -> dg.AssetKey:

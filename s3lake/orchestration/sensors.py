@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import msgspec
-from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES  # Dagster's own list, queued ones included
 
 from s3lake import hours
 from s3lake.errors import S3LakeError
-from s3lake.orchestration import names
+from s3lake.orchestration import names, runs
 from s3lake.orchestration.resources import landing
 from s3lake.plan import due
 from s3lake.sink import Sink
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 30
 OBSERVE_EVERY_MS = 300_000
-ASK_AGAIN_MS = 600_000
 TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
 TILES_PER_TICK = 240
 SECOND_LOOKS_PER_TICK = 1
@@ -157,12 +155,12 @@ def _ask(
             why = why if len(wanted) > 1 else flush
     if not wanted:
         return _Asked(sink.name, f"{lag or 0} offsets wait, nothing is due", lag)
-    held = _held(instance, lander, now)
+    held = runs.held(instance, sink, topic, now, lambda first, last: _state(lander, first, last, looked))
     if held:
         return _Asked(sink.name, held, lag)
     first, final = due.chunks(wanted, sink.hours_per_run)[0]
     request = dg.RunRequest(
-        run_key=_run_key(lander, first, final, looked, now),
+        run_key=f"{sink.name}/{topic}/{first}..{final}/{_state(lander, first, final, looked)}/{now // runs.SOON_MS}",
         job_name=job,
         asset_selection=[names.sink_key(sink, topic)],
         tags={
@@ -170,6 +168,7 @@ def _ask(
             names.RANGE_END: final,
             names.SINK: sink.name,
             names.TOPIC: topic,
+            names.STATE: _state(lander, first, final, looked),
             "s3lake/reason": why,
         },
     )
@@ -231,24 +230,11 @@ def _flush_due(
     return due.flush_due(waiting, policy)
 
 
-def _held(instance: dg.DagsterInstance, lander: "Landing", now: int) -> str | None:
-    """Why no run may be asked for now: one has not ended, or the last one failed a short while ago."""
-    ours = {names.SINK: lander.sink.name, names.TOPIC: lander.topic}
-    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(NOT_FINISHED_STATUSES)), limit=1):
-        return "a run that was asked for is under way; what it lands decides what is due next"
-    for last in instance.get_run_records(dg.RunsFilter(tags=ours), limit=1):
-        ended_ms = int((last.end_time or last.update_timestamp.timestamp()) * 1000)
-        if last.dagster_run.status != dg.DagsterRunStatus.SUCCESS and now - ended_ms < ASK_AGAIN_MS:
-            minutes = ASK_AGAIN_MS // 60_000
-            return f"run {last.dagster_run.run_id[:8]} did not succeed; asking again {minutes} minutes after its end"
-    return None
-
-
-def _run_key(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"], now: int) -> str:
-    # Every run that lands anything makes a new revision. One that failed is asked for again, hence the coarse time.
+def _state(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"]) -> str:
+    """The configuration and what the index has of these hours: every run that lands anything makes a new revision."""
     revisions = sorted((tile.hour, tile.rev) for tile in tiles if first <= tile.hour <= last)
-    state = json.dumps([revisions, now // ASK_AGAIN_MS])
-    return f"{lander.sink.name}/{lander.topic}/{first}..{last}/{hashlib.sha256(state.encode()).hexdigest()[:16]}"
+    text = json.dumps([lander.sink.model_dump_json(by_alias=True), revisions])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _observation(

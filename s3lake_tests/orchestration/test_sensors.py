@@ -18,7 +18,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.dialects import native
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.reader import Brokers
-from s3lake.orchestration import resources, sensors
+from s3lake.orchestration import resources, runs, sensors
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
 from s3lake.plan.tile import Span, Tile
@@ -337,9 +337,15 @@ class TestRequests:
         assert result.run_requests == []
         assert "under way" in result.skip_message
 
-    @pytest.mark.parametrize("status", ["FAILURE", "CANCELED"])
+    @pytest.mark.parametrize(
+        ("status", "said", "pause_ms"),
+        [
+            ("FAILURE", "did not succeed; asking again a minute after its end", runs.SOON_MS),
+            ("CANCELED", "was canceled; asking again 10 minutes after its end", runs.CANCELED_MS),
+        ],
+    )
     def test_what_a_run_failed_to_land_is_asked_for_again_later_not_at_every_tick(
-        self, status: str, world: World
+        self, status: str, said: str, pause_ms: int, world: World
     ) -> None:
         world.now = ended = int(time.time() * 1000)
         current = hours.key_of_ms(world.now)
@@ -347,11 +353,11 @@ class TestRequests:
         (first,) = world.tick().run_requests
         self.run(world, dg.DagsterRunStatus[status])
         world.kafka.ends = {0: 200}
-        world.now = ended + sensors.ASK_AGAIN_MS - 20_000
+        world.now = ended + pause_ms - 20_000
         result = world.tick()
         assert result.run_requests == []
-        assert "did not succeed; asking again 10 minutes after its end" in result.skip_message
-        world.now = ended + sensors.ASK_AGAIN_MS + 60_000
+        assert said in result.skip_message
+        world.now = ended + pause_ms + 60_000
         (second,) = world.tick().run_requests
         assert second.run_key != first.run_key
 

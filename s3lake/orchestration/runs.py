@@ -1,0 +1,85 @@
+"""Whether another run of a sink and topic may be asked for, by what became of those before."""
+
+from collections.abc import Callable
+
+import dagster as dg
+from dagster._core.storage.dagster_run import (
+    NOT_FINISHED_STATUSES,  # Dagster's own list, queued ones included
+    RunRecord,
+)
+from dagster._core.storage.tags import WILL_RETRY_TAG
+
+from s3lake.orchestration import names
+from s3lake.orchestration.alive import silent
+from s3lake.sink import Sink
+
+SOON_MS = 60_000
+CANCELED_MS = 600_000
+REFUSED_MS = 3_600_000
+_MOST_STARTED = 100
+
+State = Callable[[str, str], str]
+"""Of the configuration and the index from one hour to another, as a digest."""
+
+
+def held(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int, state: State) -> str | None:
+    """Why no run may be asked for now: one has not ended, or the last one failed and nothing is different since.
+
+    A run that has stopped to say that it works is ended here: it would hold the topic's pool, and one of the runs that
+    may go on at once, for as long as Dagster's monitoring lets it. If it works after all it is fenced.
+    """
+    ours = {names.SINK: sink.name, names.TOPIC: topic}
+    ended = _end_silent(instance, sink, topic, now_ms)
+    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(NOT_FINISHED_STATUSES)), limit=1):
+        return "a run that was asked for is under way; what it lands decides what is due next"
+    for last in instance.get_run_records(dg.RunsFilter(tags=ours), limit=1):
+        if last.dagster_run.status != dg.DagsterRunStatus.SUCCESS:
+            return _after(last, now_ms, state, at_once=last.dagster_run.run_id in ended)
+    return None
+
+
+def _after(last: RunRecord, now_ms: int, state: State, *, at_once: bool) -> str | None:
+    """Why not, after a run that did not succeed."""
+    run = last.dagster_run
+    since_ms = now_ms - int((last.end_time or last.update_timestamp.timestamp()) * 1000)
+    name = f"run {run.run_id[:8]}"
+    if run.tags.get(WILL_RETRY_TAG) == "true" and (at_once or since_ms < SOON_MS):
+        return f"{name} did not succeed; Dagster starts it again"
+    if at_once:
+        return None
+    if run.status == dg.DagsterRunStatus.CANCELED:
+        return f"{name} was canceled; asking again 10 minutes after its end" if since_ms < CANCELED_MS else None
+    if since_ms < SOON_MS:
+        return f"{name} did not succeed; asking again a minute after its end"
+    refused = run.tags.get(names.REFUSED)
+    if refused and since_ms < REFUSED_MS and run.tags.get(names.STATE) == _state(run, state):
+        return (
+            f"{name} failed with {refused}; asking again when the configuration or the index is another, and an hour "
+            "after its end"
+        )
+    return None
+
+
+def _state(run: dg.DagsterRun, state: State) -> str | None:
+    first, last = run.tags.get(names.RANGE_START), run.tags.get(names.RANGE_END)
+    return state(first, last) if first and last else None
+
+
+def _end_silent(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int) -> set[str]:
+    """End runs of this asset that are dead; those of backfills hold its pool as well."""
+    ended = set()
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+    for record in instance.get_run_records(started, limit=_MOST_STARTED):
+        run, why = record.dagster_run, silent(record, now_ms)
+        if why and names.sink_key(sink, topic) in (run.asset_selection or _asked_for(run, sink, topic)):
+            instance.report_run_failed(run, f"The run {why}: its process, its code server or its machine is gone.")
+            if instance.event_log_storage.supports_global_concurrency_limits:
+                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            ended.add(run.run_id)
+    return ended
+
+
+def _asked_for(run: dg.DagsterRun, sink: Sink, topic: str) -> set[dg.AssetKey]:
+    """What a sensor asked a run for, where the run does not say what it was made of."""
+    ours = run.tags.get(names.SINK) == sink.name and run.tags.get(names.TOPIC) == topic
+    return {names.sink_key(sink, topic)} if ours else set()

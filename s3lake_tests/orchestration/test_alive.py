@@ -1,0 +1,200 @@
+"""Runs that died with everything around them, and runs that failed: when they are asked for again."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.test_utils import create_run_for_test, instance_for_test
+
+from s3lake import hours
+from s3lake.errors import KafkaUnavailableError, RecordError
+from s3lake.orchestration import alive, names, runs
+from s3lake.orchestration.alive import FIRST_MS, SILENT_MS
+from s3lake.plan.tile import Span, Tile
+from s3lake_tests.orchestration.test_progress import KEY as LANDED
+from s3lake_tests.orchestration.test_progress import Runs
+from s3lake_tests.orchestration.test_sensors import World
+from s3lake_tests.unstaged import FIRST
+
+KEY = dg.AssetKey(["s3", "events", "orders"])
+OURS = {"s3lake/sink": "events", "s3lake/topic": "orders"}
+STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
+MAKING_MS = 20_000
+_ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_events")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(monkeypatch, "{name: events}")
+    made.now = int(time.time() * 1000)
+    made.write(Tile(hours.key_of_ms(made.now), {0: Span(0, 10)}, pending="c"))
+    return made
+
+
+def run(world: World, status: dg.DagsterRunStatus, tags: dict[str, str], **more: Any) -> str:
+    found = create_run_for_test(
+        world.instance, job_name="land_events", tags=tags, status=status, remote_job_origin=_ORIGIN, **more
+    )
+    return found.run_id
+
+
+def beaten(world: World) -> dict[str, str]:
+    """A last beat, after the run was made, however long that takes."""
+    return {names.BEAT: str(world.now + MAKING_MS)}
+
+
+def status_of(world: World, run_id: str) -> dg.DagsterRunStatus:
+    found = world.instance.get_run_by_id(run_id)
+    assert found is not None
+    return found.status
+
+
+class TestSilence:
+    def test_a_run_that_says_nothing_any_more_is_ended_and_asked_for_again_in_the_same_tick(self, world: World) -> None:
+        dead = run(world, STARTED, OURS | beaten(world))
+        world.now += MAKING_MS + SILENT_MS
+        assert len(world.tick().run_requests) == 1
+        assert status_of(world, dead) == FAILURE
+
+    def test_before_that_it_works(self, world: World) -> None:
+        busy = run(world, STARTED, OURS | beaten(world))
+        world.now += MAKING_MS + SILENT_MS - 1
+        result = world.tick()
+        assert "under way" in result.skip_message
+        assert status_of(world, busy) == STARTED
+
+    def test_a_backfill_that_died_is_ended_too_for_it_has_the_pool(self, world: World) -> None:
+        dead = run(world, STARTED, beaten(world), asset_selection=frozenset({KEY}))
+        other = run(world, STARTED, beaten(world), asset_selection=frozenset({dg.AssetKey(["s3", "events", "clicks"])}))
+        world.now += MAKING_MS + SILENT_MS
+        assert len(world.tick().run_requests) == 1
+        assert (status_of(world, dead), status_of(world, other)) == (FAILURE, STARTED)
+
+    def test_a_run_that_goes_on_with_steps_that_are_not_ours_is_left_alone(self, world: World) -> None:
+        busy = run(world, STARTED, {names.BEAT: "ended"}, asset_selection=frozenset({KEY}))
+        world.now += 10 * SILENT_MS
+        world.tick()
+        assert status_of(world, busy) == STARTED
+
+    def test_a_run_that_never_said_anything_is_nobodys_unless_a_sensor_asked_for_it(self, world: World) -> None:
+        asked, foreign = run(world, STARTED, OURS), run(world, STARTED, {}, asset_selection=frozenset({KEY}))
+        world.now += FIRST_MS + 5000
+        assert len(world.tick().run_requests) == 1
+        assert (status_of(world, asked), status_of(world, foreign)) == (FAILURE, STARTED)
+
+    def test_the_beat_of_the_run_that_it_is_a_retry_of_is_not_its_own(self, world: World) -> None:
+        retry = run(world, STARTED, OURS | {names.BEAT: str(world.now - 100_000)})
+        world.now += MAKING_MS + SILENT_MS
+        assert "under way" in world.tick().skip_message
+        assert status_of(world, retry) == STARTED
+
+    def test_where_dagster_starts_it_again_itself_it_is_not_asked_for_as_well(self, world: World) -> None:
+        retries = {"run_retries": {"enabled": True, "max_retries": 1}}
+        with instance_for_test(overrides=retries) as instance:
+            world.instance, world.now = instance, int(time.time() * 1000)
+            run(world, STARTED, OURS | beaten(world))
+            world.now += MAKING_MS + SILENT_MS
+            assert "Dagster starts it again" in world.tick().skip_message
+
+    def test_it_no_longer_holds_slots_of_a_pool(self, world: World) -> None:
+        with instance_for_test(overrides={"concurrency": {"pools": {"granularity": "op"}}}) as instance:
+            world.instance, world.now = instance, int(time.time() * 1000)
+            storage = instance.event_log_storage
+            storage.set_concurrency_slots("s3lake_events_orders", 1)
+            dead = run(world, STARTED, OURS | beaten(world))
+            assert storage.claim_concurrency_slot("s3lake_events_orders", dead, "land").is_claimed
+            world.now += MAKING_MS + SILENT_MS
+            assert len(world.tick().run_requests) == 1
+            assert storage.claim_concurrency_slot("s3lake_events_orders", "another", "land").is_claimed
+
+
+class TestRefusals:
+    """A run that failed in a way that trying again cannot help."""
+
+    def failed(self, world: World, state: str) -> None:
+        hour = hours.key_of_ms(world.now)
+        tags = {names.RANGE_START: hour, names.RANGE_END: hour, names.STATE: state, names.REFUSED: "RecordError"}
+        run(world, FAILURE, OURS | tags)
+
+    def state(self, world: World) -> str:
+        (request,) = world.tick().run_requests
+        return request.tags[names.STATE]
+
+    def test_it_is_not_asked_for_again_while_nothing_is_different(self, world: World) -> None:
+        self.failed(world, self.state(world))
+        world.now += 2 * runs.SOON_MS
+        message = world.tick().skip_message
+        assert "failed with RecordError; asking again when the configuration or the index is another" in message
+
+    def test_it_is_asked_for_again_after_an_hour(self, world: World) -> None:
+        world.now = hours.start_ms(hours.key_of_ms(world.now)) + 1000
+        self.failed(world, self.state(world))
+        world.now = int(time.time() * 1000) + runs.REFUSED_MS + 1000
+        assert len(world.tick().run_requests) == 1
+
+    def test_it_is_asked_for_again_when_the_index_is_another(self, world: World) -> None:
+        self.failed(world, self.state(world))
+        world.write(Tile(hours.key_of_ms(world.now), {0: Span(0, 20)}, pending="c", rev=7))
+        world.now += 2 * runs.SOON_MS
+        assert len(world.tick().run_requests) == 1
+
+    def test_it_is_asked_for_again_when_the_configuration_is_another(self, world: World) -> None:
+        self.failed(world, "what the former configuration came to")
+        world.now += 2 * runs.SOON_MS
+        assert len(world.tick().run_requests) == 1
+
+
+class TestTags:
+    """What a run says of itself."""
+
+    @pytest.fixture
+    def instance(self) -> Iterator[dg.DagsterInstance]:
+        with instance_for_test() as made:
+            yield made
+
+    def tags(self, instance: dg.DagsterInstance) -> dict[str, str]:
+        (found,) = instance.get_runs(limit=1)
+        return dict(found.tags)
+
+    def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(alive, "EVERY_S", 0.05)
+        made = Runs(instance, monkeypatch)
+        beats: list[int] = []
+
+        def slow(*_: object) -> None:
+            for _ in range(2):
+                beats.append(int(self.tags(instance)[names.BEAT]))
+                time.sleep(0.5)
+
+        monkeypatch.setattr(type(made.landing), "publish", slow)
+        began = int(time.time() * 1000)
+        made.land(FIRST, FIRST)
+        assert began <= beats[0] < beats[1]
+        time.sleep(0.2)
+        last = self.tags(instance)[names.BEAT]
+        time.sleep(0.2)
+        assert self.tags(instance)[names.BEAT] == last
+        assert not [one for one in alive._beating if one == instance.get_runs(limit=1)[0].run_id]
+
+    @pytest.mark.parametrize(
+        ("error", "said"), [(RecordError("refused"), "RecordError"), (KafkaUnavailableError("away"), "")]
+    )
+    def test_a_run_says_by_what_it_failed_where_trying_again_cannot_help(
+        self, error: Exception, said: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = Runs(instance, monkeypatch)
+
+        def failing(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(type(made.landing), "land", failing)
+        result = made.job.execute_in_process(
+            tags={names.PARTITION: FIRST}, instance=instance, raise_on_error=False, asset_selection=[LANDED]
+        )
+        assert not result.success
+        assert self.tags(instance)[names.REFUSED] == said
