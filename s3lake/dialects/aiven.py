@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.dialects import connect, converters, overrides
+from s3lake.dialects import connect, converters, credentials, overrides
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -55,7 +55,6 @@ _GROUPS = (
     {"key"},
     {"topic", "partition", "key"},
 )
-_ROLE = "s3lake assumes no role by itself; name the role in a profile of AWS, which boto3 then assumes, and take it out"
 _MEANINGLESS = {
     "aws.s3.part.size.bytes": "has no meaning: parts of an upload have a size of their own",
     "aws.s3.backoff.max.delay.ms": "has no meaning: the pause between tries has a bound of its own",
@@ -99,14 +98,12 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     if endpoint.value:
         common.put("s3.endpoint_url", endpoint)
     common.put("s3.path_style", bool(endpoint.value))
-    connect.credentials(keys, common, "aws.access.key.id", "aws.secret.access.key")
-    connect.provider(keys, "aws.credentials.provider")
+    credentials.pair(keys, common, "aws.access.key.id", "aws.secret.access.key")
+    credentials.provider(keys, common, "aws.credentials.provider")
     common.put("s3.retries.max_attempts", keys.integer("aws.s3.backoff.max.retries", 3, 1, 30))
     common.put("s3.retries.backoff_ms", keys.integer("aws.s3.backoff.delay.ms", 100, 1))
-    told = "encryption of objects is not set by s3lake; set the bucket's default encryption, and take it out"
-    keys.refused("aws.s3.sse.algorithm", told)
-    for key in ("role.arn", "role.external.id", "role.session.name", "role.session.duration", "config.endpoint"):
-        keys.refused(f"aws.sts.{key}", _ROLE)
+    credentials.encryption(keys, common, "aws.s3.sse.algorithm")
+    credentials.role(keys, common, "aws.sts.")
 
 
 def _format(keys: Keys, sink: Draft, kind: Given[str]) -> str | None:
@@ -231,8 +228,10 @@ def _prefixed(keys: Keys, sink: Draft, prefix: Given[str], clock: _Clock) -> tup
             keys.report.notice(setting, "local_date is in UTC, unless timestamp.timezone says another zone")
     literal = prefix.value.partition("{{")[0]
     head, slash, _ = literal.rpartition("/")
-    if slash:
+    if slash and not head.startswith("/") and head:
         sink.put("prefix", head, setting)
+    else:
+        head = slash = ""
     return _template(keys, setting, prefix.value[len(head + slash) :], _PREFIX_VARIABLES), clock
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from s3lake.dialects import connect, converters, overrides
+from s3lake.dialects import connect, converters, credentials, overrides
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.keys import Given, Keys
 from s3lake.dialects.places import Report, Setting
@@ -41,7 +42,7 @@ _PARQUET_EXTENSIONS = {
     "lz4": ".lz4raw.parquet",
 }
 _DAY, _HOUR = 86_400_000, 3_600_000
-_DEFAULT_ENCRYPTION = "encryption of objects is not set by s3lake; set the bucket's default encryption, and take it out"
+_CUSTOMER_KEY = "keys of one's own are not supported; write s3.ssea.name=aws:kms with s3.sse.kms.key.id, or AES256"
 _ONE_BY_ONE = "has no meaning: files are uploaded in parts of a few MB, whatever is in memory"
 _MEANINGLESS = {
     "s3.http.send.expect.continue": "has no meaning: boto3 decides that",
@@ -101,19 +102,25 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     attempts = keys.integer("s3.part.retries", 3, 0)
     common.put("s3.retries.max_attempts", attempts.to(lambda count: max(1, count)))
     common.put("s3.retries.backoff_ms", keys.integer("s3.retry.backoff.ms", 200, 0))
-    connect.credentials(keys, common, "aws.access.key.id", "aws.secret.access.key")
-    connect.provider(keys, "s3.credentials.provider.class")
+    credentials.pair(keys, common, "aws.access.key.id", "aws.secret.access.key")
+    credentials.provider(keys, common, "s3.credentials.provider.class")
     storage = keys.get("storage.class")
     if storage is not None and storage.value.rpartition(".")[2] != "S3Storage":
         keys.wrong(storage, f"{storage.shown} is not known; use io.confluent.connect.s3.storage.S3Storage")
-    for key in ("s3.ssea.name", "s3.sse.customer.key", "s3.sse.kms.key.id"):
-        keys.refused(key, _DEFAULT_ENCRYPTION)
-    keys.refused("s3.acl.canned", "ACLs of objects are not set by s3lake; use the bucket's policy, and take it out")
+    credentials.encryption(keys, common, "s3.ssea.name")
+    kms = keys.text("s3.sse.kms.key.id")
+    if kms.value and common.get("s3.objects.encryption") == "aws:kms":
+        common.put("s3.objects.kms_key_id", kms)
+    elif kms.value and kms.setting is not None:
+        keys.wrong(kms.setting, "is used with s3.ssea.name=aws:kms only; write that, or take it out")
+    keys.refused("s3.sse.customer.key", _CUSTOMER_KEY)
+    acl = keys.text("s3.acl.canned")
+    if acl.value:
+        common.put("s3.objects.acl", acl)
     keys.refused("s3.wan.mode", "transfer acceleration is not supported; take it out", ("", "false"))
     keys.refused("s3.object.tagging", "objects are not tagged by s3lake; take it out", ("", "false"))
     keys.refused("s3.object.tagging.key.value.pairs", "objects are not tagged by s3lake; take it out")
-    for key in ("s3.proxy.url", "s3.proxy.user", "s3.proxy.password"):
-        keys.refused(key, "a proxy is set for boto3 by the environment variable HTTPS_PROXY; take it out")
+    credentials.proxy(keys, common, "s3.proxy.")
 
 
 def _class(keys: Keys, key: str, known: Mapping[str, str], default: str) -> Given[str]:
@@ -240,6 +247,7 @@ def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple
         sink.put("layout.time.timezone", timezone)
     if locale.value:
         sink.put("layout.time.locale", locale)
+    _unused(keys, kind, (fields, pattern, duration, locale, timezone))
     if kind.value == "default":
         return "partition={partition}", None
     if kind.value == "field":
@@ -248,6 +256,27 @@ def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple
         named = literal(delimiter).join(f"{literal(one)}={{field:{one}}}" for one in fields.value)
         return named or "partition={partition}", fields.setting
     return _time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone)), pattern.setting
+
+
+def _unused(keys: Keys, kind: Given[str], given: Sequence[Given[Any]]) -> None:
+    """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
+    fields, *timed = given
+    if fields.setting and kind.value != "field":
+        keys.report.notice(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
+    if kind.value not in ("default", "field"):
+        return
+    scheduled = keys.get("rotate.schedule.interval.ms")
+    for one in timed:
+        if one.setting is None or (one.setting.key == "timezone" and scheduled is not None):
+            continue
+        if one.setting.key == "path.format":
+            told = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
+        else:
+            told = "has no meaning without a time based partitioner"
+        keys.report.notice(one.setting, told)
+    extractor = keys.get("timestamp.extractor")
+    if extractor is not None:
+        keys.report.notice(extractor, "has no meaning without a time based partitioner")
 
 
 def _time(
@@ -274,6 +303,9 @@ def _time(
         keys.report.notice(kind.setting, f"partition.duration.ms is missing; {_HOUR} (an hour) is taken")
     sink.put("layout.time.duration", (duration.value if duration.value > 0 else _HOUR) / _SECONDS, duration.setting)
     path = pattern.value.removesuffix(delimiter)
+    if path.count("'") % 2:
+        keys.report.notice(pattern.setting, "a quote is not closed; it is closed at the end, as the connector does")
+        path = pattern.value + "'"
     if not path:
         if pattern.setting:
             keys.wrong(

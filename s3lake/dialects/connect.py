@@ -10,17 +10,6 @@ from s3lake.dialects import transforms
 from s3lake.dialects.draft import Connector, Draft
 from s3lake.dialects.keys import Given, Keys
 
-LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
-_OWN_CHAIN = (
-    "DefaultAWSCredentialsProviderChain",
-    "DefaultCredentialsProvider",
-    "EnvironmentVariableCredentialsProvider",
-    "InstanceProfileCredentialsProvider",
-    "ProfileCredentialsProvider",
-    "WebIdentityTokenCredentialsProvider",
-    "WebIdentityTokenFileCredentialsProvider",
-    "ContainerCredentialsProvider",
-)
 UNLIMITED_RECORDS = 2**63 - 1
 LARGEST_FILE = 80 * 10**9
 
@@ -142,11 +131,15 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
 
 def errors(keys: Keys, sink: Draft) -> None:
     """What becomes of records that are refused."""
-    sink.put("errors.tolerance", keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none"))
+    tolerance = keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none")
+    sink.put("errors.tolerance", tolerance)
     queue = keys.text(f"{_QUEUE}topic.name")
     headers = keys.boolean(f"{_QUEUE}context.headers.enable", False)
     replicas = keys.integer(f"{_QUEUE}topic.replication.factor", 3, -1)
-    if queue.value and queue.setting is not None:
+    if queue.value and queue.setting is not None and tolerance.value == "none":
+        told = "nothing goes there without errors.tolerance=all: the first refused record fails its micro-batch"
+        keys.report.notice(queue.setting, told)
+    elif queue.value and queue.setting is not None:
         sink.put("errors.dead_letter_topic.name", queue)
         sink.put("errors.dead_letter_topic.context_headers", headers)
         sink.put("errors.dead_letter_topic.replication_factor", replicas)
@@ -174,31 +167,3 @@ def parallelism(keys: Keys, common: Draft) -> None:
     if tasks.setting is not None:
         common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
         keys.report.notice(tasks.setting, f"is how many cores Spark takes: spark.master local[{tasks.value}]")
-
-
-def credentials(keys: Keys, common: Draft, access: str, secret: str) -> None:
-    """Static credentials: both keys, or neither."""
-    one, other = keys.text(access), keys.text(secret)
-    if bool(one.value) != bool(other.value):
-        given, missing = (one, secret) if one.value else (other, access)
-        keys.report.error(given.setting, f"{missing} is missing; give both or neither")
-    elif one.value:
-        common.put("s3.credentials.access_key_id", one)
-        common.put("s3.credentials.secret_access_key", other)
-
-
-def provider(keys: Keys, key: str) -> None:
-    """A class that gives credentials: those of AWS's own chain are boto3's too."""
-    found = keys.get(key)
-    below = keys.below(f"{key.removesuffix('.class')}.") if key.endswith(".class") else []
-    if found is None or not found.value:
-        return
-    if found.value.rpartition(".")[2] not in _OWN_CHAIN:
-        fix = "take it out, and let boto3 find credentials: environment, profile, web identity, instance role"
-        told = f"{found.shown} is a class of Java's and cannot run here; {fix}"
-        keys.wrong(found, told)
-        return
-    keys.report.notice(found, f"has no meaning: {LOCAL_CHAIN}")
-    for one in below:
-        if one.key != key:
-            keys.wrong(one, "is an option of a class that is not used here; take it out")

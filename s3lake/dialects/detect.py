@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from s3lake.dialects import aiven, confluent, connect_json, connect_yaml, lenses, wrappers
+from s3lake.dialects import aiven, cloud, confluent, connect_json, connect_yaml, lenses, wrappers
 from s3lake.dialects.document import position_of
 from s3lake.dialects.places import Report, Setting
 from s3lake.dialects.schema import meant
@@ -27,6 +27,7 @@ CLASSES = {
     **dict.fromkeys(lenses.CLASSES, Dialect.lenses),
     **dict.fromkeys(confluent.CLASSES, Dialect.confluent),
     **dict.fromkeys(aiven.CLASSES, Dialect.aiven),
+    cloud.CLASS: Dialect.confluent,
 }
 _TOML = re.compile(
     r"^\s*(\[\[?\s*(streams|transforms|plugin_config|iggy|http|state|connectors|s3lake|logging|telemetry)\b[^\]\n]*\]"
@@ -42,12 +43,6 @@ _CONFLUENT = re.compile(
     r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+|store\.(url|kafka\..+)"
 )
 
-_CLOUD = "S3_SINK"
-_OF_CLOUD = (
-    "S3_SINK is Confluent Cloud's own, whose keys are others: write io.confluent.connect.s3.S3SinkConnector, "
-    "output.data.format as format.class, time.interval as partitioner.class (HourlyPartitioner or DailyPartitioner), "
-    "input.data.format as value.converter, kafka.api.key and kafka.api.secret as consumer.override.sasl.jaas.config"
-)
 _AROUND = (
     (
         re.compile(r"^\s*(\S+\s+)*?curl\s", re.MULTILINE),
@@ -126,8 +121,6 @@ def _by_class(settings: Iterable[Setting]) -> Dialect | None:
         if one.key == "connector.class":
             if one.value in CLASSES:
                 return CLASSES[one.value]
-            if one.value == _CLOUD:
-                raise ConfigurationError(f"{one.place}: connector.class: {_OF_CLOUD}")
             near = meant(one.value, list(CLASSES))
             raise ConfigurationError(
                 f"{one.place}: connector.class: {one.shown} is not known; {near}use one of: {', '.join(CLASSES)}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from s3lake.dialects import connect, iggy_variables, overrides, refusals, toml, transforms
+from s3lake.dialects import connect, credentials, iggy_variables, overrides, refusals, toml, transforms
 from s3lake.dialects.document import Place as Steps
 from s3lake.dialects.draft import Draft, Loaded, compose
 from s3lake.dialects.iggy_file import File
@@ -149,7 +149,7 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     if endpoint.value:
         common.put("s3.endpoint_url", endpoint)
     common.put("s3.path_style", keys.boolean(f"{p}path_style", bool(endpoint.value)))
-    connect.credentials(keys, common, f"{p}access_key_id", f"{p}secret_access_key")
+    credentials.pair(keys, common, f"{p}access_key_id", f"{p}secret_access_key")
     if keys.get(f"{p}max_attempts") and (old := keys.get(f"{p}max_retries")):
         keys.wrong(old, f"is given beside {p}max_attempts; take one of them out")
     name = f"{p}max_retries" if keys.get(f"{p}max_retries") else f"{p}max_attempts"

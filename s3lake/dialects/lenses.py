@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from s3lake import expressions
-from s3lake.dialects import connect, converters, kcql, kcql_sink, overrides
+from s3lake.dialects import connect, converters, credentials, kcql, kcql_sink, overrides
 from s3lake.dialects.draft import Connector, Draft, Loaded, compose
 from s3lake.dialects.kcql import KcqlError, Statement
 from s3lake.dialects.keys import Given, Keys
@@ -119,11 +119,11 @@ def _variable(setting: Setting, environment: Mapping[str, str], report: Report) 
 def _store(keys: Keys, common: Draft) -> None:
     mode = keys.choice(f"{_P}aws.auth.mode", {"Default": False, "Credentials": True}, "Default")
     if mode.value:
-        connect.credentials(keys, common, _ACCESS, _SECRET)
+        credentials.pair(keys, common, _ACCESS, _SECRET)
         if mode.setting and not keys.has(_ACCESS) and not keys.has(_SECRET):
             keys.wrong(mode.setting, f"{mode.setting.shown} needs {_ACCESS} and {_SECRET}; add them, or write Default")
     else:
-        told = f"is not used: {connect.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
+        told = f"is not used: {credentials.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
         for key in (_ACCESS, _SECRET):
             if keys.has(key) and (found := keys.get(key)) is not None:
                 keys.wrong(found, told)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from s3lake.dialects import aiven, confluent, detect, iggy, lenses, native, worker, wrappers
+from s3lake.dialects import aiven, cloud, confluent, detect, iggy, lenses, native, worker, wrappers
 from s3lake.dialects.detect import Dialect
 from s3lake.dialects.draft import Loaded
 from s3lake.dialects.places import Place, Report, Setting, index, variable
@@ -53,7 +53,8 @@ def loads(
         return iggy.loads(text, report, references)
     settings = worker.completed(list(index(wrappers.read(text, report), report).values()), report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
-    return _CONNECTORS[kind](references.resolve(settings, report), report, environment)
+    resolved = cloud.translated(references.resolve(settings, report), report)
+    return _CONNECTORS[kind](resolved, report, environment)
 
 
 def _named(settings: Sequence[Setting], report: Report, given: str) -> list[Setting]:

@@ -194,8 +194,6 @@ def _literals(text: str, pieces: list[Piece]) -> None:
     for position, char in enumerate(text):
         if not char.isprintable():
             raise _wrong(text, position, f"{char!r} is a control character, which cannot stand in a key")
-    if sample.startswith("/"):
-        raise _wrong(text, 0, "a key cannot begin with '/': take it out")
     directories, _, name = sample.rpartition("/")
     if "//" in sample or not name:
         why = "a name is missing between two '/'" if "//" in sample else "the file name is missing after the last '/'"
@@ -243,6 +241,8 @@ def check(sink: Sink) -> None:
     for name, text in (("template", layout.template), ("tombstones", layout.tombstones)):
         if text is not None:
             pieces = parse(text, layout.time, layout.padding)
+            if text.startswith("/") and sink.root:
+                raise _wrong(text, 0, "a name is missing between the prefix and '/': take it out")
             for rule in (_converters, _apart, _numbers_apart, _outside, _short):
                 rule(name, pieces, sink)
             if name == "tombstones":

@@ -74,10 +74,14 @@ class S3:
         return S3Connection.of(self._s3)
 
     def get_client(self) -> Any:
-        """A boto3 client, by `dagster_aws.s3.S3Resource`."""
+        """A boto3 client, by `dagster_aws.s3.S3Resource` unless that knows neither the role nor the proxy."""
         from dagster_aws.s3 import S3Resource
 
         keys = self.connection
+        if keys.role_arn or keys.proxy_url:
+            from s3lake.store.client import client
+
+            return client(keys)
         return S3Resource(
             endpoint_url=keys.endpoint_url,
             region_name=keys.region,

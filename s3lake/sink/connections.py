@@ -44,6 +44,72 @@ class Credentials(Part):
     session_token: Secret | None = None
 
 
+class Role(Part):
+    """A role that the credentials assume, and again before it ends.
+
+    Attributes:
+        duration: how long it is asked for at once, in seconds; the role itself may allow less.
+        endpoint_url: of the token service, where it is not AWS's own.
+    """
+
+    arn: str = Field(examples=["arn:aws:iam::123456789012:role/lake"])
+    external_id: str | None = None
+    session_name: str = "s3lake"
+    duration: float = 3600.0
+    endpoint_url: str | None = None
+
+    _seconds = field_validator("duration", mode="before")(seconds_of)
+    _shown = field_serializer("duration")(duration_text)
+    _name = field_validator("arn")(matching(r"arn:[\w-]+:.+", "an ARN, arn:aws:iam::ACCOUNT:role/NAME"))
+    _session = field_validator("session_name")(matching(r"[\w+=,.@-]{2,64}", "2 to 64 of A-Z, a-z, 0-9 and '+=,.@-_'"))
+
+    @field_validator("duration")
+    @classmethod
+    def _allowed(cls, value: float) -> float:
+        if not 900 <= value <= 43_200:
+            raise ValueError(f"{duration_text(value)} is out of range: 15m to 12h")
+        return value
+
+
+class Proxy(Part):
+    """What requests to S3 go through; without it what `HTTPS_PROXY` says."""
+
+    url: str = Field(examples=["http://proxy:3128"])
+    user: str | None = None
+    password: Secret | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if not re.fullmatch(r"https?://[^/?#\s@]+/?", value):
+            raise ValueError("write http://HOST:PORT or https://HOST:PORT; user and password stand beside it")
+        return value.rstrip("/")
+
+
+class Objects(Part):
+    """What every object is created with, data and index alike.
+
+    Attributes:
+        encryption: AES256 (SSE-S3) or aws:kms; None for the bucket's own.
+        kms_key_id: of aws:kms; None for the account's own key.
+        acl: a canned one, for example bucket-owner-full-control.
+    """
+
+    encryption: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
+    kms_key_id: str | None = None
+    acl: str | None = None
+
+    _canned = field_validator("acl")(
+        lambda value: value if value is None else matching(r"[a-z-]+", "a canned ACL, for example private")(value)
+    )
+
+    @property
+    def created_with(self) -> tuple[tuple[str, str], ...]:
+        """The parameters of S3's requests that create an object."""
+        said = {"ServerSideEncryption": self.encryption, "SSEKMSKeyId": self.kms_key_id, "ACL": self.acl}
+        return tuple((name, value) for name, value in said.items() if value is not None)
+
+
 class Retries(Part):
     """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter).
 
@@ -70,6 +136,9 @@ class S3(Part):
     path_style: bool = True
     max_pool_connections: int = 50
     credentials: Literal["default"] | Credentials = "default"
+    role: Role | None = None
+    proxy: Proxy | None = None
+    objects: Objects = Field(default_factory=Objects)
     retries: Retries = Field(default_factory=Retries)
 
     _some = field_validator("max_pool_connections")(at_least(1))

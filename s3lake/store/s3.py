@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from s3lake.errors import ConfigurationError, StoreConflictError, StoreUnavailableError
 from s3lake.store import Begun, Completion, Document, Head
 from s3lake.store.answers import Answer, NoAnswer, NotReached, Silent, meaning_of
+from s3lake.store.client import client
 
 if TYPE_CHECKING:
     from s3lake import sink
@@ -48,6 +49,9 @@ class S3Connection:
         backoff_ms: the longest first pause between attempts; it doubles, and each pause is a random part of it.
         connect_timeout_s: of one attempt.
         read_timeout_s: of one attempt, between two bytes.
+        role_arn: a role that these credentials assume, again before it ends; the `role_*` beside it are AssumeRole's.
+        proxy_url: None for the environment's, `HTTPS_PROXY`.
+        created_with: what each object is created with beside its bytes: encryption, ACL, storage class.
     """
 
     endpoint_url: str | None = None
@@ -66,6 +70,15 @@ class S3Connection:
     connect_timeout_s: float = 5.0
     read_timeout_s: float = 45.0
     patience_s: float = 90.0
+    role_arn: str | None = None
+    role_external_id: str | None = None
+    role_session_name: str = "s3lake"
+    role_duration_s: int | None = None
+    role_endpoint_url: str | None = None
+    proxy_url: str | None = None
+    proxy_user: str | None = None
+    proxy_password: str | None = field(default=None, repr=False)
+    created_with: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         # The endpoint is named in every error.
@@ -78,13 +91,15 @@ class S3Connection:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What is never printed."""
-        return tuple(secret for secret in (self.secret_access_key, self.session_token) if secret)
+        secrets = (self.secret_access_key, self.session_token, self.proxy_password)
+        return tuple(secret for secret in secrets if secret)
 
     @classmethod
     def of(cls, s3: "sink.S3") -> "S3Connection":
         """The connection that the configuration's `s3` part describes."""
         keys = None if s3.credentials == "default" else s3.credentials
         token = keys.session_token if keys else None
+        role, proxy = s3.role, s3.proxy
         return cls(
             endpoint_url=s3.endpoint_url,
             region=s3.region,
@@ -96,6 +111,15 @@ class S3Connection:
             max_attempts=s3.retries.max_attempts,
             backoff_ms=s3.retries.backoff_ms,
             patience_s=s3.retries.patience,
+            role_arn=role.arn if role else None,
+            role_external_id=role.external_id if role else None,
+            role_session_name=role.session_name if role else "s3lake",
+            role_duration_s=round(role.duration) if role else None,
+            role_endpoint_url=role.endpoint_url if role else None,
+            proxy_url=proxy.url if proxy else None,
+            proxy_user=proxy.user if proxy else None,
+            proxy_password=proxy.password.get_secret_value() if proxy and proxy.password else None,
+            created_with=s3.objects.created_with,
         )
 
     @classmethod
@@ -198,6 +222,7 @@ class S3Store:
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         """See `Store.put`."""
+        created = dict(self.connection.created_with)
         condition = {"IfMatch": if_match} if if_match is not None else {}
         if if_absent:
             condition["IfNoneMatch"] = "*"
@@ -206,7 +231,7 @@ class S3Store:
 
         def write(client: Any) -> str:
             # boto3 refuses memoryview; bytes of bytes is no copy.
-            return str(client.put_object(Bucket=self.bucket, Key=key, Body=bytes(body), **condition)["ETag"])
+            return str(client.put_object(Bucket=self.bucket, Key=key, Body=bytes(body), **created, **condition)["ETag"])
 
         try:
             return self._ask("PutObject", key, write, answers=answers)
@@ -241,7 +266,8 @@ class S3Store:
         """See `Store.create_upload`."""
 
         def create(client: Any) -> str:
-            upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata))
+            created = dict(self.connection.created_with)
+            upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata), **created)
             return str(upload["UploadId"])
 
         return self._ask("CreateMultipartUpload", key, create)
@@ -389,40 +415,8 @@ def _client(connection: S3Connection) -> Any:
         with _making:
             found = _clients.get(connection)
             if found is None:
-                found = _clients[connection] = _new_client(connection)
+                found = _clients[connection] = client(connection)
     return found
-
-
-def _new_client(connection: S3Connection) -> Any:
-    import boto3
-    from botocore import UNSIGNED
-    from botocore.config import Config
-
-    options: dict[str, Any] = {"signature_version": UNSIGNED} if connection.unsigned else {}
-    config = Config(
-        **options,
-        connect_timeout=connection.connect_timeout_s,
-        read_timeout=connection.read_timeout_s,
-        max_pool_connections=connection.max_pool_connections,
-        retries={"total_max_attempts": 1},  # ours are counted, and know which answers are answers
-        s3={"addressing_style": "path" if connection.path_style else "auto"},
-        # boto3's default adds a checksum to every upload, over https as a trailer in an encoding of the body that older
-        # MinIO, Ceph and others refuse, and then Complete wants the checksums of all parts. Bodies are signed anyway.
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-    )
-    # A session of its own: boto3's default session is one per process, and not safe with threads.
-    return boto3.session.Session(profile_name=connection.profile).client(
-        "s3",
-        endpoint_url=connection.endpoint_url,
-        region_name=connection.region,
-        aws_access_key_id=connection.access_key_id,
-        aws_secret_access_key=connection.secret_access_key,
-        aws_session_token=connection.session_token,
-        use_ssl=connection.use_ssl,
-        verify=connection.verify,
-        config=config,
-    )
 
 
 def _after_fork() -> None:

@@ -88,7 +88,7 @@ def test_a_time_is_the_layouts() -> None:
         ("{time:uuuu}", "write yyyy"),
         ("{extension}{extension}", "stands there twice"),
         ("{extension}/{topic}", "belongs into the file name"),
-        ("/{topic}", "a key cannot begin with '/'"),
+        ("//{topic}", "character 1: a name is missing between two '/'"),
         ("a//{topic}", "character 2: a name is missing between two '/'"),
         ("a/", "the file name is missing"),
         ("", "the file name is missing"),
@@ -253,3 +253,9 @@ def test_the_documents_templates_are_templates(template: str) -> None:
 
 def test_the_document_shows_every_connector() -> None:
     assert len(SHOWN) == 15
+
+
+def test_a_key_may_begin_with_a_slash_where_no_prefix_stands_before_it() -> None:
+    with pytest.raises(ValueError, match="a name is missing between the prefix and '/'"):
+        sink(prefix="raw", layout={"template": "/{topic}/{partition}-{offset}"})
+    assert sink(prefix="", layout={"template": "/{topic}/{partition}-{offset}"}).root == ""

@@ -79,6 +79,11 @@ def slow(handler: BaseHTTPRequestHandler) -> None:
     ok()(handler)
 
 
+ASSUMED = b"""<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+<AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>role</SecretAccessKey><SessionToken>of-the-role</SessionToken>
+<Expiration>2126-11-20T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"""
+
+
 @dataclass
 class Scripted:
     """A server that answers from a script, and its last answer ever after."""
@@ -507,7 +512,32 @@ class TestConnection:
     def test_it_is_plain_values(self) -> None:
         connection = S3Connection(secret_access_key=SECRET)
         assert pickle.loads(pickle.dumps(connection)) == connection
-        assert all(isinstance(getattr(connection, f.name), str | int | float | None) for f in fields(connection))
+        assert all(
+            isinstance(getattr(connection, f.name), str | int | float | tuple | None) for f in fields(connection)
+        )
+
+    def test_a_role_is_assumed_with_the_keys_and_its_token_is_sent(self, server: Scripted) -> None:
+        server.script = [_body(200, ASSUMED), ok()]
+        server.store(role_arn="arn:aws:iam::1:role/lake", role_external_id="ours", role_endpoint_url=server.url).put(
+            "k", b""
+        )
+        assert server.asked == ["POST /", "PUT /lake/k"]
+        assert server.headers[1]["x-amz-security-token"] == "of-the-role"
+
+    def test_objects_are_created_with_what_the_connection_says(self, server: Scripted) -> None:
+        said = (("ServerSideEncryption", "aws:kms"), ("SSEKMSKeyId", "key-1"), ("ACL", "private"))
+        server.store(created_with=said).put("k", b"")
+        sent = server.headers[0]
+        assert sent["x-amz-server-side-encryption"] == "aws:kms"
+        assert sent["x-amz-server-side-encryption-aws-kms-key-id"] == "key-1"
+        assert sent["x-amz-acl"] == "private"
+
+    def test_requests_go_through_the_proxy(self, server: Scripted) -> None:
+        server.store(
+            endpoint_url="http://store.invalid:9000", proxy_url=server.url, proxy_user="me", proxy_password="hush"
+        ).put("k", b"")
+        assert server.asked == ["PUT http://store.invalid:9000/lake/k"]
+        assert server.headers[0]["proxy-authorization"].startswith("Basic ")
 
     def test_unsigned_sends_no_credentials(self, server: Scripted) -> None:
         server.store(unsigned=True).put("k", b"")

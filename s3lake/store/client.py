@@ -1,0 +1,85 @@
+"""The boto3 client of a connection: its credentials, its proxy, its manners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from s3lake.store.s3 import S3Connection
+
+
+def client(connection: S3Connection) -> Any:
+    """A new client of S3."""
+    import boto3
+    import botocore.session
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    options: dict[str, Any] = {"signature_version": UNSIGNED} if connection.unsigned else {}
+    config = Config(
+        **options,
+        connect_timeout=connection.connect_timeout_s,
+        read_timeout=connection.read_timeout_s,
+        max_pool_connections=connection.max_pool_connections,
+        retries={"total_max_attempts": 1},  # ours are counted, and know which answers are answers
+        s3={"addressing_style": "path" if connection.path_style else "auto"},
+        proxies=_proxies(connection),
+        # boto3's default adds a checksum to every upload, over https as a trailer in an encoding of the body that older
+        # MinIO, Ceph and others refuse, and then Complete wants the checksums of all parts. Bodies are signed anyway.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    # A session of its own: boto3's default session is one per process, and not safe with threads.
+    core = botocore.session.Session(profile=connection.profile)
+    if connection.access_key_id is not None:
+        core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
+    if connection.role_arn is not None:
+        _assume(core, connection)
+    return boto3.session.Session(botocore_session=core).client(
+        "s3",
+        endpoint_url=connection.endpoint_url,
+        region_name=connection.region,
+        use_ssl=connection.use_ssl,
+        verify=connection.verify,
+        config=config,
+    )
+
+
+def _proxies(connection: S3Connection) -> dict[str, str] | None:
+    """None leaves it to the environment, as botocore does."""
+    if connection.proxy_url is None:
+        return None
+    scheme, _, host = connection.proxy_url.partition("://")
+    user = quote(connection.proxy_user or "", safe="")
+    password = quote(connection.proxy_password or "", safe="")
+    address = f"{scheme}://{user}:{password}@{host}" if user else connection.proxy_url
+    return {"http": address, "https": address}
+
+
+def _assume(core: Any, connection: S3Connection) -> None:
+    """Let the session's credentials become those of the role, and be asked for anew before they end."""
+    from botocore.config import Config
+    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+
+    def tokens(service: str, **keys: Any) -> Any:
+        return core.create_client(
+            service,
+            region_name=connection.region,
+            endpoint_url=connection.role_endpoint_url,
+            config=Config(proxies=_proxies(connection)),
+            **keys,
+        )
+
+    said = {
+        "RoleSessionName": connection.role_session_name,
+        "DurationSeconds": connection.role_duration_s,
+        "ExternalId": connection.role_external_id,
+    }
+    fetcher = AssumeRoleCredentialFetcher(
+        client_creator=tokens,
+        source_credentials=core.get_credentials(),
+        role_arn=connection.role_arn,
+        extra_args={name: value for name, value in said.items() if value is not None},
+    )
+    core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
