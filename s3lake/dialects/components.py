@@ -29,6 +29,7 @@ _COMPONENTS = tuple(
         ),
         (r"hive\..+|hdfs\..+|hadoop\..+|logs\.dir|gcs\..+|azblob\..+|elastic.*|connection\..+", _OTHER),
         (r"(insert|pk)\.(mode|fields)|auto\.(create|evolve)|behavior\.on\.malformed\.documents|database\..+", _OTHER),
+        (r"compression\.type", "is a key of Kafka's producer; s3.compression.type is the S3 sink's"),
         (r"batch\.size|linger\.ms|compression\.codec|max\.in\.flight.*|table\..+|mode|poll\.interval\.ms", _OTHER),
         (r"kafka\.(api\.(key|secret)|auth\.mode|endpoint|region|service\.account\.id)", "is Confluent Cloud's own"),
         (r"(input|output)\.data\.format|time\.interval|authentication\.method", "is Confluent Cloud's own"),

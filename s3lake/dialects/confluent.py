@@ -13,12 +13,14 @@ from s3lake.dialects.schema import meant
 from s3lake.dialects.templates import literal
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
+_FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"
 _PARTITIONERS = {
     "DefaultPartitioner": "default",
     "FieldPartitioner": "field",
     "TimeBasedPartitioner": "time",
     "DailyPartitioner": "daily",
     "HourlyPartitioner": "hourly",
+    _FIELDS_AND_TIME: "fields and time",
 }
 _FORMATS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json", "ByteArrayFormat": "bytes"}
 _SIDECARS = {"AvroFormat": "avro", "JsonFormat": "json", "ParquetFormat": "parquet", "ByteArrayFormat": "bytes"}
@@ -49,6 +51,7 @@ _MEANINGLESS = {
     "s3.send.digest": "has no meaning: every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
     "s3.elastic.buffer.init.capacity": _ONE_BY_ONE,
+    "s3.object.tagging": "has no meaning: which records an object holds stands in its commit's manifest",
     "s3.object.behavior.on.tagging.error": "has no meaning: objects are not tagged",
     "max.write.duration.ms": "has no meaning: a micro-batch is a job, not a call that has to end in time",
     "retry.backoff.ms": "has no meaning: Dagster tries a micro-batch again by its own retry policy",
@@ -118,7 +121,6 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     if acl.value:
         common.put("s3.objects.acl", acl)
     keys.refused("s3.wan.mode", "transfer acceleration is not supported; take it out", ("", "false"))
-    keys.refused("s3.object.tagging", "objects are not tagged by s3lake; take it out", ("", "false"))
     keys.refused("s3.object.tagging.key.value.pairs", "objects are not tagged by s3lake; take it out")
     credentials.proxy(keys, common, "s3.proxy.")
 
@@ -128,7 +130,8 @@ def _class(keys: Keys, key: str, known: Mapping[str, str], default: str) -> Give
     if found is None or not found.value:
         return Given(known[default])
     name = found.value.rpartition(".")[2]
-    if name not in known or ("." in found.value and not found.value.startswith("io.confluent.connect.")):
+    ours = found.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
+    if name not in known or ("." in found.value and not ours):
         near = meant(name, list(known))
         keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(known)}")
         return Given(known[default])
@@ -240,6 +243,10 @@ def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple
         if not all(step.strip() for step in one.split(".")) and fields.setting is not None:
             keys.wrong(fields.setting, f"{one!r} is no field: a step of the path is empty")
     pattern = keys.text("path.format")
+    fielded = kind.value == "fields and time"
+    if fielded and kind.setting is not None:
+        keys.report.notice(kind.setting, "is taken as one of several of that name: NAME=VALUE/… and then path.format")
+        kind = Given("time", kind.setting)
     duration = keys.integer("partition.duration.ms", -1, 1 if kind.value == "time" else -1)
     locale, timezone = keys.text("locale"), keys.text("timezone")
     _extractor(keys, sink)
@@ -247,13 +254,18 @@ def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple
         sink.put("layout.time.timezone", timezone)
     if locale.value:
         sink.put("layout.time.locale", locale)
-    _unused(keys, kind, (fields, pattern, duration, locale, timezone))
+    _unused(keys, Given("fields and time") if fielded else kind, (fields, pattern, duration, locale, timezone))
     if kind.value == "default":
         return "partition={partition}", None
+    named = literal(delimiter).join(f"{literal(one)}={{field:{one}}}" for one in fields.value)
+    if (fielded or kind.value == "field") and not fields.value and kind.setting is not None:
+        keys.wrong(kind.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
+    if fielded:
+        return (
+            f"{named}{literal(delimiter)}{_time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone))}",
+            (pattern.setting or fields.setting),
+        )
     if kind.value == "field":
-        if not fields.value and kind.setting is not None:
-            keys.wrong(kind.setting, "FieldPartitioner needs fields; add partition.field.name=NAME,NAME")
-        named = literal(delimiter).join(f"{literal(one)}={{field:{one}}}" for one in fields.value)
         return named or "partition={partition}", fields.setting
     return _time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone)), pattern.setting
 
@@ -261,7 +273,7 @@ def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple
 def _unused(keys: Keys, kind: Given[str], given: Sequence[Given[Any]]) -> None:
     """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
     fields, *timed = given
-    if fields.setting and kind.value != "field":
+    if fields.setting and kind.value not in ("field", "fields and time"):
         keys.report.notice(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
     if kind.value not in ("default", "field"):
         return

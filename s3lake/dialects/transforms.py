@@ -11,6 +11,10 @@ from s3lake.dialects.keys import Keys
 from s3lake.dialects.places import Setting
 from s3lake.dialects.schema import meant
 
+_APACHE = "org.apache.kafka.connect.transforms"
+_TOMBSTONES = "io.confluent.connect.transforms.TombstoneHandler"
+_BEHAVIORS = {"drop_silent": True, "drop_warn": True, "ignore": False, "fail": False}
+
 
 @dataclass(frozen=True)
 class _Listed:
@@ -39,6 +43,8 @@ def chain(keys: Keys, sink: Draft) -> None:
         if one.type is not None:
             native["type"] = one.type.value
             origins[("type",)] = one.type
+        if one.type is not None and one.type.value == _TOMBSTONES:
+            _without_tombstones(keys, one, native)
         if wanted is not None and wanted.value in predicates:
             found = predicates[wanted.value]
             native["predicate"] = {"type": found.type.value if found.type else "", "options": found.values}
@@ -48,6 +54,16 @@ def chain(keys: Keys, sink: Draft) -> None:
             near = meant(wanted.value, list(predicates))
             keys.wrong(wanted, f"{wanted.shown} is not among predicates; {near}list it there, and give its type")
         add(sink, native, origins)
+
+
+def _without_tombstones(keys: Keys, one: _Listed, native: dict[str, Any]) -> None:
+    """Confluent's handler of tombstones, as what Apache Kafka has for it."""
+    behavior = keys.choice(f"transforms.{one.name}.behavior", _BEHAVIORS, "drop_silent")
+    native["type"], native["options"] = f"{_APACHE}.Filter", {}
+    native["predicate"] = {"type": f"{_APACHE}.predicates.RecordIsTombstone", "options": {}}
+    if not behavior.value and behavior.setting is not None:
+        keys.wrong(behavior.setting, f"{behavior.setting.shown} leaves nothing out; take the transform out")
+    keys.report.notice(one.type, "is Filter with RecordIsTombstone: records without a value are left out")
 
 
 def add(sink: Draft, native: dict[str, Any], origins: Mapping[tuple[str | int, ...], Setting]) -> None:

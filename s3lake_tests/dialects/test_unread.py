@@ -57,7 +57,7 @@ def test_who_is_strict_refuses_nothing_that_is_read() -> None:
     [
         ("s3.endpoint", "store.url"),
         ("storage.url", "store.url"),
-        ("compression.type", "s3.compression.type"),
+        ("compresion.level", "s3.compression.level"),
         ("flushsize", "flush.size"),
         ("s3.regoin", "s3.region"),
         ("bucket.name", "s3.bucket.name"),
