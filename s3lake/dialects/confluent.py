@@ -192,7 +192,7 @@ def _flush(keys: Keys, sink: Draft) -> None:
         if _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner").value in ("default", "field"):
             keys.report.notice(span.setting, "has no meaning without a time based partitioner")
         else:
-            sink.put("flush.span", span.to(lambda ms: ms / _SECONDS))
+            _rotation(keys, sink, span)
     schedule = keys.integer("rotate.schedule.interval.ms", -1, -1)
     if schedule.setting and schedule.value > 0:
         if not keys.text("timezone").value:
@@ -200,10 +200,25 @@ def _flush(keys: Keys, sink: Draft) -> None:
                 schedule.setting,
                 "needs a timezone, without which the connector does not start; write timezone, for example UTC",
             )
-        sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
+        before = sink.get("flush.interval")
+        if before is None or before > schedule.value / _SECONDS:
+            sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
     mode = keys.choice("schema.compatibility", {one: one for one in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
     if mode.setting and mode.value != "NONE":
         keys.report.notice(mode.setting, "a schema has files of its own; without one the columns grow with the data")
+
+
+def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:
+    """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
+    seconds = span.to(lambda ms: ms / _SECONDS)
+    extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
+    if extractor == "Wallclock":
+        sink.put("flush.interval", seconds)
+        keys.report.notice(span.setting, "is by the wall clock: a micro-batch begins when a record waits that long")
+        return
+    sink.put("flush.span", seconds)
+    if extractor == "RecordField":
+        keys.report.notice(span.setting, "counts the Kafka records' timestamps, not the field's")
 
 
 def _layout(keys: Keys, sink: Draft) -> None:

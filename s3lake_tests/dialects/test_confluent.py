@@ -325,3 +325,19 @@ def test_keys_that_mean_nothing_or_something_else_are_told(key: str, value: str)
 )
 def test_keys_that_ask_for_what_is_there_anyway_are_accepted(key: str, value: str) -> None:
     assert load({key: value}).config == load({}).config
+
+
+def test_rotation_by_the_wall_clock_cuts_no_backlog_by_its_records_time() -> None:
+    changes: dict[str, str | None] = {
+        "partitioner.class": "io.confluent.connect.storage.partitioner.HourlyPartitioner",
+        "locale": "en",
+        "timezone": "UTC",
+        "rotate.interval.ms": "60000",
+        "timestamp.extractor": "Wallclock",
+    }
+    flush = load(changes).config.sinks[0].flush
+    assert (flush.span, flush.interval) == (None, 60)
+    flush = load({**changes, "rotate.schedule.interval.ms": "30000"}).config.sinks[0].flush
+    assert flush.interval == 30
+    flush = load({**changes, "timestamp.extractor": "Record"}).config.sinks[0].flush
+    assert flush.span == 60
