@@ -119,7 +119,7 @@ def _connector(
     _plugin(keys, common, each)
     sinks = list(_sinks(file, keys, each, key, template))
     overrides.apply(keys, common, sinks, references.environment)
-    keys.finish()
+    keys.all_known()
     return common, sinks
 
 

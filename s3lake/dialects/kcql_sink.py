@@ -98,7 +98,7 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -
         offset = _number(sink, "last_offset" if observed.value else "offset", "offset", 12)
         template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){literal(suffix.value)}"
         sink.put("layout.template", template, setting)
-    own.finish()
+    own.all_known()
 
 
 def _number(sink: Draft, name: str, length: str, default: int) -> str:

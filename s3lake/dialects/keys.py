@@ -10,6 +10,8 @@ from s3lake.dialects import components
 from s3lake.dialects.places import Report, Setting, index
 from s3lake.dialects.schema import meant, nearest
 
+_LISTED = 24
+_LOOK = "take it out, or look into docs/connectors.md for its name"
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -145,6 +147,16 @@ class Keys:
         """Note what is wrong with a setting."""
         self.report.error(where, message)
 
+    def all_known(self) -> None:
+        """Whatever nobody asked for is an error, where nobody else's keys can stand."""
+        for key, one in self._settings.items():
+            if key not in self._known:
+                near = nearest(key, list(self._known))
+                few = len(self._known) <= _LISTED
+                allowed = f"allowed here: {', '.join(self._known)}" if few else _LOOK
+                told = f"did you mean {near}?" if near else allowed
+                self.report.error(one, f"unknown key; {told}")
+
     def finish(self) -> None:
         """What nobody asked for: a mistake in a key of the connector is an error, a key of another's is told.
 
@@ -162,6 +174,6 @@ class Keys:
             if near is not None:
                 self.report.error(one, f"unknown key; did you mean {near}?")
             elif key.partition(".")[0] in own:
-                self.report.error(one, "unknown key; take it out, or look into docs/connectors.md for its name")
+                self.report.error(one, f"unknown key; {_LOOK}")
             else:
                 self.report.unread(one, "no component that s3lake knows reads it, and neither does s3lake")

@@ -202,3 +202,11 @@ def test_options_of_a_converter_that_the_worker_names_are_told(tmp_path: Path) -
 def test_a_workers_file_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match=r"--worker nowhere\.properties: cannot be read"):
         given(S3LAKE_WORKER="nowhere.properties")
+
+
+def test_an_unknown_property_of_a_statement_is_an_error_that_names_the_known_ones() -> None:
+    query = "INSERT INTO lake:raw SELECT * FROM demo PROPERTIES('object.key.template'='x')"
+    with pytest.raises(
+        ConfigurationError, match=r"object\.key\.template: unknown key; allowed here: flush\.count, flush"
+    ):
+        given(f"connect.s3.kcql={query}", base=bases.LENSES)
