@@ -15,7 +15,7 @@ from s3lake import dialects, hours, provide
 from s3lake.dialects import Loaded, Notice, Place
 from s3lake.dialects.document import Place as Steps
 from s3lake.dialects.overrides import SERVERS, START
-from s3lake.dialects.places import variable
+from s3lake.dialects.places import Reference, variable
 from s3lake.errors import ConfigurationError
 from s3lake.provide.dotenv import completed
 from s3lake.provide.overrides import PREFIX, prefix_of
@@ -123,12 +123,19 @@ def _together(found: Sequence[Loaded], location: str) -> Loaded:
         problems = "; ".join(str(one["ctx"].get("error", one["msg"])) for one in error.errors() if "ctx" in one)
         raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
     origins: dict[Steps, Place] = {}
+    references: dict[Steps, Reference] = {}
     before = 0
     for one in found:
         for path, place in one.origins.items():
-            shifted = ("sinks", int(path[1]) + before, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path
-            origins.setdefault(shifted, place)
+            origins.setdefault(_shifted(path, before), place)
+        for path, reference in one.references.items():
+            references.setdefault(_shifted(path, before), reference)
         before += len(one.config.sinks)
     notices = tuple(notice for one in found for notice in one.notices)
     connectors = {name: connector for one in found for name, connector in one.connectors.items()}
-    return Loaded(config, notices, origins, connectors)
+    return Loaded(config, notices, origins, connectors, references)
+
+
+def _shifted(path: Steps, sinks: int) -> Steps:
+    """A path of a file whose sinks come after so many others."""
+    return ("sinks", int(path[1]) + sinks, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path

@@ -22,6 +22,7 @@ from s3lake.cli.options import (
     WorkerOption,
     beside,
     load,
+    notices,
     sinks_named,
 )
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
@@ -91,9 +92,13 @@ def convert(
     strict: StrictOption = False,
 ) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    text, variables = native.rewritten(load(config, dialect, beside(name, worker, strict), to_land=False))
+    found = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=False)
+    notices(found)
+    text, variables, unkept = native.rewritten(found.config, found.references)
     for variable, place in variables.items():
         err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
+    for notice in unkept:
+        err.print(f"notice: {notice}", markup=False)
     sys.stdout.write(text)
 
 

@@ -15,6 +15,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from s3lake import masking
+from s3lake.dialects.places import Reference
 from s3lake.dialects.schema import dotted
 from s3lake.dialects.variables import looked_up
 from s3lake.errors import ConfigurationError
@@ -91,6 +92,7 @@ class Document:
         texts: scalars as written, after substitution.
         unknown: places of the values that cannot be had.
         variables: places of the values that stand in the environment instead of the file, and their variables.
+        references: where scalars came from that hold references.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Document:
     texts: dict[Place, str] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
     variables: dict[Place, str] = field(default_factory=dict)
+    references: dict[Place, Reference] = field(default_factory=dict)
     _nodes: dict[Place, Node] = field(default_factory=dict)
     _keys: dict[Place, Node] = field(default_factory=dict)
     _problems: list[_Problem] = field(default_factory=list)
@@ -287,7 +290,7 @@ class Document:
             return self._unknown(node, place, f"{self.shown(place)} is no {tag.removeprefix(_PREFIX)}")
 
     def _substituted(self, node: ScalarNode, place: Place) -> str | None:
-        pieces, position = [], 0
+        pieces, position, secret = [], 0, False
         for found in _REFERENCE.finditer(node.value):
             pieces.append(node.value[position : found.start()])
             position = found.end()
@@ -305,8 +308,13 @@ class Document:
                 return None
             if value and is_secret(name):
                 self._secrets.add(value)
+            secret = secret or is_secret(name)
             pieces.append(value)
-        return "".join([*pieces, node.value[position:]])
+        text = "".join([*pieces, node.value[position:]])
+        if text != node.value.replace("$${", "${"):
+            alone = len(pieces) == 2 and not pieces[0] and position == len(node.value)
+            self.references[place] = Reference(node.value, text, alone, secret or self.hidden(place))
+        return text
 
 
 class _Unknown:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from s3lake.dialects.document import Place as Path
 from s3lake.dialects.keys import Given
-from s3lake.dialects.places import Notice, Place, Report, Setting, variable
+from s3lake.dialects.places import Notice, Place, Reference, Report, Setting, variable
 from s3lake.dialects.schema import WANTED, dotted, meant, model_at, names
 from s3lake.dialects.schema import field as field_of
 from s3lake.provide.overrides import overridden, overrides
@@ -41,6 +41,7 @@ class Loaded:
     Attributes:
         notices: what has to be said of settings that were accepted.
         origins: native path -> where its value was read from; defaults have none.
+        references: native path -> where a value came from that does not stand in the file.
         connectors: sink name -> connector; none where the dialect is not one of Kafka Connect's.
     """
 
@@ -48,6 +49,7 @@ class Loaded:
     notices: tuple[Notice, ...] = ()
     origins: Mapping[Path, Place] = field(default_factory=dict)
     connectors: Mapping[str, Connector] = field(default_factory=dict)
+    references: Mapping[Path, Reference] = field(default_factory=dict)
 
 
 @dataclass
@@ -131,8 +133,9 @@ def compose(
     if config is None:
         raise AssertionError("an error of the model was told nobody")
     places = {path: setting.place for path, setting in origins.items()}
+    references = {path: setting.reference for path, setting in origins.items() if setting.reference is not None}
     connectors = {sink.name: connector for sink in config.sinks} if connector else {}
-    return Loaded(config, tuple(sorted(report.notices)), places, connectors)
+    return Loaded(config, tuple(sorted(report.notices)), places, connectors, references)
 
 
 def _overridden(values: dict[str, Any], origins: dict[Path, Setting], environment: Mapping[str, str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from s3lake.dialects import places
 from s3lake.dialects.document import Document, Dumper, Place, position_of
 from s3lake.dialects.draft import Loaded
+from s3lake.dialects.kept import kept
 from s3lake.dialects.schema import MAPPING, WANTED, dotted, field, meant, model_at, names
 from s3lake.errors import ConfigurationError
 from s3lake.masking import is_masked, is_secret
@@ -94,7 +96,9 @@ def loaded(text: str, name: str, environment: Mapping[str, str] = os.environ) ->
         raise misfit
     origins = {path: places.Place(name, *at, dotted(path)) for path, at in document.positions()}
     origins |= {path: places.variable(variable) for path, variable in document.variables.items()}
-    return Loaded(config, origins=origins)
+    changed = {place[:size] for place in document.variables for size in range(len(place) + 1)}
+    references = {path: one for path, one in document.references.items() if path not in changed}
+    return Loaded(config, origins=origins, references=references)
 
 
 def dump(config: Config) -> str:
@@ -104,20 +108,30 @@ def dump(config: Config) -> str:
     return text
 
 
-def rewritten(config: Config) -> tuple[str, dict[str, str]]:
+def rewritten(
+    config: Config, references: Mapping[Place, places.Reference] = MappingProxyType({})
+) -> tuple[str, dict[str, str], list[str]]:
     """A configuration as YAML that can be loaded again, defaults left out, and the variables that hold its secrets.
 
+    Args:
+        config: the configuration.
+        references: where its values came from: they stand in the text instead of the values.
+
     Returns:
-        The text, and variable -> dotted path of the secret that it stands for.
+        The text, variable -> dotted path of the secret that it stands for, and what has to be said of references.
     """
     values: dict[str, Any] = {name: _least(getattr(config, name)) for name in ("kafka", "s3", "spark")}
     values = {name: held for name, held in values.items() if held}
     values["sinks"] = [_least(sink) for sink in config.sinks]
     if config.examples:
         values["examples"] = True
+    done = kept(config, _escaped(values), references)
     variables: dict[str, str] = {}
 
-    def named(value: Any, path: tuple[str, ...], words: tuple[str, ...]) -> Any:
+    def named(value: Any, path: Place, words: tuple[str, ...]) -> Any:
+        if path in done.texts:
+            return value
+        hidden = any(path[: len(one)] == one for one in done.hidden)
         match value:
             case dict():
                 return {name: named(one, (*path, name), (*words, name)) for name, one in value.items()}
@@ -125,20 +139,18 @@ def rewritten(config: Config) -> tuple[str, dict[str, str]]:
                 called = [
                     str(one.get("name", at)) if isinstance(one, dict) else str(at) for at, one in enumerate(value)
                 ]
-                return [named(one, (*path, str(at)), (*words, called[at])) for at, one in enumerate(value)]
-            case str() if is_masked(value):
+                return [named(one, (*path, at), (*words, called[at])) for at, one in enumerate(value)]
+            case _ if hidden or (isinstance(value, str) and is_masked(value)):
                 # Not S3LAKE_SINKS_, which changes settings.
                 variable = "S3LAKE_SECRET_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper())
                 while variable in variables:
                     variable += "_"
-                variables[variable] = ".".join(path)
+                variables[variable] = ".".join(map(str, path))
                 return f"${{{variable}}}"
         return value
 
-    text: str = yaml.dump(
-        named(_escaped(values), (), ()), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120
-    )
-    return text, variables
+    text: str = yaml.dump(named(done.values, (), ()), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text, variables, done.notices
 
 
 def _least(part: Part) -> dict[str, Any]:

@@ -43,6 +43,23 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """Where a value came from that does not stand in the file.
+
+    Attributes:
+        written: the text with its references as native YAML spells them; empty where it has no such spelling.
+        value: what came of it.
+        alone: whether the text is one reference and nothing else.
+        secret: whether what it names is secret.
+    """
+
+    written: str
+    value: str
+    alone: bool
+    secret: bool
+
+
+@dataclass(frozen=True)
 class Setting:
     """One key and its value.
 
@@ -53,6 +70,7 @@ class Setting:
         spots: line and column of each character of the value, where an error may be inside it.
         data: the value as its file types it; None where all values are text.
         secret: whether the value must never be printed.
+        reference: where the value came from; None where it stands in the file.
     """
 
     key: str
@@ -61,6 +79,7 @@ class Setting:
     spots: Sequence[tuple[int, int]] = ()
     data: Any = None
     secret: bool = False
+    reference: Reference | None = None
 
     @property
     def shown(self) -> str:

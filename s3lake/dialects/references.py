@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from s3lake.dialects import properties
-from s3lake.dialects.places import Report, Setting
+from s3lake.dialects.places import Reference, Report, Setting
 from s3lake.dialects.variables import looked_up
 from s3lake.masking import is_secret, users
 
@@ -53,10 +53,12 @@ class References:
     def _resolved(self, setting: Setting, report: Report) -> Setting:
         pieces: list[str] = []
         spots: list[tuple[int, int]] = []
-        position, secret = 0, False
+        written: list[str] = []
+        position, secret, native = 0, False, True
         for found in _REFERENCE.finditer(setting.value):
             pieces.append(setting.value[position : found.start()])
             spots += setting.spots[position : found.start()]
+            written.append(pieces[-1].replace("${", "$${"))
             position = found.end()
             value = "${"
             if found[0] != "$${":
@@ -69,14 +71,22 @@ class References:
                 secret = secret or hidden
                 if hidden:
                     report.secrets.add(value)
+            name = found[0] if value == found[0] or found[0] == "$${" else _native(found[1])
+            native = native and bool(name)
+            written.append(f"${name}" if value == found[0] else name)
             pieces.append(value)
             spots += list(setting.spots[found.start() : found.start() + 1]) * len(value)
         value = "".join([*pieces, setting.value[position:]])
         spots += setting.spots[position:]
+        spelled = "".join([*written, setting.value[position:].replace("${", "$${")]) if native else ""
+        alone = len(written) == 2 and not written[0] and position == len(setting.value)
+        reference = (
+            Reference(spelled, value, alone, secret or is_secret(setting.key)) if value != setting.value else None
+        )
         if is_secret(setting.key):
             report.secrets.add(value)
         report.secrets |= users(value)
-        return replace(setting, value=value, spots=spots, secret=secret)
+        return replace(setting, value=value, spots=spots, secret=secret, reference=reference)
 
     def _value(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
         provider, colon, rest = reference.partition(":")
@@ -165,6 +175,14 @@ class References:
         if key not in fields:
             raise Unresolved(f"secret {name} has no field {key!r}; it has {', '.join(sorted(fields))}")
         return str(fields[key])
+
+
+def _native(reference: str) -> str:
+    """A reference as native YAML spells it, which knows variables alone; empty for others."""
+    provider, colon, rest = reference.partition(":")
+    if not colon or rest.startswith("-"):
+        return f"${{{reference}}}"
+    return f"${{{rest.removeprefix(':')}}}" if provider.lower() in ("env", "strimzienv") else ""
 
 
 class SecretsManager:

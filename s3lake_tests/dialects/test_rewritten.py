@@ -28,7 +28,7 @@ def document(name: str) -> Config:
 
 def again(config: Config, secrets: dict[str, str] | None = None) -> Config:
     """The configuration written and read again, with its secrets by the paths that they stand at."""
-    text, variables = native.rewritten(config)
+    text, variables, _ = native.rewritten(config)
     environment = {variable: (secrets or {})[path] for variable, path in variables.items()}
     return native.loaded(text, "s3lake.yaml", environment).config
 
@@ -98,7 +98,7 @@ def test_the_secrets_of_a_connector_are_variables(base: dict[str, str]) -> None:
         "consumer.override.sasl.username": "me",
     }
     config = bases.load(base, options).config
-    text, variables = native.rewritten(config)
+    text, variables, _ = native.rewritten(config)
     assert variables == {
         "S3LAKE_SECRET_KAFKA_PROPERTIES_SASL_JAAS_CONFIG": "kafka.properties.sasl.jaas.config",
         "S3LAKE_SECRET_SINKS_DEMO_CONVERTER_REGISTRY_PASSWORD": "sinks.0.converter.registry.password",
