@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
 
 
+SPARK_MASTER = os.environ.get("SPARK_MASTER_OF_TESTS", "local[2]")
+"""Where the suites run that ask for `spark`: `test_spark_connect.py` runs them once more behind a server."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """PySpark leaves the sockets of its collect() to the garbage collector, which may come in anybody's test."""
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
@@ -59,7 +63,7 @@ def spark() -> Iterator["SparkSession"]:
     """One session for all: its JVM takes ten seconds to start, and its first job three more."""
     from s3lake.spark import session
 
-    made = session(Spark(master="local[2]", conf={"spark.sql.shuffle.partitions": "1"}))
+    made = session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
     yield made
     made.stop()
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, index, landed, metrics, verify
+from s3lake.cli import adoption, configuration, demo, index, landed, metrics, spark, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -20,6 +20,7 @@ for command in (
     metrics.metrics,
     landed.rewrite,
     landed.clean,
+    spark.spark,
 ):
     app.command()(command)
 app.add_typer(index.app, name="index")

@@ -33,11 +33,12 @@ _DIED = (
     "Cannot call methods on a stopped SparkContext",
     "Answer from Java side is empty",
     "An error occurred while trying to connect to the Java server",
-    "StatusCode.UNAVAILABLE",
-    "INVALID_HANDLE",
     "java.lang.OutOfMemoryError",
     "No space left on device",
 )
+
+# What a client of Spark Connect is told where its server ended, was started again, or has closed the session.
+_LOST = ("StatusCode.UNAVAILABLE", "INVALID_HANDLE", "RETRIES_EXCEEDED", "NO_ACTIVE_SESSION")
 
 
 def settings(spark: sink.Spark) -> dict[str, str]:
@@ -80,7 +81,7 @@ def _memory() -> str:
 
 
 def _quiet() -> str:
-    return f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+    return f"-Dlog4j2.configurationFile={(Path(__file__).parents[1] / 'log4j2.properties').as_uri()}"
 
 
 def _homeless() -> str:
@@ -118,25 +119,44 @@ def _escaped(text: str) -> str:
 
 
 def session(spark: sink.Spark) -> SparkSession:
-    """The session of this process, made on first use.
+    """The session of this process, made on first use; with `sc://host:port` the one that runs share there.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+        SparkUnavailableError: there is no Spark Connect server at the address.
+    """
+    from pyspark.sql import SparkSession
+
+    from s3lake.spark import shared
+
+    active = SparkSession.getActiveSession()
+    if spark.master.startswith("sc://"):
+        try:
+            return shared.session(spark.master, _of_sql(settings(spark)), active)
+        except Exception as error:
+            raise meaning(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
+    return active if active is not None else started(spark, settings(spark))
+
+
+def _of_sql(wanted: Mapping[str, str]) -> dict[str, str]:
+    """What a session can set on a server; the rest was settled when that started."""
+    return {name: value for name, value in wanted.items() if name.startswith("spark.sql.")}
+
+
+def started(spark: sink.Spark, wanted: dict[str, str]) -> SparkSession:
+    """A session with a JVM of its own.
 
     Raises:
         ConfigurationError: there is no Java, or none that Spark runs on.
     """
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    if spark.master.startswith("sc://"):
-        return SparkSession.builder.remote(spark.master).getOrCreate()
     java = jars.find_java()
     os.environ["JAVA_HOME"] = str(java.parent.parent)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever `python3` is on PATH
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
-    wanted = settings(spark)
     if spark.master.startswith("local") and "spark.driver.extraJavaOptions" not in spark.conf:
         wanted["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
     for name, value in wanted.items():
@@ -149,9 +169,13 @@ def session(spark: sink.Spark) -> SparkSession:
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run at once; through Connect, which does not tell, as many as this machine has cores."""
+    """How many tasks run at once, now: executors come and go."""
     context = getattr(session, "_sc", None)  # the public property raises where there is none
-    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 1
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
+    shown = re.search(r"splits=(\d+)", session.range(1)._explain_string())  # type: ignore[operator]
+    return int(shown[1]) if shown else os.cpu_count() or 1
 
 
 def meaning(error: Exception, what: str) -> Exception:
@@ -169,10 +193,16 @@ def meaning(error: Exception, what: str) -> Exception:
     if raised:  # by a task whose outcome is no row
         return errors.named(raised[-1][1], raised[-1][2].strip())
     brief = _brief(text) or type(error).__name__
+    if any(sign in text for sign in _LOST):
+        return SparkUnavailableError(
+            f"the session at the Spark Connect server was lost while {what}: {brief}. Nothing of this micro-batch is "
+            "visible; the next try makes a session again. If it stays so, see whether the server runs (s3lake spark "
+            "--check ADDRESS) and has memory enough"
+        )
     if any(sign in text for sign in _DIED) or isinstance(error, OSError):
         return SparkUnavailableError(
             f"Spark went away while {what}: {brief}. Nothing of this micro-batch is visible. If it stays so, see "
-            "whether memory was short (spark.driver_memory, memory_budget) or the Spark server is down"
+            "whether memory was short (spark.driver_memory, memory_budget)"
         )
     return TaskFailedError(
         f"Spark failed while {what}: {brief}. Nothing of this micro-batch is visible. The log has the whole trace at "
