@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import click
 import jsonschema
 import pytest
 import typer
@@ -43,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 HERE = Path(__file__).parent
 
-COMMANDS: Mapping[str, click.Command] = {
+COMMANDS: Mapping[str, Any] = {
     "dagster": create_dagster_cli(),
     "dagster-daemon": create_dagster_daemon_cli(),
     "dagster-webserver": dagster_webserver,
@@ -182,8 +181,8 @@ def test_broker_is_the_version_that_s3lake_is_tested_with() -> None:
 def parsed(argv: Sequence[str]) -> dict[str, Any]:
     """The options of a command line, as the program itself understands it."""
     command, rest, parent = COMMANDS[argv[0]], list(argv[1:]), None
-    while isinstance(command, click.Group):
-        parent = click.Context(command, parent)
+    while hasattr(command, "get_command"):  # Typer's groups are of a click of its own
+        parent = command.context_class(command, parent)
         found = command.get_command(parent, rest[0])
         assert found is not None, f"{argv[0]} has no command {rest[0]}"
         command, rest = found, rest[1:]
@@ -218,6 +217,16 @@ def test_web_server_and_daemon_read_the_workspace_that_is_mounted() -> None:
     for name in ("webserver", "daemon"):
         [workspace] = parsed(OUR_COMMANDS[f"{name}-command"])["workspace"]
         assert Path(workspace).samefile(DOCKER / "workspace.yaml")
+
+
+def test_runs_have_their_sessions_where_the_spark_service_serves_them(environment_of: Callable[[str], None]) -> None:
+    environment_of("code")
+    served = parsed(OUR_COMMANDS["spark-command"])
+    assert native.load(DOCKER / "s3lake.yaml").spark.master == f"sc://spark:{served['port']}"
+    assert served["host"] == "0.0.0.0", "else no other container reaches it"
+    assert parsed(OUR_COMMANDS["spark-healthcheck"])["check"].endswith(f":{served['port']}")
+    assert "spark" in SERVICES["code"]["depends_on"]
+    assert SERVICES["spark"]["image"] == SERVICES["code"]["image"], "one installation: workers run the server's code"
 
 
 @pytest.mark.s3
