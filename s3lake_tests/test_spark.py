@@ -51,7 +51,7 @@ def meaning_of(session: "SparkSession", task: object) -> Exception:
 class TestTasks:
     def test_find_what_landing_needs_imported_by_the_process_that_forked_theirs(self, spark: "SparkSession") -> None:
         rows = spark.range(0, 1, 1, 1).mapInArrow(modules, "module string").collect()
-        assert [row.module for row in rows] == ["boto3", "confluent_kafka", "s3lake.pipeline"]
+        assert [row.module for row in rows] == ["boto3", "confluent_kafka", "pandas", "s3lake.pipeline"]
 
     def test_whose_process_dies_may_pass_another_time(self, spark: "SparkSession") -> None:
         error = meaning_of(spark, dies)
