@@ -184,11 +184,7 @@ def _followed(instance: dg.DagsterInstance, run_id: str, tell: Callable[[str], N
 
 @contextmanager
 def served(demo: Stage) -> Iterator[tuple[GuardedProcess, str]]:
-    """Dagster's UI and daemon over the demo, sensors on, runs with a warm session: the process and the URL."""
-    (spark_port,) = free_ports(1)
-    serving = [sys.executable, "-c", "from s3lake.cli import main; main()", "spark", "--port", str(spark_port)]
-    remote = demo.config.spark.model_copy(update={"master": f"sc://127.0.0.1:{spark_port}"})
-    demo.config_path.write_text(_written(demo.config.model_copy(update={"spark": remote})))
+    """Dagster's UI and daemon over the demo, sensors on: the process and the URL."""
     port = _UI_PORT if free_port(_UI_PORT) else free_ports(1)[0]
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(demo.home / "workspace.yaml")]
     command += ["-h", "127.0.0.1", "-p", str(port), "--log-level", "warning"]
@@ -199,10 +195,7 @@ def served(demo: Stage) -> Iterator[tuple[GuardedProcess, str]]:
         "S3LAKE_CONFIG": str(demo.config_path),
         "S3LAKE_SENSORS": "running",
     }
-    with (
-        spawn([*serving, demo.config_path], demo.home / "spark.log", grace_s=20),
-        spawn(command, demo.home / "dagster.log", env=environment) as process,
-    ):
+    with spawn(command, demo.home / "dagster.log", env=environment) as process:
         yield process, f"http://127.0.0.1:{port}"
 
 
