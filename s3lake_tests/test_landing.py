@@ -27,6 +27,7 @@ from s3lake.landing import Landing
 from s3lake.observer import LandedHour
 from s3lake.plan.tile import Span
 from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.processes import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -352,6 +353,7 @@ class TestTransactions:
         lake.transaction(topic, values(10), stamp).commit_transaction(10)
         lake.transaction(topic, values(20, first=100), stamp).abort_transaction(10)
         lake.produce(topic, values(5, first=10), stamp)
+        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 37)})  # markers come after the answers
         landing, landed = self.landed_now(lake, topic, now)
         assert landed == 15
         assert_all_landed(lake, landing, 15)
@@ -359,6 +361,7 @@ class TestTransactions:
     def test_nothing_but_aborted_records_is_a_commit_without_files(self, lake: Lake, now: str) -> None:
         topic, stamp = lake.topic(), int(time.time() * 1000)
         lake.transaction(topic, values(20), stamp).abort_transaction(10)
+        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 21)})
         landing, landed = self.landed_now(lake, topic, now)
         assert landed == 0
         assert lake.objects() == []
@@ -372,6 +375,7 @@ class TestTransactions:
         _, landed = self.landed_now(lake, topic, now)
         assert landed == 5
         transaction.commit_transaction(10)
+        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
         landing, landed = self.landed_now(lake, topic, now)
         assert landed == 15
         assert_all_landed(lake, landing, 15)

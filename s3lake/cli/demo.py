@@ -56,8 +56,9 @@ def demo(
         tell(as_json, rows.totals(report) | {"missing": report.missing + lost}, rows.totals_line)
         if serve:
             with run.served(stage) as (process, url):
+                stop = run.interrupted()
                 tell(as_json, run.addresses(stage, landings, url), rows.address_lines)
-                run.trickle_until_interrupted(stage, process)
+                run.trickle(stage, process, stop)
         else:
             say(as_json, _NEXT)
         if lost or not report.clean:

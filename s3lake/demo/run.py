@@ -237,11 +237,16 @@ def _query(demo: Stage, lander: "Landing") -> str | None:
     return f"duckdb -c \"CREATE SECRET (TYPE s3, {secret}, USE_SSL false); SELECT count(*) FROM '{path}'\""
 
 
-def trickle_until_interrupted(demo: Stage, process: GuardedProcess) -> None:
-    """Keep producing a few events a second until SIGINT or SIGTERM, or until the UI's process ends."""
+def interrupted() -> threading.Event:
+    """Set by SIGINT and SIGTERM from now on; asked for before anybody is told how to end the demo."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def trickle(demo: Stage, process: GuardedProcess, stop: threading.Event) -> None:
+    """Keep producing a few events a second until `stop` is set, or until the UI's process ends."""
     producer = threading.Thread(
         target=events.trickle, args=(demo.kafka.bootstrap_servers, stop), kwargs={"topics": demo.topics}, daemon=True
     )
