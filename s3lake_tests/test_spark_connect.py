@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -245,7 +246,9 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
     finally:
         first.kill()
     told, _ = run.communicate(timeout=240)
-    assert told.startswith("SparkUnavailableError the session at the Spark Connect server was lost while landing")
+    # Killed while a job ran, or between two micro-batches, when the next one finds nobody.
+    lost = "the session at the Spark Connect server was lost while landing|no Spark Connect server answers"
+    assert re.match(f"SparkUnavailableError ({lost})", told)
     second = SparkServer(tmp_path / "home", port=port)
     try:
         again = opened(LAND, second.ready()["serves"], CONFIG=str(config), HOUR=TEN)

@@ -368,6 +368,9 @@ class _Sender:
                 return
             except BufferError:
                 self.producer.poll(0.02)
+            except KafkaException as error:  # what the client knows by itself, once it has heard of the topic
+                self._refused.append(error.args[0])
+                return
 
     def flush(self) -> None:
         waiting = self.producer.flush(_TIMEOUT_S)
