@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 
 START = "2026-01-05T08"
 MINUTE_MS = 60_000
+NOBODY = """\
+kafka:
+  bootstrap_servers: "127.0.0.1:1"
+  properties:
+    {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: me, sasl.password: hunter2-kafka}
+s3:
+  endpoint_url: "http://127.0.0.1:1"
+  credentials: {access_key_id: AKIA, secret_access_key: hunter2-s3}
+  retries: {max_attempts: 1}
+sinks:
+  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
+"""
+"""A configuration with secrets in it, of a Kafka and an S3 that nobody answers at."""
 
 
 def at(hour: str, minutes: float = 0) -> int:

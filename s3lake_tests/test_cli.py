@@ -24,22 +24,10 @@ import pytest
 from s3lake import cli, configuration, hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.kafka import client
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.lake import NOBODY, START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
 
 TEN = "2026-01-05T10"
-NOBODY = """\
-kafka:
-  bootstrap_servers: "127.0.0.1:1"
-  properties:
-    {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: me, sasl.password: hunter2-kafka}
-s3:
-  endpoint_url: "http://127.0.0.1:1"
-  credentials: {access_key_id: AKIA, secret_access_key: hunter2-s3}
-  retries: {max_attempts: 1}
-sinks:
-  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
-"""
 
 
 @dataclass(frozen=True)

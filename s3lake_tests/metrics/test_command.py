@@ -11,21 +11,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake import cli
-from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.lake import NOBODY, Lake, at, values
 
 EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
-NOBODY = """\
-kafka:
-  bootstrap_servers: "127.0.0.1:1"
-  properties:
-    {security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: me, sasl.password: hunter2-kafka}
-s3:
-  endpoint_url: "http://127.0.0.1:1"
-  credentials: {access_key_id: AKIA, secret_access_key: hunter2-s3}
-  retries: {max_attempts: 1}
-sinks:
-  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
-"""
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
