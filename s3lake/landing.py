@@ -42,7 +42,7 @@ from s3lake.pipeline import Stores, Work
 from s3lake.plan.reached import reached
 from s3lake.plan.tile import Sums, Tile
 from s3lake.store import Store
-from s3lake.store.probe import probe
+from s3lake.store.probe import trust
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,7 +170,7 @@ class Landing:
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
-            probe(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)  # once a process
+            trust(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
         return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
 

@@ -1,25 +1,55 @@
 """Shows by trying that a store does what the commit needs; exactly-once is nothing without it."""
 
+import hashlib
 import logging
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
 from s3lake.errors import S3LakeError, StoreDeniedError, StoreUnavailableError
-from s3lake.store import COMMIT, Store
+from s3lake.store import COMMIT, Document, Store
 
 _log = logging.getLogger(__name__)
-_honest: set[tuple[str, str, str, str]] = set()
+_honest: set[tuple[str, ...]] = set()
+REMEMBERED_S = 86_400
+"""A trial is 21 requests, and a run lands a few files: one trial a day is enough for all runs of a place."""
+
+
+def trust(store: Store, index: str, data: str) -> None:
+    """See that the store was tried at this place, by this process or any other within a day, or `probe` it.
+
+    Args:
+        store: the bucket. A store that names no `endpoint` is tried every time.
+        index: what keys of the index begin with; `.probe/<place>` below it remembers the trial.
+        data: what keys of data begin with.
+
+    Raises:
+        StoreDeniedError: the store does not do what is needed, or does not let us write and delete there at all.
+        StoreUnavailableError: the store does not answer.
+    """
+    endpoint = getattr(store, "endpoint", None)
+    if endpoint is None:
+        probe(store, index, data)
+        return
+    place = (str(endpoint), store.bucket, index, data)
+    if place in _honest:
+        return
+    memory = _key(f"{index.rstrip('/')}/", hashlib.sha256("\n".join(place).encode()).hexdigest()[:16])
+    if not _is_recent(store.get(memory)):
+        probe(store, index, data)
+        store.put(memory, str(int(time.time())).encode())
+    _honest.add(place)
 
 
 def probe(store: Store, index: str, data: str) -> None:
-    """Try conditional writes and an upload on keys of our own, successfully at most once per process and place.
+    """Try conditional writes and an upload on keys of our own.
 
     Everything that a commit or its roll back will ever ask for is asked for here, where it will be asked: a right that
     is missing, or a store that loses metadata, must show before the first record is landed, not at the first crash.
 
     Args:
-        store: the bucket. A store that names no `endpoint` is tried every time.
+        store: the bucket.
         index: below it `.probe/<random>` is written and deleted again.
         data: what keys of data begin with; `.probe/<random>` is uploaded and deleted there.
 
@@ -27,14 +57,19 @@ def probe(store: Store, index: str, data: str) -> None:
         StoreDeniedError: the store does not do what is needed, or does not let us write and delete there at all.
         StoreUnavailableError: the store does not answer.
     """
-    endpoint = getattr(store, "endpoint", None)
-    place = (str(endpoint), store.bucket, index, data)
-    if place in _honest:
-        return
-    _tried(store, f"{index.rstrip('/')}/.probe/{uuid.uuid4()}".lstrip("/"), _write_on_condition)
-    _tried(store, f"{data}.probe/{uuid.uuid4()}", _upload)
-    if endpoint is not None:
-        _honest.add(place)
+    _tried(store, _key(f"{index.rstrip('/')}/", str(uuid.uuid4())), _write_on_condition)
+    _tried(store, _key(data, str(uuid.uuid4())), _upload)
+
+
+def _key(prefix: str, name: str) -> str:
+    return f"{prefix}.probe/{name}".lstrip("/")
+
+
+def _is_recent(memory: Document | None) -> bool:
+    """Whether a trial is remembered, of the last day; one from the future is of a clock that was wrong."""
+    if memory is None or not memory.body.isdigit():
+        return False
+    return 0 <= time.time() - int(memory.body) < REMEMBERED_S
 
 
 def _tried(store: Store, key: str, trial: Callable[[Store, str], None]) -> None:

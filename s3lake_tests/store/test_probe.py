@@ -1,5 +1,6 @@
 """A store is believed to honour conditional writes when it has shown it."""
 
+import time
 import uuid
 from collections.abc import Mapping
 
@@ -8,21 +9,22 @@ import pytest
 from s3lake.errors import StoreDeniedError, StoreUnavailableError
 from s3lake.store import Document, Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.probe import probe
+from s3lake.store.probe import probe, trust
 from s3lake.store.s3 import S3Store
+
+TRIED_AND_REMEMBERED = 3
+"""Keys: one of the index, one of data, and the memory of both."""
 
 
 class Counting(MemoryStore):
-    """A store with an address, so that a probe of it is remembered."""
+    """A store with an address, so that a trial of it is remembered."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str | None) -> None:
         super().__init__()
         self.endpoint = endpoint
-        self.puts = 0
         self.keys: list[str] = []
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
-        self.puts += 1
         self._note(key)
         return super().put(key, body, if_match=if_match, if_absent=if_absent)
 
@@ -155,30 +157,72 @@ def test_a_store_whose_answers_get_lost_passes() -> None:
 
 def test_a_place_is_tried_once_in_a_process() -> None:
     endpoint = f"http://{uuid.uuid4()}"
-    store = Counting(endpoint)
-    probe(store, "p", "raw/")
-    puts = store.puts
-    other = Counting(endpoint)
-    probe(other, "p", "raw/")
-    assert (store.puts, other.puts) == (puts, 0)
-    probe(other, "p", "rights/may/differ/")
-    assert other.puts == puts
+    store, other = Counting(endpoint), Counting(endpoint)
+    trust(store, "p", "raw/")
+    trust(other, "p", "raw/")
+    assert other.keys == []
+    trust(other, "p", "rights/may/differ/")
+    assert len(other.keys) == TRIED_AND_REMEMBERED
     other.bucket = "another"
-    probe(other, "p", "raw/")
-    assert other.puts == 2 * puts
+    trust(other, "p", "raw/")
+    assert len(other.keys) == 2 * TRIED_AND_REMEMBERED
+
+
+def test_another_process_trusts_the_trial_of_the_last_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Counting(f"http://{uuid.uuid4()}")
+    trust(store, "p", "raw/")
+    later = time.time() + 86_000
+    monkeypatch.setattr("s3lake.store.probe._honest", set())
+    monkeypatch.setattr("time.time", lambda: later)
+    trust(store, "p", "raw/")
+    assert len(store.keys) == TRIED_AND_REMEMBERED
+
+
+@pytest.mark.parametrize("seconds", [90_000, -60], ids=["older than a day", "from the future"])
+def test_another_process_tries_again_after_a_trial(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Counting(f"http://{uuid.uuid4()}")
+    trust(store, "p", "raw/")
+    later = time.time() + seconds
+    monkeypatch.setattr("s3lake.store.probe._honest", set())
+    monkeypatch.setattr("time.time", lambda: later)
+    trust(store, "p", "raw/")
+    assert len(store.keys) == TRIED_AND_REMEMBERED + 2
+
+
+def test_a_memory_that_cannot_be_read_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Counting(f"http://{uuid.uuid4()}")
+    trust(store, "p", "raw/")
+    (memory,) = store.objects
+    store.put(memory, b"\xff")
+    monkeypatch.setattr("s3lake.store.probe._honest", set())
+    trust(store, "p", "raw/")
+    assert len(store.keys) == TRIED_AND_REMEMBERED + 2
 
 
 def test_a_failure_is_not_remembered() -> None:
     endpoint = f"http://{uuid.uuid4()}"
     with pytest.raises(StoreUnavailableError):
-        probe(Down(endpoint), "p", "raw/")
+        trust(Down(endpoint), "p", "raw/")
     store = Counting(endpoint)
-    probe(store, "p", "raw/")
-    assert store.puts > 0
+    trust(store, "p", "raw/")
+    assert len(store.keys) == TRIED_AND_REMEMBERED
 
 
-def test_the_second_probe_of_a_real_store_costs_no_request(s3_store: S3Store, prefix: str) -> None:
-    probe(s3_store, f"{prefix}index", f"{prefix}raw/")
+def test_a_store_without_an_address_is_tried_every_time() -> None:
+    store = Counting(None)
+    trust(store, "p", "raw/")
+    trust(store, "p", "raw/")
+    assert len(store.keys) == 4
+    assert store.objects == {}
+
+
+def test_a_trial_of_a_real_store_costs_one_request_in_the_next_process(
+    s3_store: S3Store, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust(s3_store, f"{prefix}index", f"{prefix}raw/")
     s3_store.requests.clear()
-    probe(s3_store, f"{prefix}index", f"{prefix}raw/")
+    trust(s3_store, f"{prefix}index", f"{prefix}raw/")
     assert not s3_store.requests
+    monkeypatch.setattr("s3lake.store.probe._honest", set())
+    trust(s3_store, f"{prefix}index", f"{prefix}raw/")
+    assert s3_store.requests == {"GetObject": 1}
