@@ -70,18 +70,18 @@ class KafkaEngine:
     Attributes:
         spark: gives the session; called only when there is something to read.
         brokers: the cluster, as tasks reach it.
-        file_records: a file's, below which a range is not split into tasks.
+        task_records: of a file, or what else is worth a task: below it a range is not split.
     """
 
     topic: str
     spark: Callable[[], SparkSession]
     brokers: Brokers
-    file_records: int
+    task_records: int
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
         """See `Engine.outcomes`."""
         # Where groups depend on the record, each task would have a file of its own for every value.
-        least = None if work.keys.fixed_group(0) is None else self.file_records
+        least = None if work.keys.fixed_group(0) is None else self.task_records
         return _collected(self._read(work, work.kafka_columns, reads, OUTCOME, least))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:

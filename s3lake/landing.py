@@ -40,6 +40,7 @@ from s3lake.observer import LandedHour, Logged, Observer
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
 from s3lake.plan.reached import reached
+from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
 from s3lake.store import Store
 from s3lake.store.probe import trust
@@ -84,7 +85,8 @@ class Landing:
         self.store: Store = self.stores(self.sink.bucket)
         streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
         # Files are closed at flush.count at the latest: what would make too many is not even tried.
-        self.limit = min(self.sink.batch_records, MOST_FILES // streams * self.sink.flush.count)
+        count = self.sink.flush.count or self.sink.batch_records
+        self.limit = min(self.sink.batch_records, MOST_FILES // streams * count)
         self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic, self.sink.root)
 
     @property
@@ -223,7 +225,7 @@ class Landing:
             wallclock_ms=self.clock(),
             dead_letter_topic=self.dead_letter_topic,
         )
-        engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count)
+        engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, engine, self.spark)
         done, work = job.staged(work, attempt.batch.reads, known[0] if known else None, self._record)
         for one in done:

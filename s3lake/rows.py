@@ -196,7 +196,9 @@ def sink_row(sink: "Sink") -> dict[str, Any]:
     landed = sink.landed
     rule = KeyRule.of(landed, sink.topics[0] if sink.topics else "TOPIC")
     flush = sink.flush
-    limits = [f"{flush.count} records", size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
+    limits = [size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
+    if flush.count is not None:
+        limits.insert(0, f"{flush.count} records")
     if flush.span is not None:
         limits.append(f"records less than {duration_text(flush.span)} apart")
     return {
@@ -240,7 +242,7 @@ def doubts(config: "Config") -> list[str]:
             )
         if not sink.exactly_once:
             found.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")
-        if sink.flush.size < 5_000_000 and sink.flush.count > 1:
+        if sink.flush.size < 5_000_000 and sink.flush.count != 1:
             size = size_text(sink.flush.size)
             found.append(f"sink {sink.name}: flush.size {size} makes small files, which cost requests")
     return found

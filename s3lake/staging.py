@@ -29,6 +29,7 @@ Kind = tuple[tuple[str, Any], ...]
 """What rows of one file have in common: their streams, and the schemas of those."""
 
 _Where = tuple[int, str, Kind]
+_NO_LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class FileRule:
                 "data": FileFormat.of(sink.format),
                 **{stream: FileFormat.sidecar(type) for stream, type in sidecars.items() if type is not None},
             },
-            count=sink.flush.count,
+            count=sink.flush.count or _NO_LIMIT,
             size=sink.flush.size,
             span_ms=round(sink.flush.span * 1000) if sink.flush.span is not None else None,
             budget=sink.memory_budget,

@@ -72,7 +72,7 @@ class TestCheck:
     def test_shows_what_each_sink_comes_to(self, run: Run, nobody: Path) -> None:
         outcome = run("check", nobody)
         assert outcome.code == 0
-        for line in ("sink events", "topics +orders", "format +json none", "flush +50000 records, 500MB, at latest"):
+        for line in ("sink events", "topics +orders", "format +json none", "flush +128MiB, at latest after 5m"):
             assert re.search(line, outcome.out), outcome.out
         assert re.search(r"key +orders/0/000000000000\.json", outcome.out)
 
@@ -81,12 +81,12 @@ class TestCheck:
         rows = run("check", nobody).out.splitlines()
         (name,) = [row for row in rows if row.startswith("sinks.0.name ")]
         assert re.search(r"events +\S+/s3lake\.yaml:\d+:\d+ sinks\[0\]\.name", name)
-        assert re.search(r"sinks\.0\.flush\.size +500MB +default", outcome.out)
+        assert re.search(r"sinks\.0\.flush\.size +128MiB +default", outcome.out)
 
     def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:
         effective, summary = run("check", nobody, "--json").rows
         (sink,) = effective["sinks"]
-        assert sink["flush"] == {"count": 50000, "size": "500MB", "interval": "1h", "span": None}
+        assert sink["flush"] == {"count": None, "size": "128MiB", "interval": "5m", "span": None}
         assert (sink["close_grace"], sink["hours_per_run"], sink["memory_budget"]) == ("5m", 24, "512MB")
         assert (sink["from"], sink["exactly_once"], sink["index"]) == ("start", True, {"prefix": ".indexes"})
         assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")

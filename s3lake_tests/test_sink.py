@@ -33,7 +33,7 @@ TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
 def test_a_sink_needs_a_name_topics_a_bucket_and_a_start() -> None:
     made = sink()
     assert (made.format.type, made.format.codec, made.nulls, made.errors.tolerance) == ("json", "none", "skip", "none")
-    assert (made.flush.count, made.flush.size, made.flush.interval) == (50_000, 500_000_000, 3600.0)
+    assert (made.flush.count, made.flush.size, made.flush.interval) == (None, 128 * 2**20, 300.0)
     assert (made.exactly_once, made.close_grace, made.hours_per_run) == (True, 300.0, 24)
     assert (made.from_, made.index.prefix, made.memory_budget) == ("start", ".indexes", 512_000_000)
 
@@ -207,7 +207,7 @@ def test_a_codec_that_a_format_cannot_take_is_refused(type: str, codec: str) -> 
 
 def test_bytes_count_to_one() -> None:
     assert sink(format={"type": "bytes"}).flush.count == 1
-    assert sink(format={"type": "bytes", "framing": {}}).flush.count == 50_000
+    assert sink(format={"type": "bytes", "framing": {}}).flush.count is None
     assert "writes one record an object: set flush.count to 1" in refusal(format={"type": "bytes"}, flush={"count": 2})
 
 

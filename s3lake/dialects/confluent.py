@@ -174,6 +174,7 @@ def _format(keys: Keys, sink: Draft) -> None:
 
 
 def _flush(keys: Keys, sink: Draft) -> None:
+    sink.put("flush", connect.FLUSH)
     count = keys.integer("flush.size", 1, 1)
     if count.setting is None:
         keys.needed("flush.size", "10000")
@@ -200,8 +201,7 @@ def _flush(keys: Keys, sink: Draft) -> None:
                 schedule.setting,
                 "needs a timezone, without which the connector does not start; write timezone, for example UTC",
             )
-        before = sink.get("flush.interval")
-        if before is None or before > schedule.value / _SECONDS:
+        if sink.get("flush.interval") > schedule.value / _SECONDS:
             sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
     mode = keys.choice("schema.compatibility", {one: one for one in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
     if mode.setting and mode.value != "NONE":

@@ -10,8 +10,9 @@ from s3lake.dialects import transforms
 from s3lake.dialects.draft import Connector, Draft
 from s3lake.dialects.keys import Given, Keys
 
-UNLIMITED_RECORDS = 2**63 - 1
 LARGEST_FILE = 80 * 10**9
+FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0}
+"""The Lenses document's defaults, and what a connector's file means where it says nothing: no native default."""
 
 _MEANINGLESS = {
     "config.action.reload": "has no meaning: values of secrets are read when a run starts",

@@ -181,9 +181,10 @@ def _rotation(keys: Keys, sink: Draft) -> None:
     by = keys.choice(f"{p}file_rotation", {"size": "size", "messages": "messages"}, "size")
     size = _quantity(keys, f"{p}max_file_size", "8MiB", size_of)
     count = keys.integer(f"{p}max_messages_per_file", 0, 1)
+    sink.put("flush", connect.FLUSH)
     if by.value == "size":
         sink.put("flush.size", size)
-        sink.put("flush.count", connect.UNLIMITED_RECORDS)
+        sink.put("flush.count", None)
     else:
         sink.put("flush.size", connect.LARGEST_FILE)
         sink.put("flush.count", count)

@@ -108,13 +108,15 @@ def _number(sink: Draft, name: str, length: str, default: int) -> str:
 
 
 def _flush(sink: Draft, own: Keys, keys: Keys) -> None:
+    single = sink.get("format.type") == "bytes"
+    sink.put("flush", {**connect.FLUSH, "count": 1} if single else connect.FLUSH)
     for name in ("count", "size", "interval"):
         value = own.integer(f"flush.{name}", 1, 1)
         if value.setting:
             sink.put(f"flush.{name}", value)
     unlimited = keys.boolean(f"{_P}disable.flush.count", False)
-    if unlimited.value and sink.get("format.type") != "bytes":
-        sink.put("flush.count", connect.UNLIMITED_RECORDS, unlimited.setting)
+    if unlimited.value and not single:
+        sink.put("flush.count", None, unlimited.setting)
 
 
 def _padding(sink: Draft, own: Keys, keys: Keys) -> None:

@@ -13,11 +13,11 @@ from s3lake.plan.tile import NOTHING, Span, Tile
 
 @dataclass(frozen=True)
 class Policy:
-    """What of a sink decides when it is landed; sizes are bytes, times milliseconds."""
+    """What of a sink decides when it is landed; sizes are bytes, times milliseconds, `flush_count` may be unlimited."""
 
     start: str
     grace_ms: int
-    flush_count: int
+    flush_count: int | None
     flush_bytes: int
 
 
@@ -91,7 +91,7 @@ def flush_due(waiting: Waiting, policy: Policy) -> str | None:
     """Why the open tile should be landed now, or None."""
     if not waiting.records:
         return None
-    if waiting.records >= policy.flush_count * waiting.partitions:
+    if policy.flush_count is not None and waiting.records >= policy.flush_count * waiting.partitions:
         return f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
     if waiting.bytes >= policy.flush_bytes * waiting.partitions:
         return f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"

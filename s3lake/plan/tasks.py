@@ -3,6 +3,9 @@
 from s3lake.kafka.reader import Range
 from s3lake.plan.batch import Intervals
 
+TASK_RECORDS = 50_000
+"""What is worth a task of its own where files have no number of records: every core works on a long range."""
+
 
 def shared_out(reads: Intervals, tasks: int, least: int | None) -> list[tuple[Range, ...]]:
     """Ranges of `reads` as the work of at most `tasks` tasks of like size, each task's by topic-partition and offset.

@@ -28,12 +28,14 @@ class Flush(Part):
     Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
 
     Attributes:
+        count: records a file; None for any number.
+        size: of a file as stored.
         span: the record timestamps of a file lie less than that apart; None for any.
     """
 
-    count: int = 50_000
-    size: int = 500_000_000
-    interval: float = 3600.0
+    count: int | None = None
+    size: int = 2**27
+    interval: float = 300.0
     span: float | None = None
 
     _bytes = field_validator("size", mode="before")(size_of)

@@ -213,7 +213,7 @@ def test_the_store() -> None:
 
 def test_files_are_closed_by_count_time_and_part() -> None:
     flush = load({}).config.sinks[0].flush
-    assert (flush.count, flush.size, flush.span) == (1000, 80 * 10**9, None)
+    assert (flush.count, flush.size, flush.span, flush.interval) == (1000, 80 * 10**9, None, 3600)
     changes: dict[str, str | None] = {
         **TIME,
         "rotate.interval.ms": "60000",

@@ -406,7 +406,15 @@ def test_a_file_that_is_not_utf8_is_told_where(tmp_path: Path) -> None:
 
 def test_every_default_is_printed() -> None:
     printed = dump(loads(GOOD, "s3lake.yaml"))
-    for line in ("size: 500MB", "interval: 1h", "close_grace: 5m", "memory_budget: 512MB", "from: start", "suffix: ''"):
+    for line in (
+        "count: null",
+        "size: 128MiB",
+        "interval: 5m",
+        "close_grace: 5m",
+        "memory_budget: 512MB",
+        "from: start",
+        "suffix: ''",
+    ):
         assert line in printed
 
 
@@ -458,7 +466,7 @@ def _sinks(draw: st.DrawFn, name: str) -> dict[str, Any]:
             "suffix": draw(_words.filter(lambda word: not set(word) & {"/", "~"})),
         },
         "flush": {
-            "count": draw(st.integers(1, 10**9)),
+            "count": draw(st.none() | st.integers(1, 10**9)),
             "size": draw(st.integers(1, 80 * 10**9)),
             "interval": draw(st.floats(0, 1e9, allow_nan=False)),
         },

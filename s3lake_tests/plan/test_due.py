@@ -1,5 +1,7 @@
 """Which hours a sensor asks for."""
 
+from dataclasses import replace
+
 import pytest
 
 from s3lake import hours
@@ -112,6 +114,11 @@ class TestFlush:
         assert due.flush_due(waiting(records=199, partitions=2), POLICY) is None
         reason = due.flush_due(waiting(records=200, partitions=2), POLICY)
         assert reason == "200 records wait, flush.count is 100 a topic-partition"
+
+    def test_no_number_of_records_is_enough_where_files_have_none(self) -> None:
+        policy = replace(POLICY, flush_count=None)
+        assert due.flush_due(waiting(records=10**9), policy) is None
+        assert due.flush_due(waiting(records=10**9, size=10_000), policy) is not None
 
     def test_enough_bytes_for_one_file_of_each_topic_partition(self) -> None:
         assert due.flush_due(waiting(records=2, size=19_999, partitions=2), POLICY) is None
