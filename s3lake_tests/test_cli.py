@@ -14,12 +14,15 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import psutil
 import pytest
+import yaml
 
 from s3lake import cli, configuration, hours
 from s3lake.commit.index import File, Manifest, Read
@@ -76,12 +79,19 @@ class TestCheck:
             assert re.search(line, outcome.out), outcome.out
         assert re.search(r"key +orders/0/000000000000\.json", outcome.out)
 
-    def test_shows_every_setting_and_where_it_was_read_from(self, run: Run, nobody: Path) -> None:
-        outcome = run("check", nobody)
+    def test_shows_every_setting_that_was_made_and_where_it_was_read_from(self, run: Run, nobody: Path) -> None:
         rows = run("check", nobody).out.splitlines()
         (name,) = [row for row in rows if row.startswith("sinks.0.name ")]
         assert re.search(r"events +\S+/s3lake\.yaml:\d+:\d+ sinks\[0\]\.name", name)
-        assert re.search(r"sinks\.0\.flush\.size +128MiB +default", outcome.out)
+        assert not any(row.startswith("sinks.0.flush.size ") for row in rows)
+
+    def test_all_shows_defaults_too(self, run: Run, nobody: Path) -> None:
+        assert re.search(r"sinks\.0\.flush\.size +128MiB +default", run("check", nobody, "--all").out)
+
+    def test_shows_what_a_connector_does_otherwise_without_being_asked_to(self, run: Run) -> None:
+        quickstart = Path(__file__).parent / "dialects" / "public" / "quickstart.properties"
+        outcome = run("check", quickstart)
+        assert re.search(r"sinks\.0\.prefix +topics +default", outcome.out), outcome.out
 
     def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:
         effective, summary = run("check", nobody, "--json").rows
@@ -216,6 +226,24 @@ class TestConvert:
         assert configuration.load(again) == configuration.load(nobody)
 
 
+class TestSchema:
+    def test_editors_find_the_mistakes_that_check_finds(self, run: Run) -> None:
+        validator = jsonschema.Draft202012Validator(json.loads(run("schema").out))
+        configuration = yaml.safe_load(NOBODY)
+        assert list(validator.iter_errors(configuration)) == []
+        configuration["sinks"][0]["buckte"] = configuration["sinks"][0].pop("bucket")
+        messages = sorted(error.message for error in validator.iter_errors(configuration))
+        assert messages == [
+            "'bucket' is a required property",
+            "Additional properties are not allowed ('buckte' was unexpected)",
+        ]
+
+
+class TestVersion:
+    def test_is_that_of_the_package(self, run: Run) -> None:
+        assert run("--version").out == f"s3lake {metadata.version('s3lake')}\n"
+
+
 class TestExitCodeTwo:
     """Configuration or input: the message says what to change."""
 
@@ -247,6 +275,11 @@ class TestExitCodeTwo:
             (
                 ("verify", "--from", "yesterday", "--to", TEN),
                 "'yesterday' is no hour: write it as YYYY-MM-DDTHH in UTC",
+            ),
+            (("land", "--sink", "evnets"), "--sink evnets: there is no such sink; the configuration has events"),
+            (
+                ("land", "--from", "2026-01-01T00", "--to", "2026-01-01T05"),
+                "no sink has an hour in this range: they begin events at 2026-01-05T00, and now it is ",
             ),
             (("rewrite", "--from", TEN), "rewrite needs --from H and --to H"),
             (("verify", "--from", TEN, "--to", START), "--from 2026-01-05T10 is later than --to 2026-01-05T08"),
@@ -430,6 +463,30 @@ class TestOnLandedHours:
         after = index.tile(TEN)
         assert after is not None
         assert (after[0].pending, after[0].garbage) == (None, ())
+
+    def test_land_lands_the_hours_that_are_not_complete_and_prints_each(
+        self, run: Run, config: Path, landed: str, lake: Lake
+    ) -> None:
+        eleven = hours.shift(TEN, 1)
+        lake.produce(landed, values(7), at(eleven, 5), 0)
+        outcome = run("land", config, "--to", hours.shift(TEN, 2))
+        assert outcome.code == 0, outcome.err
+        assert f"{landed} {eleven}: 7 offsets = 7 rows; 1 data files" in outcome.out
+        assert START not in outcome.out
+        assert run("verify", config, "--to", eleven).code == 0
+        again = run("land", config, "--from", START, "--to", hours.shift(TEN, 1))
+        assert (again.code, again.out) == (0, "nothing to land: every hour of this range is complete\n")
+
+    def test_land_goes_on_after_a_topic_that_fails(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
+        eleven = hours.shift(TEN, 1)
+        broken = lake.topic(partitions=1)
+        lake.produce(broken, [b"{ broken"], at(eleven, 5), 0)
+        lake.produce(landed, values(7), at(eleven, 5), 0)
+        config.write_text(lake.config_text(f"name: events, topics: ['{broken}', '{landed}']"))
+        outcome = run("land", config, "--from", eleven, "--to", eleven)
+        assert outcome.code == 3
+        assert f"{landed} {eleven}: 7 offsets = 7 rows" in outcome.out
+        assert outcome.err.startswith(f"events {broken}: RecordError: ")
 
     def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         before = lake.objects()

@@ -1,7 +1,8 @@
 """The command line. Exit codes: 0 fine, 1 differences found, 2 configuration or input, 3 failed while running."""
 
 import traceback
-from typing import NoReturn
+from importlib import metadata
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -9,15 +10,34 @@ from s3lake.cli import adoption, configuration, demo, index, landed, metrics, sp
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"s3lake {metadata.version('s3lake')}")
+        raise typer.Exit
+
+
+@app.callback(help=__doc__)
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    pass
+
+
 for command in (
     demo.demo,
     configuration.check,
     configuration.convert,
     configuration.preview,
+    configuration.schema,
     adoption.adopt,
     verify.verify,
     metrics.metrics,
+    landed.land,
     landed.rewrite,
     landed.clean,
     spark.spark,

@@ -27,6 +27,7 @@ from s3lake.cli.options import (
 )
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
 from s3lake.dialects import Loaded, native
+from s3lake.sink import Config
 
 
 def check(
@@ -39,9 +40,10 @@ def check(
         bool,
         typer.Option("--connect", help="Also try Kafka, schema registries, the buckets and what may be done there."),
     ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show settings that have their defaults as well.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """What a configuration comes to: its sinks, every setting and where it was read from, and what is doubtful."""
+    """What a configuration comes to: its sinks, what it sets and where that was read from, and what is doubtful."""
     from s3lake.kafka.properties import client_properties
 
     loaded = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=connect)
@@ -59,7 +61,7 @@ def check(
                 table.add_row(name, escape(rows.shown(value)))
         print_table(table)
     if not as_json:
-        _print_settings(effective, loaded)
+        _print_settings(loaded, everything=everything)
     for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
         tell(as_json, {"notice": notice}, lambda row: f"notice: {row['notice']}")
     client_properties(loaded.config.kafka.properties)  # raises where librdkafka cannot be told what they mean
@@ -73,15 +75,38 @@ def check(
             raise typer.Exit(FAILED)
 
 
-def _print_settings(effective: dict[str, Any], loaded: Loaded) -> None:
+def schema() -> None:
+    """The JSON Schema of the native configuration, for editors: s3lake schema > s3lake.schema.json."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema(by_alias=True)}
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _print_settings(loaded: Loaded, *, everything: bool) -> None:
+    """What was set, and what a connector's defaults set otherwise than ours; or everything."""
+    effective, ours = _settings(loaded.config), _settings(_of_defaults(loaded.config))
     table = Table(box=None, pad_edge=False, title="settings", title_justify="left")
     for column in ("setting", "value", "read from"):
         table.add_column(column, no_wrap=True)
-    for path, value in rows.settings(effective):
+    for path, value in effective.items():
         place = loaded.origins.get(path)
+        if place is None and not everything and ours.get(path) == value:
+            continue
         source = "default" if place is None else f"{place} {place.key}".rstrip()
         table.add_row(escape(".".join(map(str, path))), escape(rows.shown(value)), escape(source))
     print_table(table)
+
+
+def _settings(config: Config) -> dict[tuple[str | int, ...], Any]:
+    return dict(rows.settings(config.model_dump(mode="json", by_alias=True)))
+
+
+def _of_defaults(config: Config) -> Config:
+    """The same sinks with nothing set but what has no default."""
+    kafka = config.kafka.model_dump(include={"bootstrap_servers"})
+    sinks = [sink.model_dump(include={"name", "topics", "bucket", "start"}) for sink in config.sinks]
+    # Without their prefixes sinks may be in each other's way: each is validated by itself.
+    (first, *others) = (Config.model_validate({"kafka": kafka, "sinks": [sink]}) for sink in sinks)
+    return first.model_copy(update={"sinks": (first.sinks[0], *(other.sinks[0] for other in others))})
 
 
 def convert(

@@ -1,7 +1,9 @@
-"""Commands about hours that were landed: land them once more, clean up after."""
+"""Commands that land hours: for the first time, once more, and clean up after."""
 
-from dataclasses import asdict
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +19,68 @@ from s3lake.cli.options import (
     load,
     routes,
 )
-from s3lake.cli.terminal import say, tell
-from s3lake.errors import ConfigurationError
+from s3lake.cli.terminal import FAILED, err, say, tell
+from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.observer import LandedHour, Logged
+
+if TYPE_CHECKING:
+    from s3lake.landing import Landing
+
+
+@dataclass(frozen=True)
+class _Printed(Logged):
+    """Prints every hour of a topic as soon as it is done."""
+
+    topic: str
+    as_json: bool
+
+    def done(self, landed: LandedHour) -> None:
+        """See `Observer.done`."""
+        tell(self.as_json, rows.hour_row(self.topic, landed), rows.hour_line)
+
+
+def land(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Land what Kafka has, without Dagster: for cron, CI and debugging, beside its runs as well.
+
+    Without --from every hour since the sink's start that is not complete, without --to up to the one under way. A topic
+    that fails keeps no other from being landed; the exit code is 3 then.
+    """
+    in_order(first, last)
+    present = hours.key_of_ms(int(time.time() * 1000))
+    landers, until = list(routes(load(config), sink, topic)), min(last or present, present)
+    if all(_since(lander, first) > until for lander in landers):
+        starts = ", ".join(dict.fromkeys(f"{lander.sink.name} at {lander.sink.start}" for lander in landers))
+        raise ConfigurationError(f"no sink has an hour in this range: they begin {starts}, and now it is {present}")
+    landed = failed = 0
+    for lander in landers:
+        lander.observer = _Printed(lander.topic, as_json)
+        try:
+            incomplete = _incomplete(lander, _since(lander, first), until)
+            landed += len(lander.land(incomplete)) if incomplete else 0
+        except S3LakeError as error:
+            failed += 1
+            err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
+    if failed:
+        raise typer.Exit(FAILED)
+    if not landed:
+        say(as_json, "nothing to land: every hour of this range is complete")
+
+
+def _since(lander: "Landing", first: str | None) -> str:
+    return max(first or lander.sink.start, lander.sink.start)
+
+
+def _incomplete(lander: "Landing", first: str, last: str) -> Sequence[str]:
+    """Hours from `first` to `last` that the index does not call complete; those are not asked about again."""
+    complete = {tile.hour for tile in lander.index.tiles() if tile.complete}
+    return [hour for hour in hours.span(first, last) if hour not in complete]
 
 
 def rewrite(
