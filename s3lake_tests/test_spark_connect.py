@@ -156,14 +156,14 @@ class TestServer:
     ) -> None:
         text = Lake(kafka, s3_server, _no_session).config_text("name: events, topics: [t]")
         config = tmp_path / "s3lake.yaml"
-        config.write_text(text.replace("512m}", "512m, conf: {spark.hadoop.fs.s3a.secret.key: PLANTED}}"))
+        config.write_text(text.replace("512m}", "512m, conf: {spark.hadoop.fs.s3a.planted: PLANTED}}"))
         running = SparkServer(tmp_path / "home", str(config))
         try:
             address = running.ready()["serves"]
             lines = [" ".join(one.cmdline()) for one in marked(running.mark)]
             assert any("SparkSubmit" in line for line in lines)
             assert [line for line in lines if "PLANTED" in line] == []
-            program = "print(session().conf.get('spark.hadoop.fs.s3a.secret.key'))"
+            program = "print(session().conf.get('spark.hadoop.fs.s3a.planted'))"
             assert client(program, address).strip() == "PLANTED"
         finally:
             running.kill()

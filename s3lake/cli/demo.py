@@ -36,12 +36,13 @@ def demo(
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: pip install 's3lake[demo]'") from None
     given = load(config, dialect, to_land=False) if config else None
-    say(as_json, "starting Kafka and S3 on this machine")
+    say(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     with ExitStack() as stack:
         with progress_bar("produce", records, quiet=as_json) as produced:
-            stage = stack.enter_context(run.stage(records, keep, produced, given))
+            stage = stack.enter_context(run.stage(records, keep, produced, given, warm=serve))
         tell(as_json, run.produced_row(stage), rows.produced_line)
-        say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster; Spark starts first")
+        session = "; Spark starts first" if stage.spark is None else f" and {stage.spark.address}"
+        say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster{session}")
         run.backfill(stage, lambda message: say(as_json, f"  {message}"))
         landings = list(routes(stage.config))
         for hour in stage.hours:

@@ -22,6 +22,7 @@ from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.spark import EmbeddedSpark
 from s3lake.dialects import native
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
@@ -82,6 +83,7 @@ class Stage:
         config_path: the native configuration of the demo.
         hours: the closed hours that events were produced for, and the open one.
         topics: of orders and of clicks.
+        spark: serves warm sessions; None where the session is this process's own.
     """
 
     kafka: EmbeddedKafka
@@ -92,16 +94,18 @@ class Stage:
     hours: list[str]
     topics: tuple[str, str]
     produced: events.Produced
+    spark: EmbeddedSpark | None
 
 
 @contextmanager
 def stage(
-    records: int, keep: Path | None, progress: Callable[[int], None], given: Config | None = None
+    records: int, keep: Path | None, progress: Callable[[int], None], given: Config | None = None, warm: bool = False
 ) -> Iterator[Stage]:
     """Start Kafka and S3 and produce `records` events; everything started ends with the block, or with this process.
 
     Args:
         records: committed records over both topics.
+        warm: start a Spark Connect server too, and land through it, unless `given` names one.
         given: a configuration whose sinks take the events, in place of the demo's own; its Kafka, S3 and first hour
             become the demo's.
         keep: a directory for Kafka's data, the configuration and Dagster's state, kept; else a temporary one.
@@ -121,15 +125,22 @@ def stage(
         own = native.loads(_config(kafka, s3, start), str(config_path))
         config = own if given is None else _staged(given, own)
         topics = TOPICS if given is None else _topics(config)
+        config_path.write_text(_written(config))
+        spark = None
+        if warm and not config.spark.master.startswith("sc://"):
+            spark = stack.enter_context(EmbeddedSpark.start(config_path, config.spark.master, home / "spark.log"))
         for bucket in sorted({sink.bucket for sink in config.sinks}):
             s3.create_bucket(bucket)
         produced = events.produce_demo(kafka.bootstrap_servers, records, now, topics=topics, progress=progress)
-        config_path.write_text(_config(kafka, s3, start) if given is None else _written(config))
+        if spark is not None:
+            spark.ready()
+            config = config.model_copy(update={"spark": config.spark.model_copy(update={"master": spark.address})})
+            config_path.write_text(_written(config))
         (home / "dagster.yaml").write_text(_INSTANCE)
         (home / "workspace.yaml").write_text(_WORKSPACE)
         # The clock may have turned while producing; transactions are stamped with the real present.
         wanted = list(hours.span(start, hours.key(datetime.now(timezone.utc))))
-        yield Stage(kafka, s3, home, config_path, config, wanted, topics, produced)
+        yield Stage(kafka, s3, home, config_path, config, wanted, topics, produced, spark)
         if keep is not None:
             _download(s3, home / "s3", {sink.bucket for sink in config.sinks})
 
@@ -213,6 +224,7 @@ def addresses(demo: Stage, landings: Sequence["Landing"], url: str) -> dict[str,
         "kafka": demo.kafka.bootstrap_servers,
         "s3": " ".join([s3.endpoint_url, *sorted({sink.bucket for sink in demo.config.sinks})]),
         "s3 credentials": f"{s3.access_key_id} {s3.secret_access_key}",
+        "spark": demo.config.spark.master,
         "config": str(demo.config_path),
     }
     query = next((query for lander in landings if (query := _query(demo, lander))), None)
@@ -246,13 +258,14 @@ def interrupted() -> threading.Event:
 
 
 def trickle(demo: Stage, process: GuardedProcess, stop: threading.Event) -> None:
-    """Keep producing a few events a second until `stop` is set, or until the UI's process ends."""
+    """Keep producing a few events a second, and Spark serving, until `stop` is set or the UI's process ends."""
     producer = threading.Thread(
         target=events.trickle, args=(demo.kafka.bootstrap_servers, stop), kwargs={"topics": demo.topics}, daemon=True
     )
     producer.start()
     while not stop.wait(0.5) and process.running:
-        pass
+        if demo.spark is not None:
+            demo.spark.keep()
     stop.set()
     producer.join(timeout=10)
 

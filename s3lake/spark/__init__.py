@@ -151,6 +151,7 @@ def started(spark: sink.Spark, wanted: dict[str, str]) -> SparkSession:
     """
     from pyspark.sql import SparkSession
 
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
     java = jars.find_java()
     os.environ["JAVA_HOME"] = str(java.parent.parent)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever `python3` is on PATH

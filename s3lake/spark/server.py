@@ -68,6 +68,8 @@ def _started(spark: sink.Spark, host: str, port: int) -> SparkSession:
         "spark.connect.grpc.binding.port": str(port),
         # There is one session for each version of the code, and its warm workers are what the server is for.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
+        # From Spark 4.1 on each server makes a directory for models, which its end leaves behind.
+        "spark.connect.session.connectML.mlCache.memoryControl.enabled": "false",
     }
     for name, value in wanted.items():  # without a cluster, workers inherit the JVM's environment and nothing else
         if name.startswith("spark.executorEnv."):

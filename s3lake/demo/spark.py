@@ -1,0 +1,74 @@
+"""Warm Spark sessions on this machine: `s3lake spark`, which is started again when it dies, on the same port."""
+
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
+from s3lake.errors import SparkUnavailableError
+
+_START_TIMEOUT_S = 60.0
+_ENDING_S = 20.0  # Python workers and temporary files go first
+
+
+class EmbeddedSpark:
+    """A Spark Connect server on 127.0.0.1 that ends with this process, SIGKILL included."""
+
+    def __init__(self, command: list[str | Path], log: Path, port: int) -> None:
+        self._command, self._log, self._port = command, log, port
+        self._process = self._spawned()
+
+    @classmethod
+    def start(cls, config: Path, master: str, log: Path) -> "EmbeddedSpark":
+        """Starts the server; `ready` waits for it.
+
+        Args:
+            config: the configuration whose memory and settings it takes.
+            master: what it stands in front of.
+            log: the file for what it says.
+        """
+        (port,) = free_ports(1)
+        program = [sys.executable, "-c", "from s3lake.cli import main; main()"]
+        return cls([*program, "spark", config, "--master", master, "--port", str(port)], log, port)
+
+    @property
+    def address(self) -> str:
+        """What `spark.master` has to be."""
+        return f"sc://127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server's guard."""
+        return self._process.pid
+
+    def ready(self) -> None:
+        """Wait until it serves.
+
+        Raises:
+            SparkUnavailableError: it did not start; the message ends with its log.
+        """
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while free_port(self._port):
+            if not self._process.running or time.monotonic() > deadline:
+                raise SparkUnavailableError(
+                    f"{self.address} does not serve. The end of its log:\n{self._process.log()}"
+                )
+            time.sleep(0.05)
+
+    def keep(self) -> None:
+        """Start it again if it has ended."""
+        if not self._process.running:
+            self._process.stop()
+            self._process = self._spawned()
+
+    def _spawned(self) -> GuardedProcess:
+        return spawn(self._command, self._log, grace_s=_ENDING_S)
+
+    def __enter__(self) -> "EmbeddedSpark":
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.stop()
