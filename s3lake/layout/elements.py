@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from s3lake.convert.java_numbers import java_double
-from s3lake.layout import dates, joda, zones
+from s3lake.dates import joda, keys, zones
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
 from s3lake.layout.timestamps import milliseconds
 
@@ -92,7 +92,7 @@ def wallclock_text(element: Time, epoch_ms: int) -> str:
 
 @lru_cache(maxsize=64)
 def _date_formatter(pattern: str) -> Callable[[int], str]:
-    return dates.formatter(pattern)
+    return keys.formatter(pattern)
 
 
 @lru_cache(maxsize=64)

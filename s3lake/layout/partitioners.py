@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from s3lake.layout import dates
+from s3lake.dates import keys
 from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Piece, Text, Topic, Unplaceable
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def parse(text: str) -> Element:
 def _date(text: str, pattern: str) -> Element:
     if not pattern:
         raise ValueError("partition_by '_date': a pattern is needed, for example _date.yyyy-MM-dd")
-    if {".", ".."} & set(dates.formatter(pattern)(0).split("/")):
+    if {".", ".."} & set(keys.formatter(pattern)(0).split("/")):
         raise ValueError(f"partition_by {text!r}: a path step cannot stand in a key")
     return Element(text, "date", (pattern,), "date")
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from s3lake.layout import joda, partitioners
+from s3lake.dates import joda
+from s3lake.layout import partitioners
 from s3lake.layout.composition import MAX_KEY_BYTES, longest
 from s3lake.layout.pieces import (
     NUMBERS,

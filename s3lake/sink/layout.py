@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
+from s3lake.dates import zones
 from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, at_least
 
@@ -94,8 +95,6 @@ class Time(Part):
     @field_validator("timezone")
     @classmethod
     def _zone(cls, value: str) -> str:
-        from s3lake.layout import zones
-
         zones.zone(value)
         return value
 

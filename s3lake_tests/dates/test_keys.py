@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from s3lake.layout.dates import formatter
+from s3lake.dates.keys import formatter
 
 
 def ms(*moment: int) -> int:
@@ -51,7 +51,7 @@ def test_letters_without_a_meaning_in_a_key_are_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["yyyy'", "'yyyy", "yyyy-'MM'-'dd"])
 def test_a_quote_has_to_be_closed(pattern: str) -> None:
-    with pytest.raises(ValueError, match="a quote is not closed"):
+    with pytest.raises(ValueError, match=r"the quote at character \d+ is not closed"):
         formatter(pattern)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.transform.java_dates import DatePattern
-from s3lake.transform.java_zones import zone
+from s3lake.dates.java import DatePattern
+from s3lake.dates.zones import java_zone
 
 MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
 
@@ -30,6 +30,7 @@ MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
         ("X XX XXX x xx xxx Z ZZZZ ZZZZZ", "Z Z Z +00 +0000 +00:00 +0000 GMT Z"),
         ("z VV", "UTC UTC"),
         ("'year' yyyy ''yy 'o''clock'", "year 2020 '20 o'clock"),
+        ("yyyy''''", "2020'"),
         ("yyyy[-MM][-dd]", "2020-01-05"),
         ("yyyy/MM/dd/HH", "2020/01/05/11"),
     ],
@@ -48,6 +49,7 @@ def test_date_time_formatter(pattern: str, text: str) -> None:
         ("yyMMddHHmmssZ", "200105112104+0000"),
         ("S SSS SSSSSS", "123 123 000123"),
         ("u EEEEE", "7 Sunday"),
+        ("yyyy''''", "2020''"),
         ("X XX XXX", "Z Z Z"),
     ],
 )
@@ -126,7 +128,7 @@ def test_texts_without_an_offset_are_in_the_zone() -> None:
     ("pattern", "why"),
     [
         ("YYYY-MM-dd", "Y is the year of the week, not of the day; use yyyy"),
-        ("yyyy-'MM", "a quote is not closed"),
+        ("yyyy-'MM", "the quote at character 6 is not closed"),
         ("bad-format", "'b' is not supported"),
         ("HHH", "'H' stands 3 times in a row; at most 2 times"),
         ("V", "'V' stands 1 times in a row; twice"),
@@ -150,8 +152,8 @@ def test_a_pattern_that_cannot_be_read(pattern: str, why: str) -> None:
 
 
 def test_a_zone_that_does_not_exist_is_no_utc() -> None:
-    with pytest.raises(ValueError, match=r"'Europe/Pariss' is no time zone; did you mean Europe/Paris\?"):
-        zone("Europe/Pariss")
+    with pytest.raises(ValueError, match=r"'Europe/Pariss' is no time zone: did you mean Europe/Paris\?"):
+        java_zone("Europe/Pariss")
 
 
 @pytest.mark.parametrize("moment", [-(10**15), 10**15, 2**63])

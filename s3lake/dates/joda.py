@@ -1,0 +1,170 @@
+"""Joda-Time's patterns, as `path.format` of Confluent's partitioners has them: from epoch milliseconds to text.
+
+Not Java's DateTimeFormatter (letters.py): here `Y` is the year of era, `x` the week year, and `u` and `L` are nothing.
+Buckets count from local 1970-01-01T00:00 and are cut toward zero, as the connectors' own arithmetic does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from s3lake.dates import names, zones
+from s3lake.dates.letters import SIMPLE, Printer, Style, constant, counted, printed, year_of
+from s3lake.dates.tokens import Token, tokens
+
+_EPOCH = datetime(1970, 1, 1)
+_UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+_MINUTES_FROM_MS = 100_000_000_000  # since 1973 every zone's offset is whole minutes
+_TABLE = "G C x w e E D y Y M d a K h H k m s S z Z"
+_DATES, _HOURS = frozenset("YyxMdDwe"), frozenset("HhKk")
+_MEANT = {
+    "u": "write yyyy",
+    "L": "write M",
+    **dict.fromkeys("AnN", "write SSS"),
+    "X": "write ZZ",
+    "V": "write ZZZ",
+    "c": "write e",
+    **dict.fromkeys("Qq", "a quarter cannot be printed, write MM"),
+}
+
+
+def formatter(
+    pattern: str, zone: str = "UTC", locale: str = "en", bucket_ms: int | None = None
+) -> Callable[[int], str]:
+    """A function from epoch milliseconds to text; the beginning of its bucket where there are buckets.
+
+    Args:
+        pattern: Joda's letters, plain text in single quotes.
+        zone: id of a time zone.
+        locale: language of names; anything but a bare, known language prints short English names, as Java does.
+        bucket_ms: how long a bucket lasts.
+
+    Raises:
+        ValueError: the pattern cannot be right, or the zone is none.
+
+    The function raises ValueError for a moment outside of the years 1 to 9999.
+    """
+    parts = parse(pattern)
+    where, style = zones.zone(zone), Style(names.of_language(locale), zones.zone_id(zone), simple=True)
+    printer = printed(parts, _LETTERS, style)
+    letters = {part.letter for part in parts}
+
+    @lru_cache(maxsize=65_536)
+    def of_instant(epoch_ms: int) -> str:
+        try:
+            return printer(_local(epoch_ms, where, bucket_ms))
+        except OverflowError:
+            raise ValueError(f"timestamp {epoch_ms} has no date") from None
+
+    finest = 1 if "S" in letters or (bucket_ms or 1000) % 1000 else 1000
+    whole_minutes = finest == 1000 and "s" not in letters and (bucket_ms or 60_000) % 60_000 == 0
+    coarsest = 60_000 if whole_minutes else finest
+
+    def of(epoch_ms: int) -> str:
+        if not _FIRST_MS <= epoch_ms <= _LAST_MS:
+            raise ValueError(f"timestamp {epoch_ms} has no date")
+        # Moments that print alike share an entry. Cut toward zero, as their bucket is.
+        size = coarsest if epoch_ms >= _MINUTES_FROM_MS else finest
+        return of_instant(epoch_ms - epoch_ms % size if epoch_ms >= 0 else epoch_ms)
+
+    return of
+
+
+def parse(pattern: str) -> list[Token]:
+    """The parts of a pattern.
+
+    Raises:
+        ValueError: it has a letter that Joda has not, a quote is not closed, or it cannot be what was meant.
+    """
+    try:
+        parts = tokens(pattern, pairs=True)
+        _plausible(parts)
+    except ValueError as error:
+        raise ValueError(f"time pattern {pattern!r}: {error}") from None
+    return parts
+
+
+def _plausible(parts: list[Token]) -> None:
+    if not all(part.text.isprintable() for part in parts):
+        raise ValueError("a control character cannot stand in a key")
+    for part in parts:
+        if part.letter and part.letter not in _LETTERS:
+            meant = _MEANT.get(part.letter, f"quote plain text, as in '{part.text}='")
+            raise ValueError(
+                f"{part.text!r} at character {part.position + 1} means nothing; {meant}. Letters are {_TABLE}"
+            )
+    letters = {part.letter for part in parts if part.letter}
+    if not letters:
+        raise ValueError(f"it prints no part of a time; letters are {_TABLE}")
+    if "m" in letters and letters & _DATES and not letters & _HOURS:
+        raise ValueError("m is the minute, and there is no hour; write M for the month")
+    if "D" in letters and ("M" in letters or any(part.text == "DD" for part in parts if part.letter)):
+        raise ValueError("D is the day of the year; write dd for the day of the month, or DDD without a month")
+    if "w" in letters and letters & {"Y", "y"} and "x" not in letters:
+        raise ValueError("w is the week of a week year; write xxxx for its year")
+    if "x" in letters and "M" in letters and not letters & {"Y", "y", "w", "e"}:
+        raise ValueError("x is the year of a week; write yyyy beside a month")
+
+
+def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
+    local = (_UTC_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(where)
+    if bucket_ms is None:
+        return local
+    since = (local.replace(tzinfo=None) - _EPOCH) // timedelta(milliseconds=1)
+    bucket = abs(since) // bucket_ms * bucket_ms
+    begin = (_EPOCH + timedelta(milliseconds=bucket if since >= 0 else -bucket)).replace(tzinfo=where)
+    before, after = begin.utcoffset(), begin.replace(fold=1).utcoffset()
+    if before is None or after is None or before == after:
+        return begin
+    if before < after:  # the clock jumps over it: the first hour that there is
+        return begin.astimezone(timezone.utc).astimezone(where)
+    return begin.replace(fold=1) if after >= timedelta(0) else begin  # of two, the one that Joda takes
+
+
+def _fraction(style: Style) -> Printer:
+    return lambda moment: f"{moment.microsecond // 1000:03d}".ljust(style.count, "0")[: style.count]
+
+
+def _zone_name(style: Style) -> Printer:
+    def short(moment: datetime) -> str:
+        name = moment.tzname() or ""
+        if isinstance(moment.tzinfo, ZoneInfo) and name.isalpha():
+            return name
+        return _offset(moment, ":") if moment.utcoffset() else style.zone
+
+    def long(moment: datetime) -> str:
+        if not isinstance(moment.tzinfo, ZoneInfo):
+            return "Coordinated Universal Time" if style.zone == "UTC" else style.zone
+        from babel.dates import get_timezone_name
+
+        return str(get_timezone_name(moment, "long", locale=style.names.language))
+
+    return long if style.count >= 4 else short
+
+
+def _zone_offset(style: Style) -> Printer:
+    if style.count >= 3:
+        return constant(style.zone)
+    return lambda moment: _offset(moment, ":" if style.count == 2 else "")
+
+
+def _offset(moment: datetime, between: str) -> str:
+    return zones.offset_text(moment.utcoffset() or timedelta(), between)
+
+
+_SHARED = {letter: SIMPLE[letter].printer for letter in "EDyMdaKhHkms"}
+_LETTERS: dict[str, Callable[[Style], Printer]] = {
+    "G": lambda style: constant(style.names.era),
+    "C": counted(lambda moment: moment.year // 100),
+    "x": year_of(lambda moment: moment.isocalendar()[0]),
+    "w": counted(lambda moment: moment.isocalendar()[1]),
+    "e": counted(datetime.isoweekday),
+    **{"Y": _SHARED["y"], **_SHARED},
+    "S": _fraction,
+    "z": _zone_name,
+    "Z": _zone_offset,
+}

@@ -1,0 +1,49 @@
+"""The parts that all patterns of dates have: runs of one letter, and plain text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PAIR = r"(?P<pair>'')|"
+_TOKEN = r"'(?P<quoted>(?:[^']|'')*)'(?!')|(?P<run>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<other>.)"
+# `''''` is one quote in quotes for DateTimeFormatter, and two quotes for Joda and SimpleDateFormat.
+_QUOTED = re.compile(_TOKEN, re.DOTALL)
+_PAIRED = re.compile(_PAIR + _TOKEN, re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A letter and how often it stands in a row, or text that is printed as it is (no letter).
+
+    `quoted` text means nothing else; a single character outside of quotes may.
+    """
+
+    position: int
+    letter: str
+    count: int
+    text: str
+    quoted: bool = False
+
+
+def tokens(pattern: str, *, pairs: bool) -> list[Token]:
+    """The parts of a pattern; with `pairs`, two quotes are a quote wherever they stand.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    parts = []
+    for match in (_PAIRED if pairs else _QUOTED).finditer(pattern):
+        run, quoted, other = match["run"], match["quoted"], match["other"]
+        if run is not None:
+            parts.append(Token(match.start(), match["letter"], len(run), run))
+        elif other == "'":
+            raise ValueError(
+                f"the quote at character {match.start() + 1} is not closed; write ' before and after plain text, and "
+                "'' for a quote"
+            )
+        elif other is not None:
+            parts.append(Token(match.start(), "", 0, other))
+        else:
+            parts.append(Token(match.start(), "", 0, (quoted or "").replace("''", "'") or "'", quoted=True))
+    return parts
