@@ -28,7 +28,7 @@ def bodies(found: Preview) -> dict[str, bytes]:
 # What a sink makes of records
 
 
-def test_records_are_one_micro_batch_in_the_order_of_offsets() -> None:
+def test_records_of_an_hour_are_one_micro_batch_in_the_order_of_offsets() -> None:
     found = preview(sink(), "t", [record(2, b"3"), record(0, b"1"), record(1, b"2")])
     assert bodies(found) == {"t/0/000000000000.json": b"1\n2\n3\n"}
 
@@ -38,7 +38,32 @@ def test_objects_come_in_the_order_of_their_keys() -> None:
     assert [one.file.key for one in found.objects] == ["t/0/000000000007.json", "t/1/000000000005.json"]
 
 
-def test_tables_have_the_columns_of_all_records() -> None:
+HOUR_MS = 3_600_000
+
+
+def test_no_file_spans_two_hours() -> None:
+    rows = [record(offset, b"%d" % offset, timestamp=offset * HOUR_MS // 2) for offset in range(4)]
+    assert bodies(preview(sink(), "t", rows)) == {
+        "t/0/000000000000.json": b"0\n1\n",
+        "t/0/000000000002.json": b"2\n3\n",
+    }
+
+
+def test_what_comes_late_is_in_the_hour_that_was_under_way() -> None:
+    times = (0, HOUR_MS, 5, -1)
+    rows = [record(offset, b"%d" % offset, timestamp=time) for offset, time in enumerate(times)]
+    assert bodies(preview(sink(), "t", rows)) == {
+        "t/0/000000000000.json": b"0\n",
+        "t/0/000000000001.json": b"1\n2\n3\n",
+    }
+
+
+def test_each_topic_partition_has_its_own_edge() -> None:
+    rows = [record(7, b"7", timestamp=HOUR_MS), record(3, b"3", partition=1), record(4, b"4", partition=1)]
+    assert bodies(preview(sink(), "t", rows)) == {"t/0/000000000007.json": b"7\n", "t/1/000000000003.json": b"3\n4\n"}
+
+
+def test_tables_have_the_columns_of_all_records_of_the_hour() -> None:
     import io
 
     import pyarrow.parquet as pq

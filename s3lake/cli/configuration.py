@@ -103,7 +103,8 @@ def _settings(config: Config) -> dict[tuple[str | int, ...], Any]:
 def _of_defaults(config: Config) -> Config:
     """The same sinks with nothing set but what has no default."""
     kafka = config.kafka.model_dump(include={"bootstrap_servers"})
-    sinks = [sink.model_dump(include={"name", "topics", "bucket", "start"}) for sink in config.sinks]
+    wanted = {"name", "topics", "topics_regex", "bucket", "start"}
+    sinks = [sink.model_dump(include=wanted, exclude_defaults=True) for sink in config.sinks]
     # Without their prefixes sinks may be in each other's way: each is validated by itself.
     (first, *others) = (Config.model_validate({"kafka": kafka, "sinks": [sink]}) for sink in sinks)
     return first.model_copy(update={"sinks": (first.sinks[0], *(other.sinks[0] for other in others))})

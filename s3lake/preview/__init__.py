@@ -1,4 +1,4 @@
-"""Preview: what a sink would make of given records, without Kafka and S3: one micro-batch through the real stages."""
+"""Preview: what a sink would make of given records, without Kafka and S3: through the real stages, hour by hour."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake import hours
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File
 from s3lake.job import Job
@@ -63,7 +64,9 @@ class Preview:
 def preview(
     sink: Sink, topic: str, records: Sequence[Record], now_ms: int | None = None, spark: Spark | None = None
 ) -> Preview:
-    """Run one micro-batch of `records`, which are all of `topic`, through the stages of `sink`.
+    """Run a micro-batch an hour of `records`, which are all of `topic`, through the stages of `sink`.
+
+    Hours end as tiles do: at the first record of the next one, so what comes late stays with what it came with.
 
     Args:
         sink: the sink; what its `errors.tolerance` says of refused records is done.
@@ -76,16 +79,7 @@ def preview(
         S3LakeError: a stage failed, not a record.
     """
     store = MemoryStore(sink.bucket)
-    work = Work.of(
-        sink,
-        topic,
-        lambda _: store,
-        commit=_COMMIT,
-        renamed="",
-        hour_start_ms=0,
-        columns={},
-        wallclock_ms=int(time.time() * 1000) if now_ms is None else now_ms,
-    )
+    now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     session = partial(_session, spark or Spark())
     job = Job(sink, topic, _Given(records, session), session)
     seen = Recorded({})
@@ -95,13 +89,38 @@ def preview(
         seen = recorded(seen, outcomes, sink.max_columns)
         return seen
 
-    tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
-    reads = {one: _interval(records, one) for one in {record.partition for record in records}}
-    done, _ = job.staged(tolerant, reads, None if sink.sql else seen, record)
-    objects = tuple(_objects(store, topic, [file for one in done for file in one.files]))
-    refusals = tuple(found for one in objects if one.file.kind == "dead_letters" for found in _refusals(one))
-    failed = bool(refusals) and not work.tolerant
-    return Preview(() if failed else tuple(sorted(objects, key=lambda one: one.file.key)), refusals, failed)
+    files: list[File] = []
+    for hour, reads in _hours(records, now_ms).items():
+        work = Work.of(
+            sink,
+            topic,
+            lambda _: store,
+            commit=_COMMIT,
+            renamed="",
+            hour_start_ms=hours.start_ms(hour),
+            columns={},
+            wallclock_ms=now_ms,
+        )
+        tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
+        done, _ = job.staged(tolerant, reads, None if sink.sql else seen, record)
+        files += [file for outcome in done for file in outcome.files]
+    objects = tuple(_objects(store, topic, files))
+    refusals = tuple(refusal for each in objects if each.file.kind == "dead_letters" for refusal in _refusals(each))
+    failed = bool(refusals) and sink.errors.tolerance == "none"
+    return Preview(() if failed else tuple(sorted(objects, key=lambda each: each.file.key)), refusals, failed)
+
+
+def _hours(records: Sequence[Record], now_ms: int) -> dict[str, Intervals]:
+    """Per hour, in order, the offsets of each topic-partition that its tile would have."""
+    first = min((record.timestamp for record in records if record.timestamp >= 0), default=now_ms)
+    reached: dict[int, str] = {}
+    reads: dict[str, dict[int, tuple[int, int]]] = {}
+    for record in sorted(records, key=lambda record: record.offset):
+        hour = hours.key_of_ms(max(record.timestamp, first))
+        hour = reached[record.partition] = max(hour, reached.get(record.partition, hour))
+        start, _ = reads.setdefault(hour, {}).get(record.partition, (record.offset, 0))
+        reads[hour][record.partition] = (start, record.offset + 1)
+    return dict(sorted(reads.items()))
 
 
 @dataclass(frozen=True)
@@ -146,11 +165,6 @@ def _by_partition(table: pa.Table) -> dict[int, list[pa.RecordBatch]]:
         rows = table.filter((pc.field("partition") == partition) & pc.field("grown").is_null())
         found[partition] = rows.to_batches(max_chunksize=BATCH)
     return found
-
-
-def _interval(records: Sequence[Record], partition: int) -> tuple[int, int]:
-    offsets = [record.offset for record in records if record.partition == partition]
-    return min(offsets), max(offsets) + 1
 
 
 def _within(offset: int, interval: tuple[int, int]) -> bool:
