@@ -43,8 +43,8 @@ def _key(java: Path) -> str:
     version = subprocess.run([java, "-version"], capture_output=True, check=True).stderr
     digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
-        found = jar.stat()
-        digest.update(f"{jar} {found.st_size} {found.st_mtime_ns}".encode())
+        status = jar.stat()
+        digest.update(f"{jar} {status.st_size} {status.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]
 
 

@@ -103,7 +103,7 @@ class StoreConflictError(StoreUnavailableError):
 
 def named(name: str, message: str) -> S3LakeError:
     """The error of that name, as it was raised in another process."""
-    found = globals().get(name)
-    if isinstance(found, type) and issubclass(found, S3LakeError):
-        return found(message)
+    error = globals().get(name)
+    if isinstance(error, type) and issubclass(error, S3LakeError):
+        return error(message)
     return TaskFailedError(f"{name}: {message}")

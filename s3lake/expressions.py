@@ -47,7 +47,7 @@ class Expression:
         Raises:
             EndlessError: it does not come to an end.
         """
-        return self._found("fullmatch", text) is not None
+        return self._match("fullmatch", text) is not None
 
     def search(self, text: str) -> Any:
         """The first place where it fits, a match of either engine, or None.
@@ -55,9 +55,9 @@ class Expression:
         Raises:
             EndlessError: it does not come to an end.
         """
-        return self._found("search", text)
+        return self._match("search", text)
 
-    def _found(self, verb: str, text: str) -> Any:
+    def _match(self, verb: str, text: str) -> Any:
         # Of other texts the two engines disagree: what a letter is, and whether `$` stands before the last newline.
         if self.linear is not None and text.isprintable() and (self.ascii or text.isascii()):
             return getattr(self.linear, verb)(text)

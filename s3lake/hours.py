@@ -72,28 +72,28 @@ def ranges(hours: Iterable[str]) -> list[Range]:
 
 def united(among: Iterable[Range]) -> list[Range]:
     """Ranges in any order, which may overlap, as the fewest."""
-    found: list[Range] = []
+    joined: list[Range] = []
     for first, last in sorted(among):
-        if found and _number(first) <= _number(found[-1][1]) + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if joined and _number(first) <= _number(joined[-1][1]) + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
         else:
-            found.append((first, last))
-    return found
+            joined.append((first, last))
+    return joined
 
 
 def without(among: Iterable[Range], others: Sequence[Range]) -> list[Range]:
     """Ranges of the hours of `among` that `others` have not."""
-    found: list[Range] = []
+    rest: list[Range] = []
     for first, last in among:
         for begin, end in others[bisect_left(others, first, key=_last) :]:
             if begin > last:
                 break
             if begin > first:
-                found.append((first, shift(begin, -1)))
+                rest.append((first, shift(begin, -1)))
             first = shift(end, 1)
         if first <= last:
-            found.append((first, last))
-    return found
+            rest.append((first, last))
+    return rest
 
 
 def between(first: str, last: str, among: Sequence[Range]) -> list[Range]:
@@ -122,24 +122,24 @@ def after(hour: str, among: Sequence[Range]) -> str | None:
 
 def latest(among: Sequence[Range], most: int) -> list[str]:
     """The last hours of the ranges, at most so many, in order."""
-    found: list[str] = []
+    chosen: list[str] = []
     for first, last in reversed(among):
-        if len(found) == most:
+        if len(chosen) == most:
             break
         end = _number(last)
-        found += map(_key, range(end, max(_number(first), end - most + len(found) + 1) - 1, -1))
-    return found[::-1]
+        chosen += map(_key, range(end, max(_number(first), end - most + len(chosen) + 1) - 1, -1))
+    return chosen[::-1]
 
 
 def earliest(among: Iterable[Range], most: int) -> list[str]:
     """The first hours of the ranges, at most so many, in order."""
-    found: list[str] = []
+    chosen: list[str] = []
     for first, last in among:
-        if len(found) == most:
+        if len(chosen) == most:
             break
         begin = _number(first)
-        found += map(_key, range(begin, min(_number(last), begin + most - len(found) - 1) + 1))
-    return found
+        chosen += map(_key, range(begin, min(_number(last), begin + most - len(chosen) - 1) + 1))
+    return chosen
 
 
 def expand(among: Iterable[Range]) -> list[str]:
@@ -151,10 +151,10 @@ def _number(hour: str) -> int:
     """Hours since the epoch."""
     try:
         number = (date.fromisoformat(hour[:10]).toordinal() - _EPOCH) * 24 + int(hour[11:])
-        known = _key(number) == hour
+        is_key = _key(number) == hour
     except (ValueError, TypeError, OverflowError):
-        known = False
-    if not known:
+        is_key = False
+    if not is_key:
         raise ValueError(f"{hour!r} is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05")
     return number
 

@@ -81,12 +81,12 @@ def resolve(name: str, coordinates: Sequence[Coordinate | str]) -> tuple[Path, .
         ConfigurationError: a coordinate is malformed, or Java or pyspark is missing.
         TransientError: Ivy did not find or did not get everything.
     """
-    wanted = sorted({c if isinstance(c, Coordinate) else Coordinate.parse(c) for c in coordinates})
-    digest = hashlib.sha256("\n".join(map(str, wanted)).encode()).hexdigest()[:12]
+    artifacts = sorted({c if isinstance(c, Coordinate) else Coordinate.parse(c) for c in coordinates})
+    digest = hashlib.sha256("\n".join(map(str, artifacts)).encode()).hexdigest()[:12]
     target = cache_dir() / "jars" / f"{name}-{digest}"
     # The directory appears by one rename, so its being there means that it is complete.
     if not target.is_dir():
-        _resolve_into(target, wanted)
+        _resolve_into(target, artifacts)
     return tuple(sorted(target.glob("*.jar")))
 
 
@@ -111,12 +111,12 @@ def find_java() -> Path:
             raise ConfigurationError(f"JAVA_HOME is {home}, but there is no program {java}.\n{_GET_JAVA}")
         source = "JAVA_HOME"
     else:
-        found = shutil.which("java")
-        if found is None:
+        program = shutil.which("java")
+        if program is None:
             raise ConfigurationError(
                 f"No Java found: JAVA_HOME is not set and PATH has no java. Spark and Kafka run on it.\n{_GET_JAVA}"
             )
-        java, source = Path(found), "PATH"
+        java, source = Path(program), "PATH"
     major = _java_major(java)
     if major not in JAVA_MAJORS:
         what = "does not start or does not tell its version" if major is None else f"is version {major}"

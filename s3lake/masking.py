@@ -42,8 +42,8 @@ def is_masked(text: str) -> bool:
 
 def users(text: str) -> set[str]:
     """User and password of the addresses in a text: together, and the password alone."""
-    found = set(_USER.findall(text))
-    return found | {password for one in found if (password := one.partition(":")[2])}
+    logins = set(_USER.findall(text))
+    return logins | {password for one in logins if (password := one.partition(":")[2])}
 
 
 def without(message: str, secrets: Iterable[str]) -> str:

@@ -16,10 +16,10 @@ def size_of(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
-    if found is None or (found[2] or "B") not in _SIZES:
+    quantity = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+    if quantity is None or (quantity[2] or "B") not in _SIZES:
         raise ValueError(f"{value!r} is no size: write bytes as a whole number, or with one of {', '.join(_SIZES)}")
-    return int(found[1]) * _SIZES[found[2] or "B"]
+    return int(quantity[1]) * _SIZES[quantity[2] or "B"]
 
 
 def seconds_of(value: Any) -> Any:
@@ -30,10 +30,10 @@ def seconds_of(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*", value)
-    if found is None:
+    quantity = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*", value)
+    if quantity is None:
         raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
-    return float(found[1]) * _SECONDS[found[2] or "s"]
+    return float(quantity[1]) * _SECONDS[quantity[2] or "s"]
 
 
 def size_text(value: int) -> str:

@@ -129,7 +129,7 @@ class _Stream:
 
     @property
     def held(self) -> int:
-        return int(self.encoder.memory) + self.upload.held
+        return int(self.encoder.memory) + self.upload.buffered
 
 
 @dataclass

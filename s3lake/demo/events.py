@@ -212,13 +212,13 @@ class _Shop:
 
     def event(self, ms: int) -> _Event:
         """The next event, with its time in epoch milliseconds."""
-        kind, draw = self._random(), int(self._random() * _POOL)
+        share, draw = self._random(), int(self._random() * _POOL)
         number = self._number = self._number + 1
         if ms // 1000 != self._second:
             # Formatting a time is dear, and neighbours share their second nearly always.
             self._second = ms // 1000
             self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._second)).encode()
-        if kind < _ORDERS_SHARE:
+        if share < _ORDERS_SHARE:
             customer, rest = self._order_pool[draw]
             head = b'{"type":"%b","order_id":"o%d-%08d","ts":"%b.%03dZ",%b'
             topic, kind_name, headers = self._orders, _ORDER_TYPES[number % 5], _ORDER_HEADERS
@@ -285,8 +285,8 @@ def _create_topics(
 ) -> None:
     # Kept in a variable: when the client goes, so do the answers it still waits for.
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, **properties})
-    wanted = [NewTopic(topic, num_partitions=partitions) for topic in topics]
-    for topic, created in admin.create_topics(wanted, request_timeout=_TIMEOUT_S).items():
+    requested = [NewTopic(topic, num_partitions=partitions) for topic in topics]
+    for topic, created in admin.create_topics(requested, request_timeout=_TIMEOUT_S).items():
         try:
             created.result()
         except KafkaException as error:

@@ -146,16 +146,16 @@ def _format(command: list[str], config: Path, data: Path) -> str:
     """Prepares the data directory unless an earlier start did; returns the id of its cluster."""
     meta = data / "meta.properties"
     if meta.exists():
-        found = re.search(r"^cluster\.id=(\S+)$", meta.read_text(encoding="latin-1"), re.MULTILINE)
-        if found:
-            return found[1]
+        cluster = re.search(r"^cluster\.id=(\S+)$", meta.read_text(encoding="latin-1"), re.MULTILINE)
+        if cluster:
+            return cluster[1]
     # The prefix keeps the id from starting with a dash, which the tool would take for an option.
     cluster_id = "s" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
     tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
     run = subprocess.run(tool, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
     if run.returncode != 0:
-        said = (run.stdout + run.stderr)[-4000:].strip()
-        raise KafkaUnavailableError(f"Kafka could not prepare the directory {data}. It said:\n{said}")
+        output = (run.stdout + run.stderr)[-4000:].strip()
+        raise KafkaUnavailableError(f"Kafka could not prepare the directory {data}. It said:\n{output}")
     return cluster_id
 
 

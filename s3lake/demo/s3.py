@@ -117,8 +117,8 @@ class _Launch:
 
 def versitygw_binary() -> Path | None:
     """The `versitygw` program on PATH or where `go install` puts it; None when there is none."""
-    found = shutil.which("versitygw") or shutil.which("versitygw", path=str(Path.home() / "go" / "bin"))
-    return Path(found) if found else None
+    program = shutil.which("versitygw") or shutil.which("versitygw", path=str(Path.home() / "go" / "bin"))
+    return Path(program) if program else None
 
 
 def _moto(port: int) -> _Launch:

@@ -89,17 +89,17 @@ class DeadLetterTopic:
         cls, sink: Sink, topic: str, bootstrap_servers: str, properties: Mapping[str, str]
     ) -> DeadLetterTopic | None:
         """The dead letter topic of `sink`; None where it has none."""
-        given = sink.errors.dead_letter_topic
-        if given is None:
+        setting = sink.errors.dead_letter_topic
+        if setting is None:
             return None
         return cls(
-            name=given.name,
+            name=setting.name,
             topic=topic,
             connector=sink.name,
             bootstrap_servers=bootstrap_servers,
             properties=dict(properties),
-            context_headers=given.context_headers,
-            replication_factor=given.replication_factor,
+            context_headers=setting.context_headers,
+            replication_factor=setting.replication_factor,
         )
 
     def ensure(self) -> None:
@@ -149,7 +149,7 @@ class Outbox:
         self._waiting: list[_Message] = []
         self._producer: Producer | None = None
         self._lost = ""
-        self._said = ""
+        self._trouble = ""
 
     def add(
         self,
@@ -216,10 +216,10 @@ class Outbox:
             self._lost = f"{error.name()}: {error.str()}"
 
     def _hear(self, error: Any) -> None:
-        self._said = error.str()
+        self._trouble = error.str()
 
     def _untaken(self, why: str) -> KafkaUnavailableError:
-        because = f"{why}; {self._said}" if self._said else why
+        because = f"{why}; {self._trouble}" if self._trouble else why
         return KafkaUnavailableError(
             f"dead letter topic {self._topic.name!r}: Kafka at {self._topic.bootstrap_servers} did not take refused "
             f"records of topic {self._topic.topic!r}: {because}. Nothing of this micro-batch is visible. Check that "
@@ -239,9 +239,9 @@ def connected(topic: DeadLetterTopic, hear: Callable[[Any], None]) -> Producer:
 
     settings = {**_DEFAULTS, **client_properties(topic.properties), **_DURABLE}
     settings["message.timeout.ms"] = str(round(topic.timeout_s * 1000))
-    given: dict[str, Any] = {**settings, "bootstrap.servers": topic.bootstrap_servers, "error_cb": hear}
+    properties: dict[str, Any] = {**settings, "bootstrap.servers": topic.bootstrap_servers, "error_cb": hear}
     try:
-        return Confluent(given)
+        return Confluent(properties)
     except KafkaException as error:
         raise _wrong(error, settings) from None
 
@@ -268,14 +268,14 @@ def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10
     try:
         asked[name].result(timeout_s + 1)
     except KafkaException as error:
-        code, said = error.args[0].code(), error.args[0].str()
+        code, message = error.args[0].code(), error.args[0].str()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             return
         if code in remedies:
             raise ConfigurationError(
-                f"dead letter topic {name!r} cannot be created: {said}. To go on: {remedies[code]}."
+                f"dead letter topic {name!r} cannot be created: {message}. To go on: {remedies[code]}."
             ) from None
-        raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: {said}") from None
+        raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: {message}") from None
     except TimeoutError:
         raise KafkaUnavailableError(f"dead letter topic {name!r} could not be created: no answer") from None
 
@@ -298,5 +298,5 @@ def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[
 
 
 def _wrong(error: Any, settings: Mapping[str, str]) -> ConfigurationError:
-    said = without(error.args[0].str(), [value for name, value in settings.items() if shown(name, value) != value])
-    return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {said}")
+    message = without(error.args[0].str(), [value for name, value in settings.items() if shown(name, value) != value])
+    return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {message}")

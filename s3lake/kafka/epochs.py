@@ -30,10 +30,10 @@ def cut(
     settings: Mapping[str, str], topic: str, reached: Mapping[int, tuple[int, int]], timeout_s: float
 ) -> dict[int, int]:
     """See `Offsets.cut`; `settings` are librdkafka's."""
-    found: dict[int, int] = {}
+    ends: dict[int, int] = {}
     waiting, last, deadline = set(reached), "no answer", time.monotonic() + timeout_s
-    given: dict[str, Any] = {**settings, **_SETTINGS, "error_cb": lambda _: None}
-    consumer = Consumer(given)
+    properties: dict[str, Any] = {**settings, **_SETTINGS, "error_cb": lambda _: None}
+    consumer = Consumer(properties)
     try:
         consumer.assign(
             [TopicPartition(topic, one, offset, leader_epoch=epoch) for one, (offset, epoch) in reached.items()]
@@ -49,7 +49,7 @@ def cut(
                 waiting.discard(partition)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET and "truncation" in error.str():
                 end = _END.search(error.str())
-                found[partition] = int(end[1]) if end else 0
+                ends[partition] = int(end[1]) if end else 0
                 waiting.discard(partition)
             else:
                 last = error.str()
@@ -61,4 +61,4 @@ def cut(
             f"still has what was landed, after another leader was elected: {last}. Check that the brokers are up, and "
             "that this user may Read the topic"
         )
-    return found
+    return ends

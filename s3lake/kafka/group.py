@@ -46,19 +46,19 @@ class PublishedGroup:
         """Tell the brokers; where they do not take it a warning says so, and nothing else happens."""
         if not offsets or (self.bootstrap_servers, self.name) in _refused:
             return
-        wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        published = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         deadline = time.monotonic() + self.timeout_s
-        while (error := self._answer(wanted, deadline)) is not None:
+        while (error := self._answer(published, deadline)) is not None:
             if error.code() not in _AGAIN or time.monotonic() + _PAUSE_S >= deadline:
                 self._warn(topic, error)
                 return
             time.sleep(_PAUSE_S)
 
-    def _answer(self, wanted: list[TopicPartition], deadline: float) -> KafkaError | None:
+    def _answer(self, published: list[TopicPartition], deadline: float) -> KafkaError | None:
         """Why the brokers did not take the offsets; None where they did."""
         left = max(0.1, deadline - time.monotonic())
         try:
-            group = [ConsumerGroupTopicPartitions(self.name, wanted)]
+            group = [ConsumerGroupTopicPartitions(self.name, published)]
             asked = self._client.alter_consumer_group_offsets(group, request_timeout=left)
             answers = asked[self.name].result(left + 0.25).topic_partitions
         except KafkaException as error:

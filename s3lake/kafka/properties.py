@@ -39,53 +39,55 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """
     passed = {name: value for name, value in properties.items() if not any(name in one.names for one in _FOREIGN)}
     for foreign in _FOREIGN:
-        given = [name for name in foreign.names if name in properties]
-        if not given or any(name in properties for name in foreign.instead):
+        present = [name for name in foreign.names if name in properties]
+        if not present or any(name in properties for name in foreign.instead):
             continue
         translated = foreign.translate(properties)
         if translated is None:
-            raise ConfigurationError(_refusal(given, foreign.instead))
+            raise ConfigurationError(_refusal(present, foreign.instead))
         passed |= translated
     return passed
 
 
-def _refusal(given: list[str], instead: tuple[str, ...]) -> str:
+def _refusal(names: list[str], instead: tuple[str, ...]) -> str:
     return (
-        f"kafka.properties: {' and '.join(given)} cannot be translated for librdkafka, which reads Kafka. To go on: "
+        f"kafka.properties: {' and '.join(names)} cannot be translated for librdkafka, which reads Kafka. To go on: "
         f"write what librdkafka knows in their place, {' or '.join(instead)}"
     )
 
 
-def _login(known: Mapping[str, str]) -> dict[str, str] | None:
-    found = _LOGIN.fullmatch(known["sasl.jaas.config"])
+def _login(properties: Mapping[str, str]) -> dict[str, str] | None:
+    login = _LOGIN.fullmatch(properties["sasl.jaas.config"])
     options = {
         name: re.sub(r"\\(.)", r"\1", quoted) or plain
-        for name, quoted, plain in (re.findall(_OPTION, found[1]) if found else ())
+        for name, quoted, plain in (re.findall(_OPTION, login[1]) if login else ())
     }
     if set(options) != {"username", "password"}:
         return None  # another module, or an option such as tokenauth that changes what the password is
     return {f"sasl.{name}": value for name, value in options.items()}
 
 
-def _authorities(known: Mapping[str, str]) -> dict[str, str] | None:
-    if known.get("ssl.truststore.type", "").upper() != "PEM":
+def _authorities(properties: Mapping[str, str]) -> dict[str, str] | None:
+    if properties.get("ssl.truststore.type", "").upper() != "PEM":
         return None  # librdkafka reads neither JKS nor, for authorities, PKCS#12
-    if "ssl.truststore.certificates" in known:
-        return {"ssl.ca.pem": known["ssl.truststore.certificates"]}
-    return {"ssl.ca.location": known["ssl.truststore.location"]} if "ssl.truststore.location" in known else None
+    if "ssl.truststore.certificates" in properties:
+        return {"ssl.ca.pem": properties["ssl.truststore.certificates"]}
+    location = properties.get("ssl.truststore.location")
+    return None if location is None else {"ssl.ca.location": location}
 
 
-def _certificate(known: Mapping[str, str]) -> dict[str, str] | None:
-    kind, location = known.get("ssl.keystore.type", "PKCS12").upper(), known.get("ssl.keystore.location")
-    if kind == "PEM" and location is not None:
+def _certificate(properties: Mapping[str, str]) -> dict[str, str] | None:
+    store_type = properties.get("ssl.keystore.type", "PKCS12").upper()
+    location = properties.get("ssl.keystore.location")
+    if store_type == "PEM" and location is not None:
         return {"ssl.certificate.location": location, "ssl.key.location": location}
-    if kind == "PEM" and "ssl.keystore.certificate.chain" in known and "ssl.keystore.key" in known:
+    if store_type == "PEM" and "ssl.keystore.certificate.chain" in properties and "ssl.keystore.key" in properties:
         return {
-            "ssl.certificate.pem": known["ssl.keystore.certificate.chain"],
-            "ssl.key.pem": known["ssl.keystore.key"],
+            "ssl.certificate.pem": properties["ssl.keystore.certificate.chain"],
+            "ssl.key.pem": properties["ssl.keystore.key"],
         }
     # Without a type Java takes PKCS#12 for what it is, too.
-    return {"ssl.keystore.location": location} if kind == "PKCS12" and location is not None else None
+    return {"ssl.keystore.location": location} if store_type == "PKCS12" and location is not None else None
 
 
 _HOST_CHECK = "ssl.endpoint.identification.algorithm"  # off is "none" for librdkafka and empty for Java
@@ -106,5 +108,5 @@ _FOREIGN = (
         ("ssl.certificate.location", "ssl.certificate.pem"),
         _certificate,
     ),
-    _Foreign((_HOST_CHECK,), (), lambda known: {_HOST_CHECK: known[_HOST_CHECK] or "none"}),
+    _Foreign((_HOST_CHECK,), (), lambda properties: {_HOST_CHECK: properties[_HOST_CHECK] or "none"}),
 )

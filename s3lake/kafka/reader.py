@@ -92,8 +92,8 @@ class Brokers:
         Raises:
             ConfigurationError: a property has a meaning for Java's client only.
         """
-        given = client_properties(self.properties)
-        return {**_DEFAULTS, **given, **_FIXED, "bootstrap.servers": self.bootstrap_servers}
+        properties = client_properties(self.properties)
+        return {**_DEFAULTS, **properties, **_FIXED, "bootstrap.servers": self.bootstrap_servers}
 
 
 class Range(NamedTuple):
@@ -120,8 +120,8 @@ def batches(brokers: Brokers, topic: str, ranges: Iterable[Range], columns: Sequ
         RecordError: a record is none that librdkafka can hand over.
     """
     consumer, trouble = _consumer(os.getpid(), tuple(sorted(brokers.consumer_settings.items())))
-    for one in ranges:
-        yield from _Reading(consumer, trouble, brokers.bootstrap_servers, topic, one).batches(columns)
+    for part in ranges:
+        yield from _Reading(consumer, trouble, brokers.bootstrap_servers, topic, part).batches(columns)
 
 
 class _Trouble:
@@ -146,9 +146,9 @@ def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer
     from confluent_kafka import Consumer, KafkaException
 
     trouble = _Trouble()
-    given: dict[str, Any] = {**dict(settings), "error_cb": trouble}
+    properties: dict[str, Any] = {**dict(settings), "error_cb": trouble}
     try:
-        return Consumer(given), trouble
+        return Consumer(properties), trouble
     except KafkaException as error:
         raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {error.args[0].str()}") from None
 
@@ -275,7 +275,7 @@ def _timestamps(messages: list[Message], _: int) -> pa.Array:
 
 
 def _headers(messages: list[Message], _: int) -> pa.Array:
-    found = []
+    rows = []
     for message in messages:
         try:
             headers = message.headers()
@@ -284,8 +284,8 @@ def _headers(messages: list[Message], _: int) -> pa.Array:
                 f"partition {message.partition()}, offset {message.offset()}: a header's name is not UTF-8, which "
                 "Kafka's protocol does not allow"
             ) from None
-        found.append(headers and [{"key": name, "value": value} for name, value in headers])  # type: ignore[str-unpack, misc]
-    return pa.array(found, HEADERS)
+        rows.append(headers and [{"key": name, "value": value} for name, value in headers])  # type: ignore[str-unpack, misc]
+    return pa.array(rows, HEADERS)
 
 
 _COLUMNS: dict[str, Callable[[list[Message], int], pa.Array]] = {

@@ -51,8 +51,8 @@ class Silent(NoAnswer):
 class Answer(Exception):
     """The store said no, and that is an answer."""
 
-    def __init__(self, status: int, code: str, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
         self.status, self.code = status, code
 
 
@@ -66,11 +66,11 @@ def meaning_of(
 
     if isinstance(error, exceptions.ClientError):
         return _refusal(error.response, secrets, what, operation, answers)
-    said = f"{type(error).__name__}: {_without_secrets(str(error), secrets).rstrip('.')}"
+    message = f"{type(error).__name__}: {_without_secrets(str(error), secrets).rstrip('.')}"
     # A certificate or a protocol that does not fit today does not fit tomorrow.
-    if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", said):
+    if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", message):
         return StoreDeniedError(
-            f"{what} cannot be asked: {said}. To go on: correct s3.endpoint_url or the certificate."
+            f"{what} cannot be asked: {message}. To go on: correct s3.endpoint_url or the certificate."
         )
     if isinstance(
         error,
@@ -83,11 +83,11 @@ def meaning_of(
         | HTTPError,
     ):
         if isinstance(error, exceptions.EndpointConnectionError | exceptions.ConnectTimeoutError):
-            return NotReached(said)
-        return (Silent if isinstance(error, exceptions.ReadTimeoutError) else NoAnswer)(said)
+            return NotReached(message)
+        return (Silent if isinstance(error, exceptions.ReadTimeoutError) else NoAnswer)(message)
     if isinstance(error, exceptions.BotoCoreError | ValueError):
         return StoreDeniedError(
-            f"{what} cannot be asked: {said}. "
+            f"{what} cannot be asked: {message}. "
             "To go on: correct s3.credentials, s3.endpoint_url or s3.region, whichever this names."
         )
     return None
@@ -99,18 +99,18 @@ def _refusal(
     code = str(response.get("Error", {}).get("Code", ""))
     message = _without_secrets(str(response.get("Error", {}).get("Message") or ""), secrets)
     status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    said = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
+    answer = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
     if code != "NoSuchBucket" and (status in answers or code in answers):
-        return Answer(status, code, said)
+        return Answer(status, code, answer)
     if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
-        return NoAnswer(said)
+        return NoAnswer(answer)
     remedy = "see the store's documentation for this code"
     if status in (401, 403):
         remedy = (
             f"allow these credentials {_PERMISSIONS.get(operation, 's3:PutObject')} here, "
             "and the use of the bucket's encryption key if it has one"
         )
-    return StoreDeniedError(f"{what} was refused: {said}. To go on: {_REMEDIES.get(code, remedy)}.")
+    return StoreDeniedError(f"{what} was refused: {answer}. To go on: {_REMEDIES.get(code, remedy)}.")
 
 
 def _without_secrets(text: str, secrets: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ def _assume(core: Any, connection: S3Connection) -> None:
             **keys,
         )
 
-    said = {
+    settings = {
         "RoleSessionName": connection.role_session_name,
         "DurationSeconds": connection.role_duration_s,
         "ExternalId": connection.role_external_id,
@@ -80,6 +80,6 @@ def _assume(core: Any, connection: S3Connection) -> None:
         client_creator=tokens,
         source_credentials=core.get_credentials(),
         role_arn=connection.role_arn,
-        extra_args={name: value for name, value in said.items() if value is not None},
+        extra_args={name: value for name, value in settings.items() if value is not None},
     )
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")

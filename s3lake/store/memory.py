@@ -37,19 +37,19 @@ class MemoryStore:
 
     def get(self, key: str) -> Document | None:
         """See `Store.get`."""
-        found = self.objects.get(key)
-        return Document(found[0], found[1].etag) if found else None
+        stored = self.objects.get(key)
+        return Document(stored[0], stored[1].etag) if stored else None
 
     def head(self, key: str) -> Head | None:
         """See `Store.head`."""
-        found = self.objects.get(key)
-        return found[1] if found else None
+        stored = self.objects.get(key)
+        return stored[1] if stored else None
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         """See `Store.put`."""
         with self._lock:
-            found = self.objects.get(key)
-            if (if_absent and found) or (if_match is not None and (not found or found[1].etag != if_match)):
+            present = self.objects.get(key)
+            if (if_absent and present) or (if_match is not None and (not present or present[1].etag != if_match)):
                 return None
             return self._write(key, body, {})
 
@@ -69,24 +69,24 @@ class MemoryStore:
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
         """See `Store.upload_part`."""
-        found = self._upload(key, upload)
-        if found is None:
+        started = self._upload(key, upload)
+        if started is None:
             raise StoreUnavailableError(f"{key}: the store no longer knows the upload")
-        found.parts[number] = bytes(body)
+        started.parts[number] = bytes(body)
         return _etag(body)
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         """See `Store.complete_upload`."""
         with self._lock:
-            found = self._upload(key, upload)
-            if found is None:
+            started = self._upload(key, upload)
+            if started is None:
                 return "gone"
             if key in self.objects and not (replace or self.overwrites):
                 return "taken"
-            if [_etag(found.parts[number]) for number in sorted(found.parts)] != list(parts):
+            if [_etag(started.parts[number]) for number in sorted(started.parts)] != list(parts):
                 raise ValueError(f"{key}: the parts named are not the parts uploaded")
             del self.uploads[upload]
-            self._write(key, b"".join(found.parts[number] for number in sorted(found.parts)), found.metadata)
+            self._write(key, b"".join(started.parts[number] for number in sorted(started.parts)), started.metadata)
             return "completed"
 
     def abort_upload(self, key: str, upload: str) -> None:
@@ -101,8 +101,8 @@ class MemoryStore:
 
     def _upload(self, key: str, upload: str) -> _Upload | None:
         """An upload is known by its key and its id, as in S3."""
-        found = self.uploads.get(upload)
-        return found if found and found.key == key else None
+        started = self.uploads.get(upload)
+        return started if started and started.key == key else None
 
     def _write(self, key: str, body: bytes, metadata: Mapping[str, str]) -> str:
         etag = _etag(body)

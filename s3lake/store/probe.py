@@ -108,8 +108,8 @@ def _write_on_condition(store: Store, key: str) -> None:
 def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
     """The new ETag if `body` is there now, whatever the answer was: answers get lost (rule R4)."""
     store.put(key, body, if_match=if_match, if_absent=if_absent)
-    found = store.get(key)
-    return found.etag if found is not None and found.body == body else None
+    document = store.get(key)
+    return document.etag if document is not None and document.body == body else None
 
 
 def _upload(store: Store, key: str) -> None:

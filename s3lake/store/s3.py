@@ -211,14 +211,14 @@ class S3Store:
     def head(self, key: str) -> Head | None:
         """See `Store.head`."""
         try:
-            found = self._ask(
+            answer = self._ask(
                 "HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key), answers={404}
             )
         except Answer:
             return None
         # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
-        metadata = {name.lower(): value for name, value in found["Metadata"].items()}
-        return Head(found["ETag"], found["ContentLength"], metadata)
+        metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
+        return Head(answer["ETag"], answer["ContentLength"], metadata)
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         """See `Store.put`."""
@@ -253,14 +253,14 @@ class S3Store:
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`."""
         for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
-            yield from (found["Key"] for found in page.get("Contents", ()))
+            yield from (entry["Key"] for entry in page.get("Contents", ()))
 
     def list_uploads(self, prefix: str) -> Iterator[Begun]:
         """See `Store.list_uploads`."""
         # Without the marker of an upload's id: versitygw 1.8 refuses the one that it gave.
         for page in self._pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
-            for found in page.get("Uploads", ()):
-                yield Begun(found["Key"], found["UploadId"], int(found["Initiated"].timestamp() * 1000))
+            for entry in page.get("Uploads", ()):
+                yield Begun(entry["Key"], entry["UploadId"], int(entry["Initiated"].timestamp() * 1000))
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
         """See `Store.create_upload`."""
@@ -330,13 +330,13 @@ class S3Store:
 
     def _pages(self, operation: str, method: str, prefix: str, marker: str) -> Iterator[Mapping[str, Any]]:
         """A listing, page by page; `marker` tells where a page begins."""
-        wanted = {"Bucket": self.bucket, "Prefix": prefix}
+        query = {"Bucket": self.bucket, "Prefix": prefix}
         while True:
-            page = self._ask(operation, prefix, lambda client: getattr(client, method)(**wanted))
+            page = self._ask(operation, prefix, lambda client: getattr(client, method)(**query))
             yield page
             if not page.get("IsTruncated"):
                 return
-            wanted[marker] = page[f"Next{marker}"]
+            query[marker] = page[f"Next{marker}"]
 
     def _ask(
         self, operation: str, key: str, request: Callable[[Any], A], *, answers: Set[int | str] = frozenset()
@@ -370,8 +370,8 @@ class S3Store:
                 raise meaning from None  # its text is in the meaning, without secrets
 
         def tell(state: tenacity.RetryCallState) -> None:
-            said = state.outcome.exception() if state.outcome else None
-            _log.info("%s: attempt %d of %d: %s", what, state.attempt_number, connection.max_attempts, said)
+            error = state.outcome.exception() if state.outcome else None
+            _log.info("%s: attempt %d of %d: %s", what, state.attempt_number, connection.max_attempts, error)
 
         def enough(state: tenacity.RetryCallState) -> bool:
             error = state.outcome.exception() if state.outcome else None
@@ -410,13 +410,13 @@ _making = threading.Lock()
 
 def _client(connection: S3Connection) -> Any:
     """This process's client for `connection`; clients may be shared by threads, making them may not."""
-    found = _clients.get(connection)
-    if found is None:
+    shared = _clients.get(connection)
+    if shared is None:
         with _making:
-            found = _clients.get(connection)
-            if found is None:
-                found = _clients[connection] = client(connection)
-    return found
+            shared = _clients.get(connection)
+            if shared is None:
+                shared = _clients[connection] = client(connection)
+    return shared
 
 
 def _after_fork() -> None:

@@ -45,7 +45,7 @@ class Upload:
     def __init__(self, store: Store, key: str | None, metadata: Mapping[str, str], spill: Spill) -> None:
         self.key = key
         self.size = 0
-        self.held = 0
+        self.buffered = 0
         self._store, self._metadata, self._spill = store, metadata, spill
         self._memory: list[bytes] = []
         self._spilled: list[tuple[int, int]] = []
@@ -57,19 +57,19 @@ class Upload:
         """Take bytes; full parts are uploaded at once."""
         self._memory.append(data)
         self.size += len(data)
-        self.held += len(data)
+        self.buffered += len(data)
         self._waiting += len(data)
-        if self.key is None and self.held >= PART_BYTES:
+        if self.key is None and self.buffered >= PART_BYTES:
             self.spill()
         elif self.key is not None and self._waiting >= PART_BYTES:
             self._send(self.key, last=False)
 
     def spill(self) -> None:
-        """Move what is held in memory to local disk."""
+        """Move what is buffered in memory to local disk."""
         if self._memory:
             self._spilled.append(self._spill.add(b"".join(self._memory)))
             self._memory.clear()
-            self.held = 0
+            self.buffered = 0
 
     def finish(self, key: str) -> tuple[str, tuple[str, ...]]:
         """Upload the rest: the upload's id and its parts' ETags. Nothing is visible yet."""
@@ -87,8 +87,8 @@ class Upload:
         self._spilled.clear()
         self._memory.clear()
         gathered, size = [b""], 0
-        for one in waiting:
-            gathered.append(one if isinstance(one, bytes) else self._spill.take(one))
+        for piece in waiting:
+            gathered.append(piece if isinstance(piece, bytes) else self._spill.take(piece))
             size += len(gathered[-1])
             if size < PART_BYTES:
                 continue
@@ -103,7 +103,7 @@ class Upload:
             rest = b""
         if rest:
             self._memory.append(rest)
-        self.held = self._waiting = len(rest)
+        self.buffered = self._waiting = len(rest)
 
     def _part(self, key: str, body: bytes) -> None:
         if not self._id:

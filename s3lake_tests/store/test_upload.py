@@ -42,7 +42,7 @@ def test_a_small_object_is_one_part(spill: Spill) -> None:
     upload = begun(store, spill)
     upload.write(b"a")
     upload.write(b"b")
-    assert (upload.size, upload.held, store.uploads) == (2, 2, {})
+    assert (upload.size, upload.buffered, store.uploads) == (2, 2, {})
     assert body(store, upload) == b"ab"
 
 
@@ -58,7 +58,7 @@ def test_a_full_part_is_sent_at_once(spill: Spill) -> None:
     upload = begun(store, spill)
     upload.write(b"x" * PART_BYTES)
     assert parts(store) == [PART_BYTES]
-    assert upload.held == 0
+    assert upload.buffered == 0
 
 
 @pytest.mark.parametrize("writes", [[3 * PART_BYTES + 1], [PART_BYTES - 1, 2, PART_BYTES], [10**6] * 40, [PART_BYTES]])
@@ -67,7 +67,7 @@ def test_all_parts_but_the_last_are_large(writes: list[int], spill: Spill) -> No
     upload = begun(store, spill)
     for size in writes:
         upload.write(b"x" * size)
-        assert upload.held < PART_BYTES
+        assert upload.buffered < PART_BYTES
     upload.finish("key")
     sizes = parts(store)
     assert sum(sizes) == upload.size == sum(writes)
@@ -111,7 +111,7 @@ def test_spilled_bytes_are_not_in_memory_and_not_lost(spill: Spill) -> None:
     for piece in (b"one ", b"two ", b"three"):
         upload.write(piece)
         upload.spill()
-        assert upload.held == 0
+        assert upload.buffered == 0
     assert upload.size == 13
     assert body(store, upload) == b"one two three"
 
@@ -156,7 +156,7 @@ def test_every_byte_arrives_in_order(writes: list[tuple[int, bool]]) -> None:
             data = bytes([number]) * size
             expected += data
             upload.write(data)
-            assert upload.held < 16
+            assert upload.buffered < 16
             if spill:
                 upload.spill()
         identity, etags = upload.finish("key")
@@ -172,6 +172,6 @@ def test_without_a_key_nothing_is_sent_and_little_is_held(spill: Spill) -> None:
     for number in range(5):
         upload.write(bytes([number]) * (9 * 2**20))
         written += bytes([number]) * (9 * 2**20)
-        assert upload.held < PART_BYTES
+        assert upload.buffered < PART_BYTES
     assert store.uploads == {}
     assert body(store, upload) == written
