@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from s3lake.configuration import load
+    from s3lake.config.load import load
     from s3lake.orchestration.build import build_definitions
     from s3lake.orchestration.io_manager import SinkIOManager
     from s3lake.orchestration.resources import KafkaResource, SparkResource
@@ -30,7 +30,7 @@ _HOMES = {
     "SinkIOManager": "s3lake.orchestration.io_manager",
     "SparkResource": "s3lake.orchestration.resources",
     "build_definitions": "s3lake.orchestration.build",
-    "load": "s3lake.configuration",
+    "load": "s3lake.config.load",
 }
 
 

@@ -4,7 +4,7 @@ import os
 
 import dagster as dg
 
-from s3lake import configuration
+from s3lake.config import load as configuration
 from s3lake.orchestration.build import build_definitions
 
 

@@ -24,8 +24,9 @@ import psutil
 import pytest
 import yaml
 
-from s3lake import cli, configuration, hours
+from s3lake import cli, hours
 from s3lake.commit.index import File, Manifest, Read
+from s3lake.config import load as configuration
 from s3lake.kafka import client
 from s3lake_tests.lake import NOBODY, START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
@@ -89,7 +90,7 @@ class TestCheck:
         assert re.search(r"sinks\.0\.flush\.size +128MiB +default", run("check", nobody, "--all").out)
 
     def test_shows_what_a_connector_does_otherwise_without_being_asked_to(self, run: Run) -> None:
-        quickstart = Path(__file__).parent / "dialects" / "public" / "quickstart.properties"
+        quickstart = Path(__file__).parent / "config" / "public" / "quickstart.properties"
         outcome = run("check", quickstart)
         assert re.search(r"sinks\.0\.prefix +topics +default", outcome.out), outcome.out
 

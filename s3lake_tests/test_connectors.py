@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake import cli
-from s3lake.dialects import native
-from s3lake_tests.dialects.documents import CONFIGURATIONS, NOON
+from s3lake.config import native
+from s3lake_tests.config.documents import CONFIGURATIONS, NOON
 from s3lake_tests.registry.server import serving
 
 Run = Callable[..., tuple[str, str]]
@@ -32,7 +32,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     monkeypatch.setenv("AWS_ACCESS_KEY", "AKIA")
     monkeypatch.setenv("AWS_SECRET_KEY", "hush-hush")
     stored = {"aws/access-key": "AKIA", "aws/secret-key": "hush-hush"}
-    monkeypatch.setattr("s3lake.dialects.references.SecretsManager.__call__", lambda _, name: stored[name])
+    monkeypatch.setattr("s3lake.config.references.SecretsManager.__call__", lambda _, name: stored[name])
 
     def run(*arguments: str | Path) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["s3lake", *map(str, arguments)])

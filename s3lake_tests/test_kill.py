@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import NoReturn
 import dagster as dg
 from s3lake.definitions import defs
-from s3lake.dialects import native
+from s3lake.config import native
 from s3lake.spark import session
 
 job = defs().resolve_job_def("land_events")

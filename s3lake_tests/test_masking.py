@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.dialects import native
+from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.masking import MASK, is_masked, masked, users, without
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from s3lake import configuration, rows
+from s3lake import rows
 from s3lake.cli.options import (
     ConfigArgument,
     DialectOption,
@@ -19,6 +19,7 @@ from s3lake.cli.options import (
     routes,
 )
 from s3lake.cli.terminal import say, tell
+from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError
 
 Trust = Literal["index", "group", "objects"]

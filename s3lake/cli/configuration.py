@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from s3lake import configuration, rows
+from s3lake import rows
 from s3lake.cli import reach
 from s3lake.cli.options import (
     ConfigArgument,
@@ -26,7 +26,9 @@ from s3lake.cli.options import (
     sinks_named,
 )
 from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
-from s3lake.dialects import Loaded, native
+from s3lake.config import load as configuration
+from s3lake.config import native
+from s3lake.config.draft import Loaded
 from s3lake.sink import Config
 
 

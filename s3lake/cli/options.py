@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from s3lake import configuration, hours
+from s3lake import hours
 from s3lake.cli.terminal import err
-from s3lake.dialects import Loaded
-from s3lake.dialects.loading import NAME, STRICT
-from s3lake.dialects.worker import WORKER
+from s3lake.config import load as configuration
+from s3lake.config.connectors.worker import WORKER
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import NAME, STRICT
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Sink
 

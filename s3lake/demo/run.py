@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from s3lake import hours
+from s3lake.config import native
 from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.demo.spark import EmbeddedSpark
-from s3lake.dialects import native
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions

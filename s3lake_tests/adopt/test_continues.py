@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from s3lake import cli, configuration, hours
+from s3lake import cli, hours
+from s3lake.config import load as configuration
 from s3lake_tests.lake import Lake, values
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]

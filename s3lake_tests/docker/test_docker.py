@@ -30,8 +30,8 @@ from dagster_webserver.cli import dagster_webserver
 
 from s3lake import jars
 from s3lake.cli import app
+from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.dialects import native
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from s3lake.dialects import native
+from s3lake.config import native
 from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
 from s3lake_tests.layout import files

@@ -16,7 +16,7 @@ from dagster._core.snap import JobSnap
 
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
-from s3lake.dialects import native
+from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.orchestration import resources, topics

@@ -10,7 +10,7 @@ import pytest
 from dagster._core.execution.plan.objects import ErrorSource
 
 from s3lake.commit.protocol import Attempt
-from s3lake.dialects import native
+from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableError
 from s3lake.orchestration import assets, checks
 from s3lake.orchestration.build import build_definitions

@@ -14,8 +14,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.dialects import native
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources, runs, sensors

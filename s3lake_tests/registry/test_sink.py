@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from s3lake.config import native
 from s3lake.convert.values import Conversion
-from s3lake.dialects import native
 from s3lake.errors import ConfigurationError
 from s3lake.registry.client import Connection
 from s3lake.sink import Converter, Registry

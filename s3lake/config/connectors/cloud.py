@@ -1,0 +1,109 @@
+"""Confluent Cloud's `S3_SINK`: the keys of its managed connector, as those of the connector that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from s3lake.config.model import meant
+from s3lake.config.setting import Report, Setting
+
+CLASS = "S3_SINK"
+_CLASS = "io.confluent.connect.s3.S3SinkConnector"
+_FORMAT = "io.confluent.connect.s3.format"
+_WRITTEN = {
+    "AVRO": f"{_FORMAT}.avro.AvroFormat",
+    "JSON": f"{_FORMAT}.json.JsonFormat",
+    "BYTES": f"{_FORMAT}.bytearray.ByteArrayFormat",
+    "PARQUET": f"{_FORMAT}.parquet.ParquetFormat",
+}
+_READ = {
+    "AVRO": "io.confluent.connect.avro.AvroConverter",
+    "JSON": "org.apache.kafka.connect.json.JsonConverter",
+    "JSON_SR": "io.confluent.connect.json.JsonSchemaConverter",
+    "PROTOBUF": "io.confluent.connect.protobuf.ProtobufConverter",
+    "STRING": "org.apache.kafka.connect.storage.StringConverter",
+    "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
+}
+_PARTITIONERS = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
+_ROLE = "provider.integration.id"
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_MEANINGLESS = {
+    "authentication.method": "has no meaning: keys are used where they stand here, else boto3's own chain",
+    "kafka.auth.mode": "has no meaning: kafka.api.key and kafka.api.secret are used",
+    "kafka.service.account.id": "is Confluent Cloud's; write kafka.api.key and kafka.api.secret of that account",
+    "max.poll.interval.ms": "has no meaning: no consumer group is used",
+    "max.poll.records": "has no meaning: Spark reads ranges of offsets",
+}
+_DEFAULTS = {"locale": "en", "timezone": "UTC", "flush.size": "1000", "partitioner.class": "HourlyPartitioner"}
+
+
+def translated(settings: Sequence[Setting], report: Report) -> list[Setting]:
+    """The settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
+    held = {one.key: one for one in settings}
+    top = held.get("connector.class")
+    if top is None or top.value != CLASS:
+        return list(settings)
+    found: list[Setting] = []
+    for one in settings:
+        found += _one(one, held, report)
+    known = {one.key for one in found}
+    return [*found, *(replace(top, key=key, value=value, spots=()) for key, value in _missing(known).items())]
+
+
+def _missing(known: set[str]) -> dict[str, str]:
+    return {key: value for key, value in _DEFAULTS.items() if key not in known}
+
+
+def _one(setting: Setting, held: dict[str, Setting], report: Report) -> list[Setting]:
+    match setting.key:
+        case "connector.class":
+            return [replace(setting, value=_CLASS)]
+        case "output.data.format":
+            return [_as(setting, "format.class", _WRITTEN, report)]
+        case "input.data.format" | "input.key.format":
+            part = "value" if setting.key == "input.data.format" else "key"
+            converter = _as(setting, f"{part}.converter", _READ, report)
+            plain = setting.value.upper() == "JSON"
+            return [converter] + [
+                replace(setting, key=f"{part}.converter.schemas.enable", value="false", spots=())
+            ] * plain
+        case "time.interval":
+            return [_as(setting, "partitioner.class", _PARTITIONERS, report)]
+        case "schema.registry.url":
+            parts = [part for part, key in (("value", "input.data.format"), ("key", "input.key.format")) if key in held]
+            return [replace(setting, key=f"{part}.converter.schema.registry.url") for part in parts]
+        case "kafka.endpoint":
+            return [replace(setting, key="bootstrap.servers", value=setting.value.rpartition("://")[2], spots=())]
+        case "kafka.api.key":
+            return _login(setting, held)
+        case "kafka.api.secret":
+            report.secrets.add(setting.value)
+            return []
+        case "compression.codec":
+            parquet = "parquet" in held.get("output.data.format", setting).value.lower()
+            return [replace(setting, key="parquet.codec" if parquet else "avro.codec")]
+    if setting.key in _MEANINGLESS:
+        report.notice(setting, _MEANINGLESS[setting.key])
+        return []
+    if setting.key == _ROLE:
+        report.error(
+            setting, "is a role that Confluent Cloud assumes; name it with s3lake.s3.role.arn, and take it out"
+        )
+        return []
+    return [setting]
+
+
+def _as(setting: Setting, key: str, names: dict[str, str], report: Report) -> Setting:
+    name = names.get(setting.value.upper())
+    if name is None:
+        near = meant(setting.value.upper(), list(names))
+        report.error(setting, f"{setting.shown} is not allowed; {near}use one of: {', '.join(names)}")
+    return replace(setting, key=key, value=name or next(iter(names.values())), spots=())
+
+
+def _login(key: Setting, held: dict[str, Setting]) -> list[Setting]:
+    secret = held.get("kafka.api.secret")
+    text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
+    said = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
+    return [replace(key, key=f"consumer.override.{name}", value=value, spots=()) for name, value in said.items()]

@@ -1,0 +1,375 @@
+"""Confluent's S3 sink: its layout becomes a template, its rotation the flush policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from s3lake.config.connectors import connect, converters, credentials, overrides
+from s3lake.config.connectors.templates import literal
+from s3lake.config.draft import Draft, Loaded, compose
+from s3lake.config.keys import Given, Keys
+from s3lake.config.model import meant
+from s3lake.config.setting import Report, Setting
+
+CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
+_FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"
+_PARTITIONERS = {
+    "DefaultPartitioner": "default",
+    "FieldPartitioner": "field",
+    "TimeBasedPartitioner": "time",
+    "DailyPartitioner": "daily",
+    "HourlyPartitioner": "hourly",
+    _FIELDS_AND_TIME: "fields and time",
+}
+_FORMATS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json", "ByteArrayFormat": "bytes"}
+_SIDECARS = {"AvroFormat": "avro", "JsonFormat": "json", "ParquetFormat": "parquet", "ByteArrayFormat": "bytes"}
+_AVRO_CODECS = {"null": "none", "deflate": "deflate", "snappy": "snappy", "bzip2": "bzip2"}
+_PARQUET_CODECS = {
+    "none": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lzo": "lzo",
+    "brotli": "brotli",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "zstd": "zstd",
+}
+_PARQUET_EXTENSIONS = {
+    "none": ".parquet",
+    "snappy": ".snappy.parquet",
+    "gzip": ".gz.parquet",
+    "zstd": ".zstd.parquet",
+    "brotli": ".br.parquet",
+    "lz4": ".lz4raw.parquet",
+}
+_DAY, _HOUR = 86_400_000, 3_600_000
+_CUSTOMER_KEY = "keys of one's own are not supported; write s3.ssea.name=aws:kms with s3.sse.kms.key.id, or AES256"
+_ONE_BY_ONE = "has no meaning: files are uploaded in parts of a few MB, whatever is in memory"
+_MEANINGLESS = {
+    "s3.http.send.expect.continue": "has no meaning: boto3 decides that",
+    "s3.send.digest": "has no meaning: every upload carries a checksum",
+    "s3.elastic.buffer.enable": _ONE_BY_ONE,
+    "s3.elastic.buffer.init.capacity": _ONE_BY_ONE,
+    "s3.object.tagging": "has no meaning: which records an object holds stands in its commit's manifest",
+    "s3.object.behavior.on.tagging.error": "has no meaning: objects are not tagged",
+    "max.write.duration.ms": "has no meaning: a micro-batch is a job, not a call that has to end in time",
+    "retry.backoff.ms": "has no meaning: Dagster tries a micro-batch again by its own retry policy",
+    "shutdown.timeout.ms": "has no meaning here",
+    "schemas.cache.config": "has no meaning here",
+    "schemas.cache.size": "has no meaning here",
+    "enhanced.avro.schema.support": "has no meaning: logical types, unions and enums are always kept",
+    "connect.meta.data": "has no meaning: Connect's own metadata are not written into schemas",
+    "allow.optional.map.keys": "has no meaning: keys of maps are text",
+    "report.null.values.to.dlq": "has no meaning: ignored records are counted, refused ones become dead letters",
+    "enable.conditional.writes": "has no meaning: every commit is conditional",
+    "rotate.file.on.partition.change": "has no meaning: a change of output partition closes no file",
+    "max.files.scan.limit": "has no meaning: the index says which files there are",
+    "partitioner.max.open.files": "has no meaning: memory_budget bounds what is open",
+    "offset.flush.interval.ms": "has no meaning: offsets are committed with the files",
+    "parquet.avro.write-old-list-structure": "has no meaning: lists have three levels",
+}
+_SECONDS = 1000
+
+
+def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Loaded:
+    """The configuration of a connector.
+
+    Raises:
+        ConfigurationError: it cannot be right; one line per error.
+    """
+    keys = Keys(settings, report)
+    common, sink = Draft(), Draft()
+    keys.get("connector.class")
+    connect.route(keys, sink)
+    converters.put(keys, sink)
+    connect.framework(keys, common, sink)
+    _store(keys, common, sink)
+    _format(keys, sink)
+    _flush(keys, sink)
+    _layout(keys, sink)
+    _nulls(keys, sink)
+    keys.meaningless(_MEANINGLESS)
+    overrides.apply(keys, common, [sink], environment)
+    keys.finish()
+    return compose(common, [sink], report, environment, connect.connector(keys))
+
+
+def _store(keys: Keys, common: Draft, sink: Draft) -> None:
+    sink.put("bucket", keys.needed("s3.bucket.name", "my-bucket"))
+    common.put("s3.region", keys.text("s3.region", "us-west-2"))
+    endpoint = keys.text("store.url")
+    if endpoint.value:
+        common.put("s3.endpoint_url", endpoint)
+    common.put("s3.path_style", keys.boolean("s3.path.style.access.enabled", True))
+    attempts = keys.integer("s3.part.retries", 3, 0)
+    common.put("s3.retries.max_attempts", attempts.to(lambda count: max(1, count)))
+    common.put("s3.retries.backoff_ms", keys.integer("s3.retry.backoff.ms", 200, 0))
+    credentials.pair(keys, common, "aws.access.key.id", "aws.secret.access.key")
+    credentials.provider(keys, common, "s3.credentials.provider.class")
+    storage = keys.get("storage.class")
+    if storage is not None and storage.value.rpartition(".")[2] != "S3Storage":
+        keys.wrong(storage, f"{storage.shown} is not known; use io.confluent.connect.s3.storage.S3Storage")
+    credentials.encryption(keys, common, "s3.ssea.name")
+    kms = keys.text("s3.sse.kms.key.id")
+    if kms.value and common.get("s3.objects.encryption") == "aws:kms":
+        common.put("s3.objects.kms_key_id", kms)
+    elif kms.value and kms.setting is not None:
+        keys.wrong(kms.setting, "is used with s3.ssea.name=aws:kms only; write that, or take it out")
+    keys.refused("s3.sse.customer.key", _CUSTOMER_KEY)
+    acl = keys.text("s3.acl.canned")
+    if acl.value:
+        common.put("s3.objects.acl", acl)
+    keys.refused("s3.wan.mode", "transfer acceleration is not supported; take it out", ("", "false"))
+    keys.refused("s3.object.tagging.key.value.pairs", "objects are not tagged by s3lake; take it out")
+    credentials.proxy(keys, common, "s3.proxy.")
+
+
+def _class(keys: Keys, key: str, known: Mapping[str, str], default: str) -> Given[str]:
+    found = keys.get(key)
+    if found is None or not found.value:
+        return Given(known[default])
+    name = found.value.rpartition(".")[2]
+    ours = found.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
+    if name not in known or ("." in found.value and not ours):
+        near = meant(name, list(known))
+        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(known)}")
+        return Given(known[default])
+    return Given(known[name], found)
+
+
+def _format(keys: Keys, sink: Draft) -> None:
+    if not keys.has("format.class"):
+        keys.needed("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
+    kind = _class(keys, "format.class", _FORMATS, "JsonFormat")
+    sink.put("format.type", kind)
+    avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
+    parquet = keys.choice("parquet.codec", _PARQUET_CODECS, "snappy")
+    lines = keys.choice("s3.compression.type", {"none": "none", "gzip": "gzip"}, "none")
+    level = keys.integer("s3.compression.level", -1, -1, 9)
+    extension, separator = keys.text("format.bytearray.extension", ".bin"), keys.get("format.bytearray.separator")
+    named = keys.boolean("filename.codec.extension", False)
+    decimals = keys.choice("json.decimal.format", {"BASE64": "BASE64", "NUMERIC": "NUMERIC"}, "NUMERIC")
+    if decimals.value == "BASE64":
+        keys.report.notice(decimals.setting, "decimals are written as plain numbers, as with NUMERIC")
+    codec = {"avro": avro, "parquet": parquet}.get(kind.value, lines)
+    sink.put("format.codec", codec)
+    for other, formats in ((avro, ["avro"]), (parquet, ["parquet"]), (lines, ["json", "bytes"])):
+        if other.setting and kind.value not in formats:
+            keys.report.notice(other.setting, f"has no meaning with format {kind.value}")
+    if level.setting and level.value != -1:
+        sink.put("format.level", level)
+    if parquet.setting and parquet.setting.value.lower() == "lz4":
+        keys.report.notice(parquet.setting, "is written as LZ4_RAW, which replaced Hadoop's own LZ4 in Parquet")
+    if named.value and kind.value == "parquet":
+        sink.put("layout.extension", _PARQUET_EXTENSIONS.get(parquet.value, ".parquet"), named.setting)
+    if kind.value == "bytes":
+        between = separator.value if separator is not None and separator.value else "\n"
+        sink.put("format.framing", {"between": between, "closing": between}, separator)
+        sink.put("layout.extension", extension.to(lambda name: name + (".gz" if lines.value == "gzip" else "")))
+    else:
+        for one in (extension.setting, separator):
+            if one is not None:
+                keys.report.notice(one, f"has no meaning with format {kind.value}")
+
+
+def _flush(keys: Keys, sink: Draft) -> None:
+    sink.put("flush", connect.FLUSH)
+    count = keys.integer("flush.size", 1, 1)
+    if count.setting is None:
+        keys.needed("flush.size", "10000")
+    sink.put("flush.count", count)
+    size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
+    sink.put("flush.size", connect.LARGEST_FILE)
+    if size.setting:
+        sink.put("flush.size", size)
+        told = "closes a file at that size; s3lake.flush.size says another, parts of an upload have a size of their own"
+        keys.report.notice(size.setting, told)
+    for key in ("rotate.interval.ms", "rotate.schedule.interval.ms"):
+        if (zero := keys.get(key)) is not None and zero.value == "0":
+            keys.wrong(zero, "'0' is not allowed; write milliseconds, or -1 for never")
+    span = keys.integer("rotate.interval.ms", -1, -1)
+    if span.setting and span.value > 0:
+        if _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner").value in ("default", "field"):
+            keys.report.notice(span.setting, "has no meaning without a time based partitioner")
+        else:
+            _rotation(keys, sink, span)
+    schedule = keys.integer("rotate.schedule.interval.ms", -1, -1)
+    if schedule.setting and schedule.value > 0:
+        if not keys.text("timezone").value:
+            keys.wrong(
+                schedule.setting,
+                "needs a timezone, without which the connector does not start; write timezone, for example UTC",
+            )
+        if sink.get("flush.interval") > schedule.value / _SECONDS:
+            sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
+    mode = keys.choice("schema.compatibility", {one: one for one in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
+    if mode.setting and mode.value != "NONE":
+        keys.report.notice(mode.setting, "a schema has files of its own; without one the columns grow with the data")
+
+
+def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:
+    """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
+    seconds = span.to(lambda ms: ms / _SECONDS)
+    extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
+    if extractor == "Wallclock":
+        sink.put("flush.interval", seconds)
+        keys.report.notice(span.setting, "is by the wall clock: a micro-batch begins when a record waits that long")
+        return
+    sink.put("flush.span", seconds)
+    if extractor == "RecordField":
+        keys.report.notice(span.setting, "counts the Kafka records' timestamps, not the field's")
+
+
+def _layout(keys: Keys, sink: Draft) -> None:
+    top = keys.text("topics.dir", "topics")
+    slash, plus = keys.text("directory.delim", "/"), keys.text("file.delim", "+")
+    width = keys.integer("filename.offset.zero.pad.width", 10, 0, 64)
+    affix = keys.choice("s3.schema.partition.affix.type", {"NONE": 0, "PREFIX": -1, "SUFFIX": 1}, "NONE")
+    kind = _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
+    encoded, said = _encoded(keys, sink, kind, slash.value)
+    schema = "schema_name={schema}"
+    parts = {0: [encoded], -1: [schema, encoded], 1: [encoded, schema]}[affix.value]
+    between = literal(slash.value)
+    offset = f"{{offset:0{width.value}}}" if width.value else "{offset}"
+    name = literal(plus.value).join(("{topic}", "{partition}", offset))
+
+    def key(parts: Sequence[str]) -> str:
+        return between.join(["{topic}", *parts, name])
+
+    source = said or kind.setting or slash.setting or plus.setting or width.setting or top.setting
+    above = ""
+    if slash.value == "/":
+        sink.put("prefix", top.to(str.strip))
+    elif top.value.strip():
+        above = literal(top.value) + between
+    sink.put("layout.template", above + key(parts), source)
+    sink.put("layout.missing", "null")
+    directory = keys.text("tombstone.encoded.partition", "tombstone")
+    nulls = keys.get("behavior.on.null.values")
+    if nulls is not None and nulls.value.lower() == "write":
+        sink.put("layout.tombstones", above + key([literal(directory.value)]), directory.setting or nulls)
+
+
+def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple[str, Setting | None]:
+    """What stands between topic and file name, and the setting that says it."""
+    fields = keys.several("partition.field.name")
+    for one in fields.value:
+        if not all(step.strip() for step in one.split(".")) and fields.setting is not None:
+            keys.wrong(fields.setting, f"{one!r} is no field: a step of the path is empty")
+    pattern = keys.text("path.format")
+    fielded = kind.value == "fields and time"
+    if fielded and kind.setting is not None:
+        keys.report.notice(kind.setting, "is taken as one of several of that name: NAME=VALUE/… and then path.format")
+        kind = Given("time", kind.setting)
+    duration = keys.integer("partition.duration.ms", -1, 1 if kind.value == "time" else -1)
+    locale, timezone = keys.text("locale"), keys.text("timezone")
+    _extractor(keys, sink)
+    if timezone.value:
+        sink.put("layout.time.timezone", timezone)
+    if locale.value:
+        sink.put("layout.time.locale", locale)
+    _unused(keys, Given("fields and time") if fielded else kind, (fields, pattern, duration, locale, timezone))
+    if kind.value == "default":
+        return "partition={partition}", None
+    named = literal(delimiter).join(f"{literal(one)}={{field:{one}}}" for one in fields.value)
+    if (fielded or kind.value == "field") and not fields.value and kind.setting is not None:
+        keys.wrong(kind.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
+    if fielded:
+        return (
+            f"{named}{literal(delimiter)}{_time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone))}",
+            (pattern.setting or fields.setting),
+        )
+    if kind.value == "field":
+        return named or "partition={partition}", fields.setting
+    return _time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone)), pattern.setting
+
+
+def _unused(keys: Keys, kind: Given[str], given: Sequence[Given[Any]]) -> None:
+    """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
+    fields, *timed = given
+    if fields.setting and kind.value not in ("field", "fields and time"):
+        keys.report.notice(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
+    if kind.value not in ("default", "field"):
+        return
+    scheduled = keys.get("rotate.schedule.interval.ms")
+    for one in timed:
+        if one.setting is None or (one.setting.key == "timezone" and scheduled is not None):
+            continue
+        if one.setting.key == "path.format":
+            told = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
+        else:
+            told = "has no meaning without a time based partitioner"
+        keys.report.notice(one.setting, told)
+    extractor = keys.get("timestamp.extractor")
+    if extractor is not None:
+        keys.report.notice(extractor, "has no meaning without a time based partitioner")
+
+
+def _time(
+    keys: Keys,
+    sink: Draft,
+    kind: Given[str],
+    delimiter: str,
+    given: tuple[Given[str], Given[int], Given[str], Given[str]],
+) -> str:
+    pattern, duration, locale, timezone = given
+    quoted = delimiter if not delimiter.isalpha() else f"'{delimiter}'"
+    steps = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
+    for value, taken in ((locale, "en"), (timezone, "UTC")):
+        if not value.value:
+            key = "locale" if value is locale else "timezone"
+            keys.report.notice(value.setting or kind.setting, f"{key} is missing; {taken} is taken")
+    if kind.value in ("daily", "hourly"):
+        for one in (pattern, duration):
+            if one.setting:
+                keys.report.notice(one.setting, f"has no meaning: the {kind.value} partitioner has its own")
+        sink.put("layout.time.duration", (_DAY if kind.value == "daily" else _HOUR) / _SECONDS, kind.setting)
+        return f"{{time:{quoted.join(steps[: 3 if kind.value == 'daily' else 4])}}}"
+    if keys.get("partition.duration.ms") is None:
+        keys.report.notice(kind.setting, f"partition.duration.ms is missing; {_HOUR} (an hour) is taken")
+    sink.put("layout.time.duration", (duration.value if duration.value > 0 else _HOUR) / _SECONDS, duration.setting)
+    path = pattern.value.removesuffix(delimiter)
+    if path.count("'") % 2:
+        keys.report.notice(pattern.setting, "a quote is not closed; it is closed at the end, as the connector does")
+        path = pattern.value + "'"
+    if not path:
+        if pattern.setting:
+            keys.wrong(
+                pattern.setting, "is empty; write a pattern such as 'year'=YYYY/'month'=MM/'day'=dd, or take it out"
+            )
+        default = quoted.join(steps)
+        keys.report.notice(kind.setting, f"path.format is missing; {default} is taken")
+        return f"{{time:{default}}}"
+    return f"{{time:{path}}}"
+
+
+def _extractor(keys: Keys, sink: Draft) -> None:
+    sources = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
+    found = keys.get("timestamp.extractor")
+    name = found.value.rpartition(".")[2].split("$")[-1].removesuffix("TimestampExtractor") if found else ""
+    chosen = sources.get(name, "wallclock")
+    if found is not None and found.value and name not in sources:
+        near = meant(name, list(sources))
+        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(sources)}")
+    sink.put("layout.time.source", chosen, found)
+    field = keys.text("timestamp.field", "timestamp")
+    if chosen == "field":
+        sink.put("layout.time.field", field)
+    elif field.setting:
+        keys.report.notice(field.setting, "has no meaning without timestamp.extractor=RecordField")
+
+
+def _nulls(keys: Keys, sink: Draft) -> None:
+    nulls = keys.choice("behavior.on.null.values", {"fail": "fail", "ignore": "skip", "write": "write"}, "fail")
+    sink.put("nulls", nulls)
+    for part in ("keys", "headers"):
+        wanted = keys.boolean(f"store.kafka.{part}", False)
+        known = _SIDECARS if part == "keys" else {name: one for name, one in _SIDECARS.items() if one != "bytes"}
+        form = _class(keys, f"{part}.format.class", known, "AvroFormat")
+        if wanted.value:
+            sink.put(f"sidecars.{part}", form.value, form.setting or wanted.setting)
+        elif form.setting:
+            keys.report.notice(form.setting, f"has no meaning without store.kafka.{part}=true")
+        if part == "keys" and nulls.value == "write" and not wanted.value and nulls.setting is not None:
+            keys.wrong(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")

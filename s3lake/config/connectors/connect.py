@@ -1,0 +1,170 @@
+"""Keys of Kafka Connect itself, one set for every sink connector: topics, converters, errors, clients, transforms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from s3lake import expressions
+from s3lake.config.connectors import transforms
+from s3lake.config.draft import Connector, Draft
+from s3lake.config.keys import Given, Keys
+
+LARGEST_FILE = 80 * 10**9
+FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0}
+"""The Lenses document's defaults, and what a connector's file means where it says nothing: no native default."""
+
+_MEANINGLESS = {
+    "config.action.reload": "has no meaning: values of secrets are read when a run starts",
+    "errors.retry.timeout": "has no meaning: converting a record is never tried again, its outcome would be the same",
+    "errors.retry.delay.max.ms": "has no meaning: converting a record is never tried again",
+    "errors.log.enable": "has no meaning: refused records are always logged, with offset, stage and reason",
+    "errors.log.include.messages": "has no meaning: the dead letters hold the records, logs never do",
+    "offset.flush.timeout.ms": "has no meaning: offsets are committed with the files",
+    "topics.exclude": "has no meaning for a sink",
+    "plugin.path": "has no meaning: s3lake has no plugins",
+    "group.id": "has no meaning: offsets are in the index; no consumer group is used",
+}
+_CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
+_QUEUE = "errors.deadletterqueue."
+_OFFSETS = "has no meaning: offsets are in the index; no consumer group is used"
+_OURS = {
+    "group.id": _OFFSETS,
+    "enable.auto.commit": _OFFSETS,
+    "auto.commit.interval.ms": _OFFSETS,
+    "group.instance.id": _OFFSETS,
+    "max.poll.records": "has no meaning: Spark reads ranges of offsets",
+    "max.poll.interval.ms": "has no meaning: no consumer group is used",
+    "session.timeout.ms": "has no meaning: no consumer group is used",
+    "heartbeat.interval.ms": "has no meaning: no consumer group is used",
+    "partition.assignment.strategy": "has no meaning: no consumer group is used",
+    "key.deserializer": "has no meaning: key.converter says how keys are read",
+    "value.deserializer": "has no meaning: value.converter says how values are read",
+}
+
+
+@dataclass(frozen=True)
+class Topics:
+    """What a connector subscribes to: names, or a regular expression."""
+
+    names: Given[tuple[str, ...]]
+    regex: Given[str]
+
+
+def name(keys: Keys) -> Given[str]:
+    """The connector's name, as a sink may be called."""
+    found = keys.needed("name", "events-to-s3")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", found.value)
+    if plain != found.value and found.setting is not None:
+        keys.report.notice(
+            found.setting, f"the sink, and its index, are called {plain!r}: letters, digits, '_' and '-'"
+        )
+    return Given(plain, found.setting)
+
+
+def connector(keys: Keys) -> Connector:
+    """The connector as Kafka Connect knows it."""
+    return Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
+
+
+def topics(keys: Keys) -> Topics:
+    """`topics` or `topics.regex`."""
+    names, regex = keys.several("topics"), keys.text("topics.regex")
+    if bool(names.setting and names.value) == bool(regex.value):
+        where = regex.setting or names.setting
+        told = (
+            "are both given; take one out" if names.value else "are both missing; add topics=NAME,NAME or topics.regex"
+        )
+        keys.report.error(where, f"topics and topics.regex {told}")
+    return Topics(names, regex)
+
+
+def route(keys: Keys, sink: Draft) -> None:
+    """Name and topics of a connector that is one sink."""
+    sink.put("name", name(keys))
+    found = topics(keys)
+    sink.put("topics_regex" if found.regex.value else "topics", found.regex if found.regex.value else found.names)
+
+
+def framework(keys: Keys, common: Draft, sink: Draft) -> None:
+    """What Kafka Connect does round every connector: clients, refused records, tasks, transforms."""
+    clients(keys, common, sink)
+    errors(keys, sink)
+    parallelism(keys, common)
+    transforms.chain(keys, sink)
+
+
+def clients(keys: Keys, common: Draft, sink: Draft) -> None:
+    """Where Kafka is and how its clients talk to it; a sink connector begins where the log begins."""
+    sink.put("from", "earliest")
+    for prefix in ("consumer.override.", "consumer."):
+        for one in keys.below(prefix):
+            option = one.key.removeprefix(prefix)
+            if prefix == "consumer." and option.startswith("override."):
+                continue
+            if option == "bootstrap.servers":
+                common.put("kafka.bootstrap_servers", one.value, one)
+            elif option == "auto.offset.reset":
+                sink.put("from", "start" if one.value.lower() == "latest" else "earliest", one)
+                if one.value.lower() not in ("earliest", "latest", "none"):
+                    keys.wrong(one, f"{one.shown} is not allowed; use one of: earliest, latest, none")
+                if one.value.lower() == "latest":
+                    keys.report.notice(one, "the first record is the first one of the hour `start`")
+            elif option == "isolation.level":
+                if one.value != "read_committed":
+                    keys.report.notice(one, "has no meaning: only committed records are landed")
+            elif option in _OURS:
+                keys.report.notice(one, _OURS[option])
+            else:
+                common.put(("kafka", "properties", option), one.value, one)
+    for prefix in ("producer.", "admin."):
+        for one in keys.below(prefix):
+            keys.report.notice(
+                one, "has no meaning: only dead letters are written to Kafka, acknowledged by all replicas"
+            )
+    for prefix in ("security.", "sasl.", "ssl.", "client."):
+        for one in keys.below(prefix):
+            if _CLIENT.fullmatch(one.key):
+                common.put(("kafka", "properties", one.key), one.value, one)
+            else:
+                keys.wrong(one, "unknown key; take it out")
+
+
+def errors(keys: Keys, sink: Draft) -> None:
+    """What becomes of records that are refused."""
+    tolerance = keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none")
+    sink.put("errors.tolerance", tolerance)
+    queue = keys.text(f"{_QUEUE}topic.name")
+    headers = keys.boolean(f"{_QUEUE}context.headers.enable", False)
+    replicas = keys.integer(f"{_QUEUE}topic.replication.factor", 3, -1)
+    if queue.value and queue.setting is not None and tolerance.value == "none":
+        told = "nothing goes there without errors.tolerance=all: the first refused record fails its micro-batch"
+        keys.report.notice(queue.setting, told)
+    elif queue.value and queue.setting is not None:
+        sink.put("errors.dead_letter_topic.name", queue)
+        sink.put("errors.dead_letter_topic.context_headers", headers)
+        sink.put("errors.dead_letter_topic.replication_factor", replicas)
+        if _subscribed(keys, queue.value):
+            keys.wrong(queue.setting, f"{queue.setting.shown} is a topic that the connector reads; name another one")
+    for one in (headers.setting, replicas.setting):
+        if one is not None and not queue.value:
+            keys.report.notice(one, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
+    keys.meaningless(_MEANINGLESS)
+
+
+def _subscribed(keys: Keys, topic: str) -> bool:
+    """Whether the connector reads that topic."""
+    expression = keys.text("topics.regex").value
+    try:
+        matched = bool(expression) and expressions.compiled(expression).fits(topic)
+    except (re.error, expressions.EndlessError):
+        matched = False  # the model says what is wrong with it
+    return matched or topic in map(str.strip, keys.text("topics").value.split(","))
+
+
+def parallelism(keys: Keys, common: Draft) -> None:
+    """`tasks.max`: how many cores Spark takes."""
+    tasks = keys.integer("tasks.max", 0, 1, 100_000)
+    if tasks.setting is not None:
+        common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
+        keys.report.notice(tasks.setting, f"is how many cores Spark takes: spark.master local[{tasks.value}]")

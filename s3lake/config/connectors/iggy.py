@@ -1,0 +1,333 @@
+"""Apache Iggy's S3 sink: a connector's TOML file, or the runtime's, which names a directory of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, refusals, transforms
+from s3lake.config.connectors.iggy_file import File
+from s3lake.config.connectors.templates import literal
+from s3lake.config.draft import Draft, Loaded, compose
+from s3lake.config.keys import Given, Keys
+from s3lake.config.model import meant
+from s3lake.config.read import toml
+from s3lake.config.read.document import Place as Steps
+from s3lake.config.references import References
+from s3lake.config.setting import Place, Report, Setting
+from s3lake.quantities import seconds_of, size_of
+
+TOPIC_TEMPLATE = "{stream}.{topic}"
+_RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")
+_RUNTIME_REASONS = {
+    "http": "has no meaning: Dagster has the user interface",
+    "iggy": "has no meaning: records are read from Kafka",
+    "state": "has no meaning: the index is in the bucket",
+    "logging": "has no meaning: Dagster says how runs are logged",
+    "telemetry": "has no meaning: every run's figures are in Dagster",
+}
+_TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
+_CONVERSIONS = ("proto_convert", "flat_buffer_convert", "avro_convert")
+_SCHEMAS = {"json": "json", "raw": "bytes", "text": "string", "proto": None, "flat_buffer": None, "avro": None}
+_OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
+    "json_lines": ("json", None, ".jsonl"),
+    "json_array": ("json_array", {"opening": "[", "between": ",", "closing": "]"}, ".json"),
+    "raw": ("bytes", {"opening": "", "between": "", "closing": ""}, ".bin"),
+}
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+_VARIABLES = {"partition": "{partition}", "date": "{time:yyyy-MM-dd}", "hour": "{time:HH}"}
+_MEANINGLESS = {
+    "version": "has no meaning: the file that is given is the one that runs",
+    "name": "has no meaning: the sink is called after key",
+    "path": "has no meaning: s3lake has no plugins",
+    "plugin_config_format": "has no meaning: s3lake has no plugins",
+    "verbose": "has no meaning: every run's figures are in Dagster",
+    "benchmark": "has no meaning: every run's figures are in Dagster",
+}
+_STREAM_MEANINGLESS = {
+    "batch_length": "has no meaning: batch_records says how many records a micro-batch has",
+    "poll_interval": "has no meaning: sensors say when a micro-batch starts",
+    "consumer_group": "has no meaning: offsets are in the index; no consumer group is used",
+}
+
+
+def loads(content: str, report: Report, references: References) -> Loaded:
+    """The configuration of a connector, or of all S3 sinks of a runtime.
+
+    Raises:
+        ConfigurationError: it cannot be right; one line per error.
+    """
+    given = File(report.file, *toml.read(content, report.file))
+    alone = "type" in given.data or not any(section in given.data for section in _RUNTIME)
+    files, beside = [given], []
+    variables = references.environment
+    if alone:
+        for place in iggy_variables.of_runtime(File(given.name, {}, {}), variables, report).places.values():
+            report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
+    else:
+        runtime = iggy_variables.of_runtime(given, variables, report)
+        files = list(_connectors(runtime, report, references))
+        beside = _runtime(runtime, report, references)
+    common, sinks = Draft(), []
+    for file in iggy_variables.of_connectors(files, variables, report):
+        own, found = _connector(file, beside, report, references, alone=alone)
+        _join(common, own, file, report)
+        sinks += found
+    if not sinks and not report.failed:
+        report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
+    return compose(common, sinks, report, variables)
+
+
+def _chain(file: File, sink: Draft, report: Report) -> None:
+    """The transforms that are enabled, in the order in which the file has them."""
+    tables = file.data.get("transforms", {})
+    if not isinstance(tables, dict):
+        report.error(file.places.get(("transforms",)), "is no table; write [transforms.NAME] for each, in their order")
+        return
+    for name, held in tables.items():
+        place = file.places.get(("transforms", name), Place(file.name))
+        if name not in _TRANSFORMS + _CONVERSIONS:
+            near = meant(name, _TRANSFORMS)
+            report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
+        elif not isinstance(held, dict) or not isinstance(held.get("enabled"), bool):
+            report.error(place, "needs `enabled = true` or `enabled = false`")
+        elif held["enabled"] and name in _CONVERSIONS:
+            refusals.conversion(Setting(place.key, name, place), report)
+        elif held["enabled"]:
+            options = {key: value for key, value in held.items() if key != "enabled"}
+            origins: dict[Steps, Setting] = {("type",): Setting(place.key, name, place)}
+            for key, value in options.items():
+                at = file.places.get(("transforms", name, key), place)
+                origins["options", key] = Setting(at.key, str(value), at)
+            transforms.add(sink, {"name": name, "type": f"iggy.{name}", "options": options}, origins)
+
+
+def _connector(
+    file: File, beside: Sequence[Setting], report: Report, references: References, *, alone: bool
+) -> tuple[Draft, list[Draft]]:
+    settings = references.resolve([*file.settings("transforms"), *beside], report)
+    template = next((one for one in settings if one.key == "s3lake.topic_template"), None)
+    keys = Keys([one for one in settings if one is not template], report)
+    common, each = Draft(), Draft()
+    if not _is_ours(keys, report, alone=alone):
+        return common, []
+    key = keys.needed("key", '"lake"')
+    keys.meaningless(_MEANINGLESS)
+    each.put("from", "earliest")
+    each.put("nulls", "write")
+    _chain(file, each, report)
+    _plugin(keys, common, each)
+    sinks = list(_sinks(file, keys, each, key, template))
+    overrides.apply(keys, common, sinks, references.environment)
+    keys.all_known()
+    return common, sinks
+
+
+def _is_ours(keys: Keys, report: Report, *, alone: bool) -> bool:
+    """Whether the file is an enabled S3 sink; where it is given by itself, it has to be."""
+    kind, plugin, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
+    told: tuple[Setting | None, str] | None = None
+    if kind is None or kind.value not in ("sink", "source"):
+        report.error(kind, (f"{kind.shown} is not allowed" if kind else "type is missing") + '; write type = "sink"')
+        return False
+    if kind.value == "source":
+        told = kind, "is a source; s3lake has sinks only"
+    elif plugin is not None and "s3_sink" not in plugin.value:
+        told = plugin, f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink; s3lake has no other"
+    elif not enabled.value:
+        told = enabled.setting, "is false, so nothing is landed; write enabled = true"
+    if told is not None:
+        (report.error if alone else report.notice)(*told)
+    return told is None
+
+
+def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
+    p = "plugin_config."
+    sink.put("bucket", keys.needed(f"{p}bucket", '"my-bucket"'))
+    common.put("s3.region", keys.needed(f"{p}region", '"us-east-1"'))
+    endpoint = keys.text(f"{p}endpoint")
+    if endpoint.value:
+        common.put("s3.endpoint_url", endpoint)
+    common.put("s3.path_style", keys.boolean(f"{p}path_style", bool(endpoint.value)))
+    credentials.pair(keys, common, f"{p}access_key_id", f"{p}secret_access_key")
+    if keys.get(f"{p}max_attempts") and (old := keys.get(f"{p}max_retries")):
+        keys.wrong(old, f"is given beside {p}max_attempts; take one of them out")
+    name = f"{p}max_retries" if keys.get(f"{p}max_retries") else f"{p}max_attempts"
+    common.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
+    delay = _quantity(keys, f"{p}retry_delay", "1s", seconds_of)
+    common.put("s3.retries.backoff_ms", delay.to(lambda seconds: round(seconds * 1000)))
+    sink.put("prefix", keys.text(f"{p}prefix").to(lambda prefix: prefix.strip("/")))
+    _rotation(keys, sink)
+    output = keys.choice(f"{p}output_format", _OUTPUTS, "json_lines")
+    form, framing, extension = output.value
+    sink.put("format.type", form, output.setting)
+    sink.put("format.codec", "none")
+    if framing is not None:
+        sink.put("format.framing", dict(framing), output.setting)
+    sink.put("layout.extension", extension, output.setting)
+    metadata, headers = keys.boolean(f"{p}include_metadata", True), keys.boolean(f"{p}include_headers", False)
+    if form == "bytes":
+        for one in (metadata, headers):
+            if one.setting and one.value:
+                keys.report.notice(one.setting, "has no meaning with output_format raw, which holds payloads only")
+    else:
+        fields = [name for name, on in (("metadata", metadata), ("headers", headers)) if on.value]
+        sink.put("envelope.style", "iggy")
+        sink.put("envelope.fields", [*fields, "value"], headers.setting or metadata.setting)
+
+
+def _rotation(keys: Keys, sink: Draft) -> None:
+    p = "plugin_config."
+    by = keys.choice(f"{p}file_rotation", {"size": "size", "messages": "messages"}, "size")
+    size = _quantity(keys, f"{p}max_file_size", "8MiB", size_of)
+    count = keys.integer(f"{p}max_messages_per_file", 0, 1)
+    sink.put("flush", connect.FLUSH)
+    if by.value == "size":
+        sink.put("flush.size", size)
+        sink.put("flush.count", None)
+    else:
+        sink.put("flush.size", connect.LARGEST_FILE)
+        sink.put("flush.count", count)
+        if count.setting is None and by.setting is not None and not keys.has(f"{p}max_messages_per_file"):
+            keys.wrong(by.setting, f"'messages' needs a number; add {p}max_messages_per_file = 10000")
+    unused = count if by.value == "size" else size
+    if unused.setting is not None:
+        keys.report.notice(unused.setting, f"has no meaning with file_rotation {by.value}")
+
+
+def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:
+    found = keys.get(key)
+    if found is None:
+        return Given(read(default))
+    try:
+        return Given(read(found.value.replace(" ", "")), found)
+    except ValueError as error:
+        keys.wrong(found, str(error))
+        return Given(read(default))
+
+
+def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setting | None) -> Iterator[Draft]:
+    """One sink for each stream and topic: both names stand in its keys and its lines."""
+    streams = file.data.get("streams")
+    if not isinstance(streams, list) or not streams:
+        keys.report.error(
+            file.places.get(("streams",)), "[[streams]] is missing; add one with stream, topics and schema"
+        )
+        return
+    pairs = [(at, topic) for at, one in enumerate(streams) for topic in _topics(keys, at, one)]
+    spelled = template.value if template else TOPIC_TEMPLATE
+    if template and not {"{stream}", "{topic}"} & set(re.findall(r"\{\w+\}", spelled)):
+        keys.wrong(template, f"{template.shown} is the same for every topic; write it with {{stream}} and {{topic}}")
+    for at, topic in pairs:
+        stream = keys.text(f"streams[{at}].stream")
+        sink = each.copy()
+        title = key.value if len(pairs) == 1 else f"{key.value}-{stream.value}-{topic}"
+        sink.put("name", re.sub(r"[^A-Za-z0-9_-]+", "-", title), key.setting)
+        name = spelled.replace("{stream}", stream.value).replace("{topic}", topic)
+        sink.put("topics", [name], template or keys.get(f"streams[{at}].topics"))
+        sink.put("layout.template", _template(keys, stream.value, topic), keys.get("plugin_config.path_template"))
+        if sink.get("envelope") is not None:
+            sink.put("envelope.stream", stream.value)
+            sink.put("envelope.topic", topic)
+        schema = keys.choice(f"streams[{at}].schema", _SCHEMAS, "json")
+        if schema.value is None and schema.setting is not None:
+            refusals.schema(schema.setting, keys.report)
+        sink.put("converter.value", schema.value or "json", schema.setting)
+        yield sink
+
+
+def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
+    prefix = f"streams[{at}]."
+    keys.needed(f"{prefix}stream", '"application_logs"')
+    keys.meaningless({f"{prefix}{name}": reason for name, reason in _STREAM_MEANINGLESS.items()})
+    found = keys.get(f"{prefix}topics")
+    if keys.get(f"{prefix}schema") is None:
+        keys.needed(f"{prefix}schema", '"json"')
+    topics = stream.get("topics") if isinstance(stream, dict) else None
+    if found is None or not isinstance(topics, list) or not topics or not all(isinstance(one, str) for one in topics):
+        told = "is no list of names" if found else f"{prefix}topics is missing"
+        keys.report.error(found, f'{told}; write topics = ["name", "name"]')
+        return []
+    return topics
+
+
+def _template(keys: Keys, stream: str, topic: str) -> str:
+    path = keys.text("plugin_config.path_template", "{stream}/{topic}/{date}/{hour}")
+    known = {**_VARIABLES, "stream": literal(_safe(stream)), "topic": literal(_safe(topic))}
+    pieces, position = [], 0
+    for found in _VARIABLE.finditer(path.value):
+        pieces.append(literal(path.value[position : found.start()]))
+        position = found.end()
+        if found[1] in known:
+            pieces.append(known[found[1]])
+        elif path.setting is not None:
+            told = f"{found[0]} is unknown; {meant(found[1], list(known))}use {', '.join(sorted(known))}"
+            if found[1] == "timestamp":
+                told = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
+            keys.wrong(path.setting, told)
+    directory = "".join([*pieces, literal(path.value[position:])]).strip("/")
+    return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+
+
+def _runtime(file: File, report: Report, references: References) -> list[Setting]:
+    """What the runtime's file says for every sink: its table `s3lake`, if it has one."""
+    for section, reason in _RUNTIME_REASONS.items():
+        if section in file.data:
+            report.notice(file.places.get((section,), Place(file.name, key=section)), reason)
+    for section in file.data:
+        if section not in (*_RUNTIME, "s3lake"):
+            near = meant(section, _RUNTIME)
+            report.error(
+                file.places.get((section,)), f"unknown section; {near}allowed here: {', '.join(_RUNTIME)}, s3lake"
+            )
+    return references.resolve([one for one in file.settings() if one.key.startswith("s3lake.")], report)
+
+
+def _connectors(file: File, report: Report, references: References) -> Iterator[File]:
+    """The files of the directory that the runtime's file names; of several versions of a key the highest."""
+    section = file.data.get("connectors")
+    held = section if isinstance(section, dict) else {}
+    place = file.places.get(("connectors",), Place(file.name, key="connectors"))
+    if held.get("config_type", "local") != "local":
+        at = file.places.get(("connectors", "config_type"), place)
+        report.error(
+            at, f"{held['config_type']!r}: connectors over HTTP are not supported yet; use local and config_dir"
+        )
+        return
+    if not isinstance(held.get("config_dir"), str):
+        report.error(place, 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
+        return
+    at = file.places.get(("connectors", "config_dir"), place)
+    directory = references.base / held["config_dir"]
+    if not directory.is_dir():
+        report.error(at, f"{held['config_dir']!r} is no directory, seen from the runtime's file; correct it")
+        return
+    if (directory / ".active_versions.toml").exists():
+        report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
+    newest: dict[str, File] = {}
+    for path in sorted(directory.glob("*.toml")):
+        found = File.of(path)
+        key = found.key
+        if key not in newest or _version(found) >= _version(newest[key]):
+            newest[key] = found
+    yield from newest.values()
+
+
+def _version(file: File) -> int:
+    version = file.data.get("version", 0)
+    return version if isinstance(version, int) else 0
+
+
+def _join(common: Draft, own: Draft, file: File, report: Report) -> None:
+    """S3 and Kafka are one for all sinks of a configuration."""
+    for name, value in own.values.items():
+        if common.values.setdefault(name, value) != value:
+            report.error(
+                Place(file.name), f"{name} differs from that of another connector; give it a configuration of its own"
+            )
+    common.origins.update(own.origins)

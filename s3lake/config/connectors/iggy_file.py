@@ -1,0 +1,62 @@
+"""One TOML file of Apache Iggy's connectors: its values, and where its keys stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from s3lake.config.read import toml
+from s3lake.config.read.document import Place as Steps
+from s3lake.config.setting import Place, Setting
+from s3lake.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class File:
+    """One TOML file: its values, and where its keys stand."""
+
+    name: str
+    data: dict[str, Any]
+    places: Mapping[Steps, Place]
+
+    @classmethod
+    def of(cls, path: Path) -> File:
+        """The file at `path`.
+
+        Raises:
+            ConfigurationError: it cannot be read.
+        """
+        try:
+            return cls(str(path), *toml.read(path.read_text("utf-8"), str(path)))
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            raise ConfigurationError(f"{path}: cannot be read: {why}") from None
+
+    @property
+    def key(self) -> str:
+        """What the connector is called."""
+        return str(self.data.get("key", Path(self.name).stem))
+
+    def settings(self, *skipped: str) -> list[Setting]:
+        """Every value that is no table, in the file's order."""
+        found = []
+        for path, value in leaves({name: one for name, one in self.data.items() if name not in skipped}):
+            key, shown = toml.dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
+            place = self.places.get(path, Place(self.name, key=key))
+            found.append(Setting(key, shown.strip(), place, (), value))
+        return found
+
+
+def leaves(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+    """Every value that is no table, with its path."""
+    tables = isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif tables:
+        for position, inner in enumerate(value):
+            yield from leaves(inner, (*path, position))
+    else:
+        yield path, value

@@ -1,0 +1,315 @@
+"""KCQL: the text of `connect.s3.kcql` to statements. The grammar is kcql.lark; here are names, errors and checks.
+
+`INSERT INTO bucket[:prefix] SELECT … FROM topic [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS format]
+[PROPERTIES(…)]`, several separated by `;`. Everything that Lenses' own parser drops without a word is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree
+
+CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTITION", "STOREAS", "PROPERTIES")
+"""Keywords in the order in which they stand."""
+
+ORDER = "INSERT INTO … SELECT … FROM … [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS …] [PROPERTIES(…)]"
+_FOREIGN = re.compile(
+    "IGNORE|AUTOCREATE|WITHSTRUCTURE|PK|WITHTARGET|AUTOEVOLVE|BATCH|WITHTIMESTAMP|TIMESTAMPUNIT|WITHFORMAT|"
+    "WITHUNWRAP|WITHTAG|INCREMENTALMODE|WITHTYPE|WITHDOCTYPE|WITHINDEXSUFFIX|TTL|WITHCONVERTER|WITHJMSSELECTOR|"
+    "WITHKEY|KEYDELIMITER|WITHPIPELINE|WITHSUBSCRIPTION|WITHREGEX|LIMIT"
+)
+_REPLACED = {
+    "WITH_FLUSH_COUNT": "PROPERTIES('flush.count'=…)",
+    "WITH_FLUSH_SIZE": "PROPERTIES('flush.size'=…)",
+    "WITH_FLUSH_INTERVAL": "PROPERTIES('flush.interval'=…)",
+    "WITHPARTITIONER": "PROPERTIES('partition.include.keys'=true|false)",
+}
+_WORDS = {
+    "TARGET": "a bucket, or bucket:prefix",
+    "COLUMNS": "* or a list of columns",
+    "CONDITION": "a condition",
+    "NESTED": "an expression",
+    "TOPIC": "a topic",
+    "FIELD": "a name",
+    "FORMAT": "a format",
+    "VALUE": "a value",
+    "BACKTICK": "a name in backticks",
+    "QUOTED": "text in quotes",
+    "SEMICOLON": "';'",
+    "COMMA": "','",
+    "DOT": "'.'",
+    "EQUAL": "'='",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "$END": "the end",
+}
+_LONGEST = 50_000
+_DEEPEST = 30
+_MOST_ELEMENTS = 512  # with a slash each they fill S3's 1,024 bytes
+_BRACKET = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[()]")
+_EXPECTED_ORDER = (*CLAUSES, *_WORDS)
+
+
+class KcqlError(ValueError):
+    """A text is no KCQL.
+
+    Attributes:
+        offset: of the character where it goes wrong, from 0; the length of the text where it ends too early.
+        line, column: of that character, from 1.
+    """
+
+    def __init__(self, text: str, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = min(offset, len(text))
+        self.line = text.count("\n", 0, self.offset) + 1
+        self.column = self.offset - text.rfind("\n", 0, self.offset)
+
+
+@dataclass(frozen=True)
+class Property:
+    """One entry of PROPERTIES, and where its name stands."""
+
+    name: str
+    value: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement.
+
+    Attributes:
+        prefix: empty where there is none.
+        topic: `*` for every topic that has no statement of its own.
+        columns: the SELECT list as Spark SQL; None for `*`.
+        where: the condition as Spark SQL.
+        partition_by: elements, each a path of names (a name may hold dots).
+        partitioned: False with NOPARTITION, for all records of a topic-partition side by side.
+        format: after STOREAS, as written.
+        offsets: where the parts begin in the text: "target", "topic", "columns", "where", "partition_by", "format".
+    """
+
+    bucket: str
+    prefix: str
+    topic: str
+    columns: str | None = None
+    where: str | None = None
+    partition_by: tuple[tuple[str, ...], ...] = ()
+    partitioned: bool = True
+    format: str | None = None
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    offsets: Mapping[str, int] = field(default_factory=dict)
+
+
+def parse(text: str) -> tuple[Statement, ...]:
+    """The statements in `text`, in their order.
+
+    Raises:
+        KcqlError: it is no KCQL; the message says what stands there and what can.
+    """
+    from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+    _bounded(text)
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedCharacters as error:
+        raise _unexpected(text, error.pos_in_stream or 0, error.allowed or set()) from None
+    except UnexpectedToken as error:
+        offset = len(text) if error.token.type == "$END" else _at(error.token)
+        raise _unexpected(text, offset, set(error.accepts or error.expected)) from None
+    except UnexpectedEOF as error:
+        raise _unexpected(text, len(text), set(error.expected)) from None
+    trees = sorted(tree.find_data("statement"), key=lambda one: _at(_tokens(one)[0]))
+    return tuple(_statement(text, one) for one in trees)
+
+
+def _bounded(text: str) -> None:
+    if len(text) > _LONGEST:
+        raise KcqlError(text, _LONGEST, f"is too long: at most {_LONGEST:,} characters")
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth > _DEEPEST:
+            raise KcqlError(text, found.start(), f"nests too deeply: at most {_DEEPEST} parentheses in one another")
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    from lark import Lark
+
+    grammar = resources.files("s3lake.config.connectors").joinpath("kcql.lark").read_text("utf-8")
+    return Lark(grammar, parser="lalr", lexer="contextual", keep_all_tokens=True)
+
+
+def _statement(text: str, tree: Tree[Token]) -> Statement:
+    clauses = {part.data: _tokens(part) for part in tree.iter_subtrees()}
+    target = next(token for token in _tokens(tree) if token.type == "TARGET")
+    bucket, prefix = _target(text, target)
+    columns, topic = clauses["columns"], clauses["topic"][0]
+    offsets = {"target": _at(target), "columns": _at(columns[0]), "topic": _at(topic)}
+    for name in ("where", "partition_by", "no_partition", "storeas"):
+        if name in clauses:
+            offsets[_PARTS.get(name, name)] = _at(clauses[name][0])
+    selected = _source(text, columns)
+    return Statement(
+        bucket=bucket,
+        prefix=prefix,
+        topic=_named(text, topic),
+        columns=None if selected == "*" else selected,
+        where=_source(text, clauses["where"][1:]) if "where" in clauses else None,
+        partition_by=_elements(text, tree),
+        partitioned="no_partition" not in clauses,
+        format=_named(text, clauses["storeas"][1]) if "storeas" in clauses else None,
+        properties=_properties(text, tree),
+        offsets=offsets,
+    )
+
+
+_PARTS = {"no_partition": "partition_by", "storeas": "format"}
+
+
+def _target(text: str, token: Token) -> tuple[str, str]:
+    plain = re.sub(r"`([^`]*)`|'([^']*)'", lambda found: found[1] or found[2] or "", token)
+    bucket, _, prefix = plain.partition(":")
+    if ":" in prefix:
+        raise KcqlError(text, _at(token), f"{plain!r} has more than one ':'; write bucket or bucket:prefix")
+    if not bucket:
+        raise KcqlError(text, _at(token), f"{plain!r} names no bucket; write bucket or bucket:prefix")
+    return bucket, prefix
+
+
+def _elements(text: str, tree: Tree[Token]) -> tuple[tuple[str, ...], ...]:
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for element in _in_order(tree.find_data("element")):
+        path = tuple(_named(text, token) for token in element if token.type != "DOT")
+        if found.setdefault(tuple(map(str.lower, path)), path) is not path:
+            raise KcqlError(text, _at(element[0]), f"PARTITIONBY names {'.'.join(path)!r} twice; take one out")
+        if len(found) > _MOST_ELEMENTS:
+            raise KcqlError(
+                text, _at(element[0]), f"PARTITIONBY has more than {_MOST_ELEMENTS} fields: no key holds them"
+            )
+    return tuple(found.values())
+
+
+def _properties(text: str, tree: Tree[Token]) -> dict[str, Property]:
+    found: dict[str, Property] = {}
+    for name, _, value in _in_order(tree.find_data("property")):
+        key = _named(text, name).lower()
+        if key in found:
+            raise KcqlError(text, _at(name), f"property {key!r} is given twice; take one out")
+        found[key] = Property(key, _unquoted(value), _at(name))
+    return found
+
+
+def _source(text: str, tokens: list[Token]) -> str:
+    return text[_at(tokens[0]) : tokens[-1].end_pos].strip()
+
+
+def _named(text: str, token: Token) -> str:
+    name = _unquoted(token)
+    if not name.strip():
+        raise KcqlError(text, _at(token), "a name is empty")
+    return name
+
+
+def _unquoted(token: Token) -> str:
+    if token[0] not in "`'\"":
+        return str(token)
+    return token[1:-1].replace("''", "'") if token[0] == "'" else str(token[1:-1])
+
+
+def _tokens(tree: Tree[Token]) -> list[Token]:
+    return list(tree.scan_values(lambda _: True))
+
+
+def _in_order(trees: Iterator[Tree[Token]]) -> list[list[Token]]:
+    return sorted(map(_tokens, trees), key=lambda tokens: _at(tokens[0]))
+
+
+def _at(token: Token) -> int:
+    assert token.start_pos is not None
+    return token.start_pos
+
+
+# What is told about a text that is no KCQL
+
+
+def _unexpected(text: str, offset: int, expected: set[str]) -> KcqlError:
+    word = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL).match(text, offset)
+    found = word[0] if word else ""
+    before = _before(text, offset)
+    return KcqlError(text, offset, _told(text, offset, found, before, expected))
+
+
+def _told(text: str, offset: int, found: str, before: list[str], expected: set[str]) -> str:
+    upper, wanted = found.upper(), _wanted(expected)
+    named = bool(expected & {"TARGET", "TOPIC", "FIELD", "FORMAT"})
+    if upper == "UPSERT":
+        return f"{found}: a sink to S3 only inserts; write INSERT"
+    if upper in _REPLACED:
+        return f"{found} is no clause any more: write {_REPLACED[upper]}"
+    if _FOREIGN.fullmatch(upper) and not named:
+        return f"{found} has no meaning for a sink to S3; take it out"
+    if not found:
+        return f"the statement ends too early; here stands {wanted}"
+    if found in "'\"`" and text.find(found, offset + 1) < 0:
+        return f"the quote {found} is not closed"
+    if upper in CLAUSES or _FOREIGN.fullmatch(upper):
+        return _misplaced(found, before, wanted, named)
+    near = get_close_matches(upper, [clause for clause in CLAUSES if clause in expected], 1, 0.7)
+    if near:
+        return f"{found!r} is not expected; did you mean {near[0]}?"
+    if found == "*" and "TOPIC" in expected:
+        return "write `*` in backticks for every topic"
+    return f"{found!r} is not expected; here stands {wanted}{_hint(text, offset, found, before, expected)}"
+
+
+def _misplaced(found: str, before: list[str], wanted: str, named: bool) -> str:
+    upper = found.upper()
+    if named:
+        return f"{found} is a keyword; here stands {wanted}; a name that is a keyword needs backticks"
+    if upper in before:
+        return f"{found} is given twice; take one out"
+    other = {"PARTITIONBY": "NOPARTITION", "NOPARTITION": "PARTITIONBY"}.get(upper)
+    if other in before:
+        return f"{found} contradicts {other}; take one out"
+    if any(CLAUSES.index(clause) > CLAUSES.index(upper) for clause in before):
+        return f"{found} stands too late; the order is {ORDER}"
+    return f"{found} is not expected; here stands {wanted}"
+
+
+def _hint(text: str, offset: int, found: str, before: list[str], expected: set[str]) -> str:
+    last = before[-1] if before else ""
+    if text.startswith(("--", "/*", "//"), offset):
+        return "; KCQL has no comments"
+    if "FORMAT" in expected:
+        return "; write STOREAS JSON or STOREAS `JSON`"
+    if last == "PROPERTIES" and found == ".":
+        return "; a property's name needs quotes, as in 'flush.count'=1000"
+    if last in ("PARTITIONBY", "FROM", "INTO", "PROPERTIES") and found not in ",;()=.":
+        return "; a name with blanks or other characters needs backticks"
+    return ""
+
+
+def _before(text: str, offset: int) -> list[str]:
+    """Keywords of the statement up to `offset`, outside quotes."""
+    found: list[str] = []
+    for token in re.finditer(r"'[^']*'|\"[^\"]*\"|`[^`]*`|;|\w+", text[:offset]):
+        if token[0] == ";":
+            found.clear()
+        elif token[0].upper() in CLAUSES:
+            found.append(token[0].upper())
+    return found
+
+
+def _wanted(expected: set[str]) -> str:
+    names = [_WORDS.get(name, name) for name in _EXPECTED_ORDER if name in expected]
+    return " or ".join(names) or "nothing more"

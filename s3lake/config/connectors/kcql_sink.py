@@ -1,0 +1,156 @@
+"""One KCQL statement to one sink: its target, format, elements and PROPERTIES."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from s3lake.config.connectors import connect
+from s3lake.config.connectors.kcql import Statement
+from s3lake.config.connectors.templates import literal
+from s3lake.config.draft import Draft
+from s3lake.config.keys import Keys
+from s3lake.config.model import meant
+from s3lake.config.setting import Setting
+
+_P = "connect.s3."
+_FORMATS = {
+    "JSON": "json",
+    "AVRO": "avro",
+    "PARQUET": "parquet",
+    "CSV": "csv",
+    "CSV_WITHHEADERS": "csv",
+    "TEXT": "text",
+    "BYTES": "bytes",
+}
+_PADDINGS = {"LeftPad": "left", "RightPad": "right", "NoOp": "none"}
+_ENVELOPE = ("key", "value", "headers", "metadata")
+
+
+def put(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
+    """Put what a statement of the setting `query` says into its sink; some of the connector's keys say the same."""
+
+    def at(part: str) -> Setting:
+        return replace(query, place=query.at(statement.offsets[part]))
+
+    report = keys.report
+    if "$" in statement.bucket or "$" in statement.prefix:
+        target = statement.bucket + (f":{statement.prefix}" if statement.prefix else "")
+        report.error(
+            at("target"), f"{target!r} is a placeholder of the manual; write the bucket's and the prefix's names"
+        )
+    else:
+        sink.put("bucket", statement.bucket, at("target"))
+        sink.put("prefix", statement.prefix, at("target"))
+    for part, name, text in (("columns", "select", statement.columns), ("where", "where", statement.where)):
+        if text is not None:
+            sink.put(f"sql.{name}", text, at(part))
+    form = (statement.format or "JSON").upper()
+    if form not in _FORMATS:
+        near = meant(form, list(_FORMATS))
+        report.error(
+            at("format"), f"STOREAS {statement.format}: no such format; {near}use one of: {', '.join(_FORMATS)}"
+        )
+    sink.put("format.type", _FORMATS.get(form, "json"), at("format") if statement.format else None)
+    if statement.partition_by:
+        sink.put("layout.partition_by", list(map(_element, statement.partition_by)), at("partition_by"))
+    _properties(sink, statement, query, keys)
+
+
+def shared(keys: Keys) -> None:
+    """The connector's keys that say the same for all statements are known."""
+    for name in (f"{_P}disable.flush.count", f"{_P}padding.strategy", f"{_P}padding.length", "lenses.observed.names"):
+        keys.get(name)
+
+
+def _element(path: Sequence[str]) -> str:
+    if path[0] == "_date":
+        return ".".join(path)
+    return ".".join(f"`{step}`" if "." in step else step for step in path)
+
+
+def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
+    own = Keys(
+        [
+            Setting(one.name, one.value, replace(query.at(one.offset), key=f"{query.key}: {one.name}"))
+            for one in statement.properties.values()
+        ],
+        keys.report,
+    )
+    _flush(sink, own, keys)
+    _padding(sink, own, keys)
+    _envelope(sink, own)
+    suffix = own.text("key.suffix")
+    for name in ("store.file.namer", "store.file.namer.param"):
+        own.refused(name, "a class of Java's cannot name files here; write s3lake.layout.template")
+    observed = keys.boolean("lenses.observed.names", False)
+    include = own.boolean("partition.include.keys", bool(statement.partition_by))
+    if statement.partitioned:
+        sink.put("layout.suffix", suffix)
+        if include.setting:
+            sink.put("layout.include_keys", include)
+        if observed.setting:
+            sink.put("layout.observed_names", observed)
+    else:
+        if include.setting:
+            own.wrong(include.setting, "has no meaning with NOPARTITION, which makes no directories; take it out")
+        setting = replace(query, place=query.at(statement.offsets["partition_by"]))
+        offset = _number(sink, "last_offset" if observed.value else "offset", "offset", 12)
+        template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){literal(suffix.value)}"
+        sink.put("layout.template", template, setting)
+    own.all_known()
+
+
+def _number(sink: Draft, name: str, length: str, default: int) -> str:
+    found = sink.get(f"layout.padding.{length}")
+    width = default if found is None else found
+    return f"{{{name}:{width}}}" if width and sink.get("layout.padding.type") != "none" else f"{{{name}}}"
+
+
+def _flush(sink: Draft, own: Keys, keys: Keys) -> None:
+    single = sink.get("format.type") == "bytes"
+    sink.put("flush", {**connect.FLUSH, "count": 1} if single else connect.FLUSH)
+    for name in ("count", "size", "interval"):
+        value = own.integer(f"flush.{name}", 1, 1)
+        if value.setting:
+            sink.put(f"flush.{name}", value)
+    unlimited = keys.boolean(f"{_P}disable.flush.count", False)
+    if unlimited.value and not single:
+        sink.put("flush.count", None, unlimited.setting)
+
+
+def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
+    kind = own.choice("padding.type", _PADDINGS, "LeftPad")
+    for path, value in (
+        ("type", kind),
+        ("char", own.text("padding.char")),
+        ("partition", own.integer("padding.length.partition", 0, 0)),
+        ("offset", own.integer("padding.length.offset", 12, 0)),
+    ):
+        if value.setting:
+            sink.put(f"layout.padding.{path}", value)
+    strategy = keys.choice(f"{_P}padding.strategy", {**_PADDINGS, "": "left"}, "LeftPad")
+    length = keys.integer(f"{_P}padding.length", 12, -1)
+    given = [one for one in (strategy.setting, length.setting) if one is not None]
+    if given and sink.get("layout.padding"):
+        keys.wrong(given[0], "is given beside padding.* in PROPERTIES; take one of them out")
+    elif given:
+        sink.put("layout.padding.type", strategy)
+        sink.put("layout.padding.offset", length.to(lambda width: 12 if width == -1 else width))
+
+
+def _envelope(sink: Draft, own: Keys) -> None:
+    on = own.boolean("store.envelope", False)
+    fields = {name: own.boolean(f"store.envelope.fields.{name}", True) for name in _ENVELOPE}
+    given = [one.setting for one in fields.values() if one.setting is not None]
+    kept = [name for name, one in fields.items() if one.value]
+    if given and not on.value:
+        own.wrong(given[0], "has no meaning without the envelope; write 'store.envelope'=true, or take it out")
+    elif given and len(given) < len(_ENVELOPE):
+        missing = ", ".join(f"store.envelope.fields.{name}" for name, one in fields.items() if one.setting is None)
+        own.wrong(given[0], f"all four fields are given, or none; add {missing}")
+    elif not kept and on.setting:
+        own.wrong(on.setting, "every field of the envelope is false; set one to true, or 'store.envelope' to false")
+    elif on.value:
+        sink.put("envelope.style", "record", on.setting)
+        sink.put("envelope.fields", kept, on.setting)

@@ -1,0 +1,281 @@
+"""Lenses' S3 sink: `connect.s3.*`, and KCQL statements of which each becomes a sink."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from s3lake import expressions
+from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, overrides
+from s3lake.config.connectors.kcql import KcqlError, Statement
+from s3lake.config.draft import Connector, Draft, Loaded, compose
+from s3lake.config.keys import Given, Keys
+from s3lake.config.model import meant
+from s3lake.config.setting import Report, Setting
+
+CLASSES = (
+    "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
+    "com.datamountaineer.streamreactor.connect.aws.s3.sink.S3SinkConnector",
+)
+_P = "connect.s3."
+_ACCESS, _SECRET = f"{_P}aws.access.key", f"{_P}aws.secret.key"
+_CODECS = {
+    "UNCOMPRESSED": "none",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "LZ0": "lzo",
+    "LZO": "lzo",
+    "LZ4": "lz4",
+    "BROTLI": "brotli",
+    "BZIP2": "bzip2",
+    "ZSTD": "zstd",
+    "DEFLATE": "deflate",
+    "XZ": "xz",
+}
+_STAGING = "has no meaning: files are streamed to S3; what exceeds memory_budget goes to Spark's local directory"
+_COLLECTED = "has no meaning: the index is one object a commit, and `s3lake index clean` removes old ones"
+_MEANINGLESS = {
+    f"{_P}local.tmp.directory": _STAGING,
+    f"{_P}seek.max.files": "has no meaning: the index says where each topic-partition stands",
+    f"{_P}http.socket.timeout": "has no meaning: timeouts are boto3's own",
+    f"{_P}http.connection.timeout": "has no meaning: timeouts are boto3's own",
+    f"{_P}delete.mode": "has no meaning: nothing is deleted while records are landed",
+    f"{_P}log.metrics": "has no meaning: every run's records, files and seconds are in Dagster",
+    f"{_P}task.index": "has no meaning: s3lake has no tasks",
+    "connect.progress.enabled": "has no meaning: every run's progress is in Dagster",
+    f"{_P}indexes.gc.interval.seconds": _COLLECTED,
+    f"{_P}indexes.gc.batch.size": _COLLECTED,
+    f"{_P}indexes.gc.sweep.enabled": _COLLECTED,
+    f"{_P}indexes.gc.sweep.interval.seconds": _COLLECTED,
+    f"{_P}indexes.gc.sweep.min.age.seconds": _COLLECTED,
+    f"{_P}indexes.gc.sweep.max.reads": _COLLECTED,
+}
+_OLD = {
+    "aws.region": f"{_P}aws.region",
+    "aws.access.key": f"{_P}aws.access.key",
+    "aws.secret.key": f"{_P}aws.secret.key",
+    "aws.auth.mode": f"{_P}aws.auth.mode",
+    "aws.custom.endpoint": f"{_P}custom.endpoint",
+    "aws.vhost.bucket": f"{_P}vhost.bucket",
+}
+
+
+def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Loaded:
+    """The configuration of a connector.
+
+    Raises:
+        ConfigurationError: it cannot be right; one line per error.
+    """
+    keys = Keys([_variable(_lowered(one), environment, report) for one in settings], report)
+    common, each = Draft(), Draft()
+    keys.get("connector.class")
+    for old, new in _OLD.items():
+        if (found := keys.get(old)) is not None:
+            keys.wrong(found, f"is an old name, which Lenses refuses; write {new}")
+    name, topics = connect.name(keys), connect.topics(keys)
+    converters.put(keys, each)
+    connect.framework(keys, common, each)
+    keys.meaningless(
+        {"offset.flush.interval.ms": "has no meaning: flush.interval in PROPERTIES says when files are closed"}
+    )
+    _store(keys, common)
+    _behaviour(keys, each)
+    sinks = _sinks(keys, each, name, topics)
+    for sink in sinks or [Draft()]:  # keys are known even where no statement can be read
+        _codec(keys, sink)
+    kcql_sink.shared(keys)
+    keys.meaningless(_MEANINGLESS)
+    overrides.apply(keys, common, sinks, environment)
+    keys.finish()
+    return compose(common, sinks, report, environment, _connector(keys))
+
+
+def _connector(keys: Keys) -> Connector:
+    """The connector with its index, which it keeps only for exactly once."""
+    index = keys.text(f"{_P}indexes.name").value or ".indexes"
+    once = keys.boolean(f"{_P}exactly.once.enable", True).value
+    return replace(connect.connector(keys), lenses=True, indexes=index if once else None)
+
+
+def _lowered(setting: Setting) -> Setting:
+    lower = setting.key.lower()
+    return replace(setting, key=lower) if lower.startswith(_P) else setting
+
+
+def _variable(setting: Setting, environment: Mapping[str, str], report: Report) -> Setting:
+    """The manual spells credentials as `$NAME`: an environment variable."""
+    found = re.fullmatch(r"\$(\w+)", setting.value)
+    if found is None or setting.key not in (_ACCESS, _SECRET):
+        return setting
+    if not environment.get(found[1]):
+        report.error(setting, f"environment variable {found[1]} is not set; set it")
+        return setting
+    report.secrets.add(environment[found[1]])
+    return replace(setting, value=environment[found[1]], secret=True)
+
+
+def _store(keys: Keys, common: Draft) -> None:
+    mode = keys.choice(f"{_P}aws.auth.mode", {"Default": False, "Credentials": True}, "Default")
+    if mode.value:
+        credentials.pair(keys, common, _ACCESS, _SECRET)
+        if mode.setting and not keys.has(_ACCESS) and not keys.has(_SECRET):
+            keys.wrong(mode.setting, f"{mode.setting.shown} needs {_ACCESS} and {_SECRET}; add them, or write Default")
+    else:
+        told = f"is not used: {credentials.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
+        for key in (_ACCESS, _SECRET):
+            if keys.has(key) and (found := keys.get(key)) is not None:
+                keys.wrong(found, told)
+    region, endpoint = keys.text(f"{_P}aws.region"), keys.text(f"{_P}custom.endpoint")
+    if region.value:
+        common.put("s3.region", region)
+    if endpoint.value:
+        common.put("s3.endpoint_url", endpoint)
+    hosts, paths = keys.get(f"{_P}vhost.bucket"), keys.get(f"{_P}path.style.access")
+    if hosts is not None:
+        keys.report.notice(hosts, f"is path-style access in Lenses, in spite of its name; write {_P}path.style.access")
+    if hosts is not None and paths is not None:
+        keys.wrong(hosts, f"is given beside {_P}path.style.access; take it out")
+    key = f"{_P}vhost.bucket" if hosts is not None else f"{_P}path.style.access"
+    common.put("s3.path_style", keys.boolean(key, bool(endpoint.value)))
+    pool = keys.integer(f"{_P}pool.max.connections", 50, -1)
+    common.put("s3.max_pool_connections", pool.to(lambda count: 50 if count in (-1, 0) else count))
+    common.put("s3.retries.max_attempts", keys.integer(f"{_P}http.max.retries", 5, 1))
+    common.put("s3.retries.backoff_ms", keys.integer(f"{_P}http.retry.interval", 50, 0))
+
+
+def _behaviour(keys: Keys, sink: Draft) -> None:
+    skip = keys.boolean(f"{_P}skip.null.values", False)
+    sink.put("nulls", skip.to(lambda yes: "skip" if yes else "write"))
+    once = keys.boolean(f"{_P}exactly.once.enable", True)
+    if once.setting:
+        sink.put("exactly_once", once)
+    index = keys.text(f"{_P}indexes.name")
+    if index.value:
+        sink.put("index.prefix", index)
+    _policy(keys, sink)
+    detector = keys.choice(f"{_P}schema.change.detector", {"default": 0, "version": 1, "compatibility": 2}, "default")
+    if detector.setting:
+        keys.report.notice(
+            detector.setting, "a schema has files of its own; without one the columns grow with the data"
+        )
+    optimised = keys.boolean(f"{_P}latest.schema.optimization.enabled", False)
+    if optimised.setting:
+        keys.report.notice(optimised.setting, "has no meaning: schemas that alternate never cut each other's files")
+
+
+def _policy(keys: Keys, sink: Draft) -> None:
+    """What an error does. THROW is what s3lake does by itself: a refused record fails its micro-batch at once."""
+    policy = keys.choice(f"{_P}error.policy", {"THROW": "THROW", "NOOP": "NOOP", "RETRY": "RETRY"}, "THROW")
+    tries, pause = keys.integer(f"{_P}max.retries", 20, 0), keys.integer(f"{_P}retry.interval", 60_000, 0)
+    if policy.value == "RETRY":
+        sink.put("errors.max_retries", tries)
+        sink.put("errors.retry_interval", pause.to(lambda milliseconds: milliseconds / 1000))
+        keys.report.notice(
+            policy.setting, "only what may pass later is tried again; a refused record would be refused again"
+        )
+        if tries.setting is not None and tries.value == 0:
+            keys.report.notice(tries.setting, "is none; Lenses itself would try for ever")
+        return
+    if policy.value == "NOOP":
+        sink.put("errors.tolerance", "all", policy.setting)
+        keys.report.notice(
+            policy.setting, "nothing is dropped: refused records become dead letters (errors.tolerance all)"
+        )
+    for one in (tries.setting, pause.setting):
+        if one is not None:
+            keys.report.notice(one, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
+
+
+def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) -> list[Draft]:
+    query = keys.needed(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
+    if query.setting is None or not query.value:
+        return []
+    try:
+        statements = kcql.parse(query.value)
+    except KcqlError as error:
+        keys.report.error(query.setting.at(error.offset), str(error))
+        return []
+    if not statements:
+        keys.wrong(query.setting, "holds no statement; write INSERT INTO bucket:prefix SELECT * FROM topic")
+    read = _read(statements, topics, query.setting, keys.report)
+    called = _names(name.value, statements)
+    if len(statements) > 1:
+        told = f"each statement is a sink with an index of its own: {', '.join(called)}"
+        keys.report.notice(query.setting, told)
+    sinks = []
+    for statement, title, source in zip(statements, called, read, strict=True):
+        sink = each.copy()
+        sink.put("name", title, name.setting)
+        names, regex = source
+        if regex is not None:
+            sink.put("topics_regex", regex, topics.regex.setting)
+        else:
+            sink.put("topics", list(names), topics.names.setting or query.setting)
+        kcql_sink.put(sink, statement, query.setting, keys)
+        sinks.append(sink)
+    return sinks
+
+
+def _names(name: str, statements: Sequence[Statement]) -> list[str]:
+    """One name a statement, which the order of the statements does not change unless they read the same topic."""
+    if len(statements) == 1:
+        return [name]
+    plain = [re.sub(r"[^A-Za-z0-9_-]+", "-", "all" if one.topic == "*" else one.topic) for one in statements]
+    count: Counter[str] = Counter()
+    names = []
+    for part in plain:
+        count[part] += 1
+        names.append(f"{name}-{part}" + (f"-{count[part]}" if count[part] > 1 else ""))
+    return names
+
+
+def _read(
+    statements: Sequence[Statement], topics: connect.Topics, query: Setting, report: Report
+) -> list[tuple[tuple[str, ...], str | None]]:
+    """The topics of each statement: names, or an expression. One of its own beats `*`."""
+    own = {one.topic for one in statements if one.topic != "*"}
+    wild = any(one.topic == "*" for one in statements)
+    for one in statements:
+        if one.topic == "*":
+            continue
+        at = query.at(one.offsets["topic"])
+        if topics.names.value and one.topic not in topics.names.value:
+            near = meant(one.topic, topics.names.value)
+            report.error(at, f"FROM {one.topic}: the topic is not among topics; {near}add it there, or take this out")
+        elif topics.regex.value and not _matches(topics.regex.value, one.topic):
+            report.error(
+                at, f"FROM {one.topic}: topics.regex {topics.regex.value!r} does not match it; change one of them"
+            )
+    rest = tuple(topic for topic in topics.names.value if topic not in own)
+    if rest and not wild:
+        fix = "write a statement for each, or one FROM `*`"
+        report.error(topics.names.setting, f"no KCQL statement reads {', '.join(map(repr, rest))}; {fix}")
+    if topics.regex.value and not wild:
+        fix = "write a statement FROM `*` for the topics that have none"
+        report.error(topics.regex.setting, f"topics.regex needs a statement for every topic that it can match; {fix}")
+    if wild and topics.names.value and not rest:
+        report.error(topics.names.setting, "every topic has a statement of its own; take the statement FROM `*` out")
+    expression = topics.regex.value
+    if own and expression:
+        expression = f"(?!(?:{'|'.join(map(re.escape, sorted(own)))})$)(?:{expression})"
+    return [((one.topic,), None) if one.topic != "*" else (rest, expression or None) for one in statements]
+
+
+def _matches(expression: str, topic: str) -> bool:
+    try:
+        return expressions.compiled(expression).fits(topic)
+    except (re.error, expressions.EndlessError):
+        return True  # the model says what is wrong with it
+
+
+def _codec(keys: Keys, sink: Draft) -> None:
+    codec = keys.choice(f"{_P}compression.codec", _CODECS, "UNCOMPRESSED")
+    sink.put("format.codec", codec)
+    level = keys.integer(f"{_P}compression.level", -1, 1, 9)
+    if level.setting:
+        sink.put("format.level", level)
+    observed = keys.boolean("lenses.observed.names", False)
+    if observed.value and codec.value == "gzip" and sink.get("format.type") in ("json", "csv", "text", "bytes"):
+        sink.put("layout.extension", ".gz", observed.setting)

@@ -1,0 +1,93 @@
+"""`s3lake.<native path>`: any native setting, for what a connector's file cannot say or says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from s3lake.config.draft import Draft
+from s3lake.config.keys import Keys
+from s3lake.config.model import field, holds, meant, names, nullable, parts
+from s3lake.config.setting import Report, Setting, variable
+from s3lake.sink import Config, Part, Sink
+
+PREFIX = "s3lake."
+SERVERS, START = "S3LAKE_BOOTSTRAP_SERVERS", "S3LAKE_START"
+_SHARED = tuple(name for name in names(Config) if name != "sinks")
+
+
+def apply(keys: Keys, common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str]) -> None:
+    """Put what the file says after `s3lake.` over everything else, and what only this or the environment can say."""
+    servers = keys.get("bootstrap.servers")
+    if servers is not None:
+        common.put("kafka.bootstrap_servers", servers.value, servers)
+    for setting in keys.below(PREFIX):
+        put(setting.key.removeprefix(PREFIX), setting.value, setting, common, sinks, keys.report)
+    complete(common, sinks, environment, keys.report)
+
+
+def complete(common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str], report: Report) -> None:
+    """Take the servers and the first hour from the environment where the file has neither."""
+    if not common.get("kafka.bootstrap_servers"):
+        if environment.get(SERVERS):
+            common.put("kafka.bootstrap_servers", environment[SERVERS], _variable(SERVERS, environment))
+        else:
+            fix = f"add bootstrap.servers=HOST:PORT, or set {SERVERS}"
+            report.error(None, f"the file does not say where Kafka is; {fix}")
+    for sink in sinks:
+        if sink.get("start"):
+            continue
+        if environment.get(START):
+            sink.put("start", environment[START], _variable(START, environment))
+        else:
+            fix = f"add {PREFIX}start=2026-11-20T00 (UTC), or set {START}"
+            report.error(None, f"the file does not say which hour is the first; {fix}")
+
+
+def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[Draft], report: Report) -> None:
+    """Put a text at a native path: of what all sinks share, or of each of the sinks."""
+    if path == "kafka.bootstrap.servers":
+        path = "kafka.bootstrap_servers"
+    shared = path.partition(".")[0] in _SHARED
+    steps: list[str] = []
+    rest = path
+    model: type[Part] = Config if shared else Sink
+    while True:
+        name, _, rest = rest.partition(".")
+        known = names(model)
+        if name not in known:
+            allowed = [*known, *(_SHARED if model is Sink else ())]
+            report.error(
+                setting, f"{name!r} is no native setting; {meant(name, allowed)}allowed here: {', '.join(allowed)}"
+            )
+            return
+        steps.append(name)
+        annotation = field(model, name).annotation
+        inner = list(parts(annotation))
+        if holds(annotation, dict) and rest:
+            steps.append(rest)
+            break
+        if not rest:
+            if (inner and value == "") or holds(annotation, dict):
+                report.error(
+                    setting, f"{path!r} holds several settings: name one of them, for example {setting.key}.NAME"
+                )
+                return
+            break
+        if not inner:
+            report.error(setting, f"{name!r} holds nothing below it; take {'.' + rest!r} out")
+            return
+        model = inner[0]
+    for draft in [common] if shared else sinks:
+        draft.put(steps, _typed(value, annotation), setting)
+
+
+def _typed(value: str, annotation: object) -> object:
+    if value == "null" and nullable(annotation):
+        return None
+    if holds(annotation, tuple):
+        return [one.strip() for one in value.split(",")] if value else []
+    return value
+
+
+def _variable(name: str, environment: Mapping[str, str]) -> Setting:
+    return Setting(name, environment[name], variable(name))

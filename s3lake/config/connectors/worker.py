@@ -1,0 +1,65 @@
+"""What a connector takes from its Kafka Connect worker where its own file says nothing: above all the converters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from s3lake.config.read import properties
+from s3lake.config.references import References
+from s3lake.config.setting import Report, Setting, index, variable
+from s3lake.errors import ConfigurationError
+
+WORKER = "S3LAKE_WORKER"
+"""Environment variable: the worker's .properties."""
+_IMAGE = "CONNECT_"
+_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_CLIENT = ("bootstrap.servers", "consumer.")
+
+
+def completed(own: Sequence[Setting], report: Report, references: References) -> list[Setting]:
+    """A connector's own settings, and its worker's where those say nothing.
+
+    A converter comes with all its options, and only where the connector names none: Kafka Connect never mixes them.
+
+    Raises:
+        ConfigurationError: the worker's file cannot be read.
+    """
+    path = references.environment.get(WORKER)
+    held = _of_file(Path(path), report, references) if path else _of_image(references.environment)
+    given = {one.key for one in own if one.value}
+    settings = list(own)
+    for converter in _CONVERTERS:
+        if converter not in held or converter in given:
+            continue
+        report.notice(held[converter].place, f"{held[converter].shown} is taken: the connector names no {converter}")
+        for one in [one for one in settings if one.key.startswith(converter)]:
+            report.unread(one, f"Kafka Connect does not read it without {converter}: the worker's options hold")
+            settings.remove(one)
+        settings += [one for key, one in held.items() if key == converter or key.startswith(f"{converter}.")]
+    if path:
+        settings += [one for key, one in held.items() if key.startswith(_CLIENT) and key not in given]
+    return settings
+
+
+def _of_file(path: Path, report: Report, references: References) -> Mapping[str, Setting]:
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--worker {path}: cannot be read: {error.strerror}; name a worker's file") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"--worker {path}: is no UTF-8; save it as UTF-8") from None
+    of_worker = Report(str(path), secrets=report.secrets)
+    held = index(properties.read(text, of_worker), of_worker)
+    return {one.key: one for one in replace(references, base=path.parent).resolve(list(held.values()), report)}
+
+
+def _of_image(environment: Mapping[str, str]) -> Mapping[str, Setting]:
+    """The worker's settings as its usual images spell them: `CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE`."""
+    held = {}
+    for name, value in environment.items():
+        key = name.removeprefix(_IMAGE).replace("_", ".").lower()
+        if name.startswith(_IMAGE) and key.startswith(_CONVERTERS) and value:
+            held[key] = Setting(key, value, variable(name))
+    return held

@@ -1,0 +1,179 @@
+"""Reading the keys of a connector: each is asked for by its type, and what nobody asked for is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from s3lake.config.connectors import components
+from s3lake.config.model import meant, nearest
+from s3lake.config.setting import Report, Setting, index
+
+_LISTED = 24
+_LOOK = "take it out, or look into docs/connectors.md for its name"
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Given(Generic[T]):
+    """A value, and the setting that it was read from; None where it is a default."""
+
+    value: T
+    setting: Setting | None = None
+
+    def to(self, change: Callable[[T], U]) -> Given[U]:
+        """The value changed, read from the same setting."""
+        return Given(change(self.value), self.setting)
+
+
+class Keys:
+    """The settings of one connector."""
+
+    def __init__(self, settings: Sequence[Setting], report: Report) -> None:
+        self.report = report
+        self._settings = dict(index(settings, report))
+        self._known: dict[str, None] = {}
+
+    def get(self, key: str) -> Setting | None:
+        """The setting of that key, which is known from now on."""
+        self._known[key] = None
+        return self._settings.get(key)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is given with a value that is not empty."""
+        found = self.get(key)
+        return found is not None and found.value != ""
+
+    def text(self, key: str, default: str = "") -> Given[str]:
+        """Text; empty as given."""
+        found = self.get(key)
+        return Given(default) if found is None else Given(found.value, found)
+
+    def needed(self, key: str, example: str) -> Given[str]:
+        """Text that must be there."""
+        found = self.get(key)
+        if found is None:
+            self.report.error(None, f"{key} is missing; add it, for example {key}={example}")
+            return Given("")
+        if not found.value:
+            self.wrong(found, f"is empty; write it, for example {key}={example}")
+        return Given(found.value, found)
+
+    def integer(self, key: str, default: int, low: int, high: int | None = None) -> Given[int]:
+        """A whole number within bounds."""
+        found = self.get(key)
+        if found is None:
+            return Given(default)
+        try:
+            value = int(found.value) if found.value.isascii() and "_" not in found.value else None
+        except ValueError:
+            value = None
+        if value is None or value < low or (high is not None and value > high):
+            bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+            self.wrong(found, f"{found.shown} is not allowed; write a whole number {bounds}")
+            return Given(default)
+        return Given(value, found)
+
+    def boolean(self, key: str, default: bool) -> Given[bool]:
+        """`true` or `false`, in any case."""
+        found = self.get(key)
+        if found is None:
+            return Given(default)
+        if found.value.lower() not in ("true", "false"):
+            self.wrong(found, f"{found.shown} is not allowed; write true or false")
+            return Given(default)
+        return Given(found.value.lower() == "true", found)
+
+    def choice(self, key: str, choices: Mapping[str, T], default: str) -> Given[T]:
+        """One of some words, in any case."""
+        found = self.get(key)
+        if found is None:
+            return Given(choices[default])
+        by_case = {name.lower(): value for name, value in choices.items()}
+        if found.value.lower() not in by_case:
+            near = meant(found.value, list(choices))
+            self.wrong(found, f"{found.shown} is not allowed; {near}use one of: {', '.join(filter(None, choices))}")
+            return Given(choices[default])
+        return Given(by_case[found.value.lower()], found)
+
+    def several(self, key: str) -> Given[tuple[str, ...]]:
+        """Names separated by commas."""
+        found = self.get(key)
+        if found is None or not found.value:
+            return Given((), found)
+        names = tuple(name.strip() for name in found.value.split(","))
+        if not all(names):
+            self.wrong(found, f"{found.shown} has an empty name between commas; take a comma out")
+        twice = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
+        if twice is not None:
+            self.wrong(found, f"{twice!r} is named twice; take one out")
+        return Given(tuple(dict.fromkeys(filter(None, names))), found)
+
+    def below(self, prefix: str) -> list[Setting]:
+        """All settings whose keys begin with `prefix`, which are known from now on."""
+        found = [one for key, one in self._settings.items() if key.startswith(prefix) and len(key) > len(prefix)]
+        for one in found:
+            self._known[one.key] = None
+        return found
+
+    def meaningless(self, reasons: Mapping[str, str]) -> None:
+        """Keys that are accepted with a notice which says why they have no meaning here."""
+        for key, reason in reasons.items():
+            found = self.get(key)
+            if found is not None:
+                self.report.notice(found, reason)
+
+    def refused(self, key: str, reason: str, unless: Sequence[str] = ("",)) -> None:
+        """A key that is refused with a reason, unless its value is one of those that ask for nothing."""
+        found = self.get(key)
+        if found is not None and found.value.lower() not in unless:
+            self.wrong(found, f"{found.shown}: {reason}")
+
+    def renamed(self, old: str, new: str) -> None:
+        """An old name of a key: taken for the new one, with a notice."""
+        found = self.get(old)
+        if found is None:
+            return
+        del self._settings[old]
+        if new in self._settings:
+            self.wrong(found, f"is the old name of {new}, which is given too; take it out")
+            return
+        self.report.notice(found, f"is an old name: write {new}")
+        self._settings[new] = found
+
+    def wrong(self, where: Setting, message: str) -> None:
+        """Note what is wrong with a setting."""
+        self.report.error(where, message)
+
+    def all_known(self) -> None:
+        """Whatever nobody asked for is an error, where nobody else's keys can stand."""
+        for key, one in self._settings.items():
+            if key not in self._known:
+                near = nearest(key, list(self._known))
+                few = len(self._known) <= _LISTED
+                allowed = f"allowed here: {', '.join(self._known)}" if few else _LOOK
+                told = f"did you mean {near}?" if near else allowed
+                self.report.error(one, f"unknown key; {told}")
+
+    def finish(self) -> None:
+        """What nobody asked for: a mistake in a key of the connector is an error, a key of another's is told.
+
+        Kafka Connect and its connectors read over what they do not know. A mistake it is where the key is near one that
+        is known, or begins as only the connector's own do.
+        """
+        own = {key.partition(".")[0] for key in self._known}
+        for key, one in self._settings.items():
+            if key in self._known:
+                continue
+            if (told := components.reason(key)) is not None:
+                self.report.unread(one, f"{told}: nothing reads it here")
+                continue
+            near = components.usual(key, self._known) or nearest(key, list(self._known))
+            if near is not None:
+                self.report.error(one, f"unknown key; did you mean {near}?")
+            elif key.partition(".")[0] in own:
+                self.report.error(one, f"unknown key; {_LOOK}")
+            else:
+                self.report.unread(one, "no component that s3lake knows reads it, and neither does s3lake")

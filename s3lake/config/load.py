@@ -1,0 +1,142 @@
+"""The configuration of this process: from a file, a directory or an address, in any dialect, with its environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from s3lake import hours
+from s3lake.config import loading, source
+from s3lake.config.connectors.overrides import SERVERS, START
+from s3lake.config.draft import Loaded
+from s3lake.config.read.document import Place as Steps
+from s3lake.config.setting import Notice, Place, Reference, variable
+from s3lake.config.source.dotenv import completed
+from s3lake.config.variables import PREFIX, prefix_of
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Config
+
+_log = logging.getLogger(__name__)
+LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
+"""Environment variables that say where the configuration is, and its dialect where the content does not tell."""
+
+
+def load(location: str | Path | None = None, dialect: str | None = None) -> Config:
+    """The configuration at `location`; what has to be said of its settings is logged. See `loaded`."""
+    found = loaded(None if location is None else str(location), dialect)
+    for notice in found.notices:
+        _log.warning("%s", notice)
+    return found.config
+
+
+def loaded(
+    location: str | None = None,
+    dialect: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    to_land: bool = True,
+) -> Loaded:
+    """The configuration at `location`, with the place of every setting and what has to be said of them.
+
+    Args:
+        location: a file, a directory whose files are one configuration together, or an http(s) address; without it
+            what `S3LAKE_CONFIG` names.
+        dialect: of every file there; without it that is seen from the content.
+        environment: of the process; a `.env` file that it names is read too.
+        to_land: whether it has to say where Kafka is and which hour is the first, which a connector's file does not;
+            else something stands in, with a notice.
+
+    Raises:
+        ConfigurationError: there is none, it cannot be read, or it cannot be right.
+    """
+    variables = completed(os.environ if environment is None else environment)
+    location = location or variables.get(LOCATION)
+    if not location:
+        raise ConfigurationError(
+            f"no configuration: set {LOCATION} to a file, a directory or an address, or give CONFIG on the command line"
+        )
+    dialect = dialect or variables.get(DIALECT) or None
+    if not to_land:
+        return _with_stand_ins(location, dialect, variables)
+    return _loaded(location, dialect, variables)
+
+
+def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
+    stand_ins = {SERVERS: "localhost:9092", START: hours.key_of_ms(int(time.time() * 1000))}
+    missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
+    found = _loaded(location, dialect, {**variables, **missing})
+    used = [name for name in missing if variable(name) in found.origins.values()]
+    notices = tuple(
+        Notice(variable(name), f"is not set, and nothing else says it: {missing[name]} stands in; set it to land")
+        for name in used
+    )
+    return replace(found, notices=(*found.notices, *notices))
+
+
+def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
+    base = Path(location) if Path(location).is_dir() else Path(location).parent
+    sources = source.sources(location, variables)
+
+    def read(found: source.Source, seen: Mapping[str, str]) -> Loaded:
+        return loading.loads(found.text, found.name, dialect, seen, base)
+
+    if len(sources) == 1:
+        return read(sources[0], variables)
+    plain = {name: text for name, text in variables.items() if not name.startswith(PREFIX)}
+    found = [read(source, plain) for source in sources]
+    if len(plain) < len(variables):
+        own = [tuple(prefix_of(sink.name) for sink in one.config.sinks) for one in found]
+        every = tuple(prefix for prefixes in own for prefix in prefixes)
+        # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
+        found = [
+            read(
+                source, {one: variables[one] for one in variables if one.startswith(mine) or not one.startswith(every)}
+            )
+            for source, mine in zip(sources, own, strict=True)
+        ]
+    return _together(found, location)
+
+
+def _together(found: Sequence[Loaded], location: str) -> Loaded:
+    """Several files as one configuration: all their sinks, and what they agree on of Kafka, S3 and Spark."""
+    first, *others = [one.config for one in found]
+    for name in ("kafka", "s3", "spark"):
+        for other in others:
+            if getattr(other, name) != getattr(first, name):
+                raise ConfigurationError(
+                    f"{location}: its files do not agree on {name}: one configuration has one of it; write the same "
+                    "settings into each file, or give the files one by one"
+                )
+    values = {
+        **{name: getattr(first, name) for name in ("kafka", "s3", "spark")},
+        "sinks": [sink for one in found for sink in one.config.sinks],
+        "examples": any(one.config.examples for one in found),
+    }
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(str(one["ctx"].get("error", one["msg"])) for one in error.errors() if "ctx" in one)
+        raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
+    origins: dict[Steps, Place] = {}
+    references: dict[Steps, Reference] = {}
+    before = 0
+    for one in found:
+        for path, place in one.origins.items():
+            origins.setdefault(_shifted(path, before), place)
+        for path, reference in one.references.items():
+            references.setdefault(_shifted(path, before), reference)
+        before += len(one.config.sinks)
+    notices = tuple(notice for one in found for notice in one.notices)
+    connectors = {name: connector for one in found for name, connector in one.connectors.items()}
+    return Loaded(config, notices, origins, connectors, references)
+
+
+def _shifted(path: Steps, sinks: int) -> Steps:
+    """A path of a file whose sinks come after so many others."""
+    return ("sinks", int(path[1]) + sinks, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path

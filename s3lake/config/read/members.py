@@ -1,0 +1,59 @@
+"""What a file of nested names holds, JSON or YAML: each value as text, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from s3lake.config.setting import Place, Report, Setting
+
+Value = str | None | tuple["Member", ...] | list["Member"]
+"""Text, null, the members of an object, the values of a list."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A name and what stands there; in a list the name is the list's.
+
+    Attributes:
+        spots: line and column of each character of a text, where they are known.
+    """
+
+    key: str
+    place: Place
+    value: Value
+    spots: Sequence[tuple[int, int]] = ()
+
+    def setting(self, report: Report) -> Iterator[Setting]:
+        """The member as a connector's setting; none where it is null."""
+        match self.value:
+            case None:
+                report.notice(self.place, "null is as if it were not there")
+            case str():
+                yield Setting(self.key, self.value, self.place, self.spots)
+            case _:
+                what = "an object" if isinstance(self.value, tuple) else "a list"
+                told = f"{what} is not allowed; a connector's values are text, numbers, true or false"
+                report.error(self.place, told)
+                report.unknown.add(self.key)
+                yield Setting(self.key, "", self.place)
+
+
+def member(members: Sequence[Member], key: str) -> Member | None:
+    """The member of that name; of several the last, as in Java."""
+    return next((one for one in reversed(members) if one.key == key), None)
+
+
+def inside(members: Sequence[Member], *path: str) -> tuple[Member, ...]:
+    """The members of the object at a path; none where there is no object."""
+    found: Value = tuple(members)
+    for key in path:
+        step = member(found, key) if isinstance(found, tuple) else None
+        found = step.value if step else None
+    return found if isinstance(found, tuple) else ()
+
+
+def text_at(members: Sequence[Member], key: str) -> str:
+    """The text of that name; empty where there is none."""
+    step = member(members, key)
+    return step.value if step is not None and isinstance(step.value, str) else ""

@@ -1,0 +1,100 @@
+"""Configurations that load, one per dialect: tests change single settings of them."""
+
+from pathlib import Path
+
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import loads
+from s3lake.layout.key import KeyRule
+from s3lake_tests.layout.files import Record, files
+
+ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}
+_CONNECT = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "bootstrap.servers": "kafka:9092",
+    "s3lake.start": "2026-11-20T00",
+}
+LENSES = {
+    "name": "demo",
+    "connector.class": "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
+    "topics": "demo",
+    **_CONNECT,
+    "connect.s3.kcql": "INSERT INTO lake:raw SELECT * FROM demo",
+}
+CONFLUENT = {
+    "name": "demo",
+    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+    "topics": "demo",
+    **_CONNECT,
+    "s3.bucket.name": "lake",
+    "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+    "flush.size": "1000",
+}
+AIVEN = {
+    "name": "demo",
+    "connector.class": "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
+    "topics": "demo",
+    **_CONNECT,
+    "aws.s3.bucket.name": "lake",
+    "format.output.type": "jsonl",
+}
+IGGY = """\
+type = "sink"
+key = "lake"
+enabled = true
+path = "libiggy_connector_s3_sink"
+[[streams]]
+stream = "logs"
+topics = ["api"]
+schema = "json"
+[plugin_config]
+bucket = "lake"
+region = "us-east-1"
+[s3lake]
+start = "2026-11-20T00"
+kafka.bootstrap_servers = "kafka:9092"
+"""
+JSON = """\
+{
+  "name": "demo",
+  "config": {
+    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+    "topics": "demo",
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "bootstrap.servers": "kafka:9092",
+    "s3lake.start": "2026-11-20T00",
+    "s3.bucket.name": "lake",
+    "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+    "flush.size": 1000
+  }
+}
+"""
+CASES = Path(__file__).parent / "broken"
+
+
+def properties(base: dict[str, str], changes: dict[str, str | None]) -> str:
+    """The base as `.properties`, with settings changed, added, or taken out where they are None."""
+    settings = {**base, **changes}
+    return "\n".join(f"{key}={value}" for key, value in settings.items() if value is not None)
+
+
+def load(base: dict[str, str], changes: dict[str, str | None] | None = None, **environment: str) -> Loaded:
+    """What the base, changed, loads to."""
+    return loads(properties(base, changes or {}), "connector.properties", None, environment)
+
+
+def iggy(old: str = "", new: str = "") -> Loaded:
+    """What the Iggy base loads to with one text in place of another."""
+    assert old in IGGY
+    return loads(IGGY.replace(old, new, 1), "sink.toml", None, {})
+
+
+def keys_of(
+    loaded: Loaded, *records: Record, topic: str | None = None, wallclock_ms: int = 0, at: int = 0
+) -> list[str]:
+    """The keys of the files that a sink makes of records of one topic, closed as its count says."""
+    sink = loaded.config.sinks[at]
+    rule = KeyRule.of(sink, topic or sink.topics[0], wallclock_ms=wallclock_ms)
+    return files(rule, *records, count=sink.flush.count)

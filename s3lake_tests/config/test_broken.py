@@ -1,0 +1,142 @@
+"""Broken configurations, and every word that is told about each.
+
+The cases stand in `broken/*.txt`: changes of a configuration that loads, and indented what is told. A change is a
+setting, `-key` for one that is taken out, or `<` and `>` for a text and what is written in its place.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.config.connectors.kcql import ORDER
+from s3lake.config.detect import CLASSES
+from s3lake.config.loading import loads
+from s3lake.config.model import names
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Sink
+from s3lake.sink.format import _REASONS
+from s3lake_tests.config import bases
+
+WORDS = {
+    "{NATIVE}": ", ".join([*names(Sink), "kafka", "s3", "spark", "examples"]),
+    "{LZO}": _REASONS["lzo"],
+    "{CLASSES}": ", ".join(CLASSES),
+    "{ORDER}": ORDER,
+}
+
+
+def _blocks(name: str) -> Iterator[tuple[list[str], list[str]]]:
+    for block in (bases.CASES / f"{name}.txt").read_text("utf-8").strip("\n").split("\n\n"):
+        lines = block.split("\n")
+        told = [line.strip() for line in lines if line.startswith("    ")]
+        for word, meaning in WORDS.items():
+            told = [line.replace(word, meaning) for line in told]
+        yield [line for line in lines if not line.startswith("    ")], told
+
+
+def _cases() -> Iterator[object]:
+    for name, base in (("lenses", bases.LENSES), ("confluent", bases.CONFLUENT), ("aiven", bases.AIVEN)):
+        for changes, told in _blocks(name):
+            split = [change.partition("=") for change in changes]
+            new = {key.removeprefix("-"): None if key.startswith("-") else value for key, _, value in split}
+            yield pytest.param(bases.properties(base, new), told, id=f"{name}: {' '.join(changes)}"[:100])
+    for name, text in (("iggy", bases.IGGY), ("json", bases.JSON)):
+        for (old, new), told in _blocks(name):
+            before, after = (one[2:].encode().decode("unicode_escape") for one in (old, new))
+            assert before in text
+            yield pytest.param(text.replace(before, after, 1), told, id=f"{name}: {new}"[:100])
+
+
+@pytest.mark.parametrize(("text", "told"), list(_cases()))
+def test_a_broken_configuration_is_told_place_key_and_remedy(text: str, told: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        loads(text, "f", None, {})
+    assert str(refused.value).split("\n") == [f"f:{line}" for line in told]
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(list(_cases())) >= 300
+
+
+@pytest.mark.parametrize("base", [bases.LENSES, bases.CONFLUENT, bases.AIVEN])
+def test_the_bases_themselves_load(base: dict[str, str]) -> None:
+    assert bases.load(base).config.sinks[0].name == "demo"
+
+
+def test_no_secret_is_ever_told() -> None:
+    changes: dict[str, str | None] = {
+        "connect.s3.aws.auth.mode": "Credentials",
+        "connect.s3.aws.access.key": "${file:missing:key}",
+        "connect.s3.aws.secret.key": "hush-hush",
+        "consumer.override.sasl.jaas.config": "hush-hush",
+        "s3lake.start": "hush-hush",
+        "bootstrap.servers": "hush-hush",
+    }
+    with pytest.raises(ConfigurationError) as refused:
+        bases.load(bases.LENSES, changes)
+    assert "hush" not in str(refused.value)
+
+
+WORDS_OF_VALUES = [
+    "",
+    "0",
+    "-1",
+    "true",
+    "a,b",
+    "{{topic}}",
+    "{",
+    "'",
+    "a..b",
+    "//",
+    "${",
+    "10MB",
+    "null",
+    "é",
+    "²",
+    "~",
+]
+KNOWN = sorted(
+    {
+        change.partition("=")[0]
+        for name in ("lenses", "confluent", "aiven")
+        for block in _blocks(name)
+        for change in block[0]
+    }
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([bases.LENSES, bases.CONFLUENT, bases.AIVEN]),
+    st.dictionaries(st.sampled_from(KNOWN), st.sampled_from(WORDS_OF_VALUES), min_size=1, max_size=3),
+)
+def test_whatever_a_value_is_it_loads_or_is_told_with_its_place(base: dict[str, str], changes: dict[str, str]) -> None:
+    try:
+        loads(bases.properties(base, {**changes}), "f", None, {})
+    except ConfigurationError as error:
+        told = str(error).split("\n")
+    else:
+        return
+    assert all(line.startswith("f:") for line in told)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(range(bases.IGGY.count("\n"))),
+    st.sampled_from(
+        ["1", "true", '""', '"x"', "[]", '["a"]', "[1]", "{}", "{a = 1}", "[{a = 1}]", "2026-11-20", '"${x}"', "'{'"]
+    ),
+)
+def test_whatever_a_value_of_iggys_is_it_loads_or_is_told_with_its_place(at: int, value: str) -> None:
+    lines = bases.IGGY.split("\n")
+    name, equals, _ = lines[at].partition("=")
+    lines[at] = f"{name}={value}" if equals else f"{lines[at]}\nmore = {value}"
+    try:
+        loads("\n".join(lines), "f", None, {})
+    except ConfigurationError as error:
+        told = str(error).split("\n")
+    else:
+        return
+    assert all(line.startswith("f:") for line in told)

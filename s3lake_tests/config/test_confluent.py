@@ -1,0 +1,343 @@
+"""Confluent's S3 sink: what each key becomes, and the keys of objects of its own tests (C1 to C44)."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.config.draft import Loaded
+from s3lake_tests.config import bases
+from s3lake_tests.layout.files import Record
+
+PARTITIONER = "io.confluent.connect.storage.partitioner."
+FORMAT = "io.confluent.connect.s3.format."
+TIME: dict[str, str | None] = {
+    "partitioner.class": f"{PARTITIONER}TimeBasedPartitioner",
+    "path.format": "'year'=YYYY_'month'=MM_'day'=dd_'hour'=HH",
+    "partition.duration.ms": "3600000",
+    "timezone": "America/Los_Angeles",
+    "locale": "en",
+    "timestamp.extractor": "Record",
+}
+ODD: dict[str, str | None] = {
+    "directory.delim": "_",
+    "file.delim": "#",
+    "topics": "test-topic",
+    "flush.size": "3",
+    "format.class": f"{FORMAT}avro.AvroFormat",
+}
+"""Base configuration B of the reference: delimiters that show who forgets them."""
+
+
+def load(changes: dict[str, str | None]) -> Loaded:
+    return bases.load(bases.CONFLUENT, changes)
+
+
+def noticed(loaded: Loaded) -> dict[str, str]:
+    return {notice.place.key: notice.message for notice in loaded.notices}
+
+
+def twelve(count: int, **fields: Any) -> list[Record]:
+    return [Record(offset, partition=12, **fields) for offset in range(count)]
+
+
+STAMP = 1_488_480_000_000  # 2017-03-02T10:40 in Los Angeles
+
+
+@pytest.mark.parametrize(
+    ("changes", "records", "expected"),
+    [
+        pytest.param(
+            {},
+            twelve(9),
+            [f"topics_test-topic_partition=12_test-topic#12#{start:010}.avro" for start in (0, 3, 6)],
+            id="C1",
+        ),
+        pytest.param(
+            {"filename.offset.zero.pad.width": "2"},
+            twelve(9),
+            [f"topics_test-topic_partition=12_test-topic#12#{start:02}.avro" for start in (0, 3, 6)],
+            id="C2",
+        ),
+        pytest.param(
+            {"filename.offset.zero.pad.width": "0"},
+            twelve(3),
+            ["topics_test-topic_partition=12_test-topic#12#0.avro"],
+            id="no padding",
+        ),
+        pytest.param({"topics.dir": ""}, twelve(3), ["test-topic_partition=12_test-topic#12#0000000000.avro"], id="C4"),
+        pytest.param(
+            {"topics.dir": "  "}, twelve(3), ["test-topic_partition=12_test-topic#12#0000000000.avro"], id="C4, blank"
+        ),
+        pytest.param(
+            {"partitioner.class": f"{PARTITIONER}FieldPartitioner", "partition.field.name": "int,boolean"},
+            twelve(3, value=b'{"int":16,"boolean":true}'),
+            ["topics_test-topic_int=16_boolean=true_test-topic#12#0000000000.avro"],
+            id="C13",
+        ),
+        pytest.param(
+            {"partitioner.class": f"{PARTITIONER}DailyPartitioner", "timestamp.extractor": "Record"}
+            | {"timezone": "America/Los_Angeles", "locale": "en"},
+            twelve(3, timestamp=STAMP),
+            ["topics_test-topic_year=2017_month=03_day=02_test-topic#12#0000000000.avro"],
+            id="C7",
+        ),
+        pytest.param(
+            {"partitioner.class": f"{PARTITIONER}HourlyPartitioner", "timestamp.extractor": "RecordField"}
+            | {"timezone": "America/Los_Angeles", "locale": "en"},
+            twelve(3, value=b'{"timestamp":1488480000000}'),
+            ["topics_test-topic_year=2017_month=03_day=02_hour=10_test-topic#12#0000000000.avro"],
+            id="C8",
+        ),
+        pytest.param(
+            {**TIME, "s3.schema.partition.affix.type": "PREFIX"},
+            twelve(3, timestamp=STAMP, schema="record"),
+            ["topics_test-topic_schema_name=record_year=2017_month=03_day=02_hour=10_test-topic#12#0000000000.avro"],
+            id="C16",
+        ),
+        pytest.param(
+            {"s3.schema.partition.affix.type": "SUFFIX"},
+            twelve(3),
+            ["topics_test-topic_partition=12_schema_name=null_test-topic#12#0000000000.avro"],
+            id="suffix",
+        ),
+        pytest.param(
+            {"partitioner.class": f"{PARTITIONER}FieldPartitioner", "partition.field.name": "outer.inner"},
+            twelve(3, value=b'{"outer":{"inner":16}}'),
+            ["topics_test-topic_outer.inner=16_test-topic#12#0000000000.avro"],
+            id="C19",
+        ),
+    ],
+)
+def test_keys_with_odd_delimiters(changes: dict[str, str | None], records: list[Record], expected: list[str]) -> None:
+    assert bases.keys_of(load({**ODD, **changes}), *records) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "value", "expected"),
+    [
+        ("boolean", b'{"boolean":true}', "boolean=true"),
+        ("string", b'{"string":"def"}', "string=def"),
+        ("string", b'{"string":null}', "string=null"),
+        ("string", b"{}", "string=null"),
+        ("string,int", b'{"string":"def","int":12}', "string=def/int=12"),
+        ("int , string", b'{"string":"def","int":12}', "int=12/string=def"),
+        ("user.address.city", b'{"user":{"address":{"city":"NYC"}}}', "user.address.city=NYC"),
+        ("user.address.city", b'{"user":null}', "user.address.city=null"),
+    ],
+)
+def test_c26_to_c31_fields(fields: str, value: bytes, expected: str) -> None:
+    loaded = load({"partitioner.class": f"{PARTITIONER}FieldPartitioner", "partition.field.name": fields})
+    assert bases.keys_of(loaded, Record(value=value)) == [f"topics/demo/{expected}/demo+0+0000000000.json"]
+
+
+def test_c22_defaults() -> None:
+    assert bases.keys_of(load({}), Record()) == ["topics/demo/partition=0/demo+0+0000000000.json"]
+
+
+@pytest.mark.parametrize("end", ["/", ""])
+def test_one_delimiter_at_the_end_of_a_pattern_is_dropped(end: str) -> None:
+    loaded = load({**TIME, "path.format": f"'y'=YYYY/'b'{end}"})
+    assert bases.keys_of(loaded, Record(timestamp=STAMP)) == ["topics/demo/y=2017/b/demo+0+0000000000.json"]
+
+
+def test_c44_the_year_is_no_week_year() -> None:
+    loaded = load({"partitioner.class": f"{PARTITIONER}HourlyPartitioner", "timestamp.extractor": "Record"})
+    assert bases.keys_of(loaded, Record(timestamp=1_735_603_200_000)) == [
+        "topics/demo/year=2024/month=12/day=31/hour=00/demo+0+0000000000.json"
+    ]
+
+
+def test_c14_wallclock_is_the_default_and_frozen() -> None:
+    loaded = load({**TIME, "timestamp.extractor": None, "partition.duration.ms": "86400000"})
+    assert bases.keys_of(loaded, *twelve(2), wallclock_ms=3_599_000) == [
+        "topics/demo/year=1970_month=01_day=01_hour=00/demo+12+0000000000.json"
+    ]
+
+
+def test_braces_in_names_are_text() -> None:
+    loaded = load({"topics.dir": "a{b}", "tombstone.encoded.partition": "{x}", "directory.delim": "_"})
+    assert bases.keys_of(loaded, Record()) == ["a{b}_demo_partition=0_demo+0+0000000000.json"]
+
+
+# Extensions
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"format.class": f"{FORMAT}avro.AvroFormat", "avro.codec": "snappy"}, ".avro"),
+        ({"format.class": f"{FORMAT}parquet.ParquetFormat"}, ".parquet"),
+        ({"format.class": f"{FORMAT}parquet.ParquetFormat", "filename.codec.extension": "true"}, ".snappy.parquet"),
+        *(
+            (
+                {"format.class": f"{FORMAT}parquet.ParquetFormat", "filename.codec.extension": "true"}
+                | {"parquet.codec": codec},
+                extension,
+            )
+            for codec, extension in (
+                ("none", ".parquet"),
+                ("gzip", ".gz.parquet"),
+                ("zstd", ".zstd.parquet"),
+                ("brotli", ".br.parquet"),
+                ("lz4_raw", ".lz4raw.parquet"),
+            )
+        ),
+        ({"s3.compression.type": "gzip"}, ".json.gz"),
+        ({"format.class": f"{FORMAT}bytearray.ByteArrayFormat"}, ".bin"),
+        ({"format.class": f"{FORMAT}bytearray.ByteArrayFormat", "s3.compression.type": "gzip"}, ".bin.gz"),
+        ({"format.class": f"{FORMAT}bytearray.ByteArrayFormat", "format.bytearray.extension": ".raw"}, ".raw"),
+    ],
+)
+def test_extensions(changes: dict[str, str | None], expected: str) -> None:
+    (key,) = bases.keys_of(load(changes), Record())
+    assert key.removeprefix("topics/demo/partition=0/demo+0+0000000000") == expected
+
+
+@pytest.mark.parametrize(("separator", "expected"), [(None, "\n"), ("|", "|")])
+def test_raw_records_are_separated(separator: str | None, expected: str) -> None:
+    loaded = load({"format.class": f"{FORMAT}bytearray.ByteArrayFormat", "format.bytearray.separator": separator})
+    frame = loaded.config.sinks[0].format.frame
+    assert frame is not None
+    assert (frame.opening, frame.between, frame.closing) == ("", expected, expected)
+
+
+# Everything else
+
+
+def test_the_store() -> None:
+    found = load({"store.url": "http://minio:9000", "s3.path.style.access.enabled": "false", "s3.part.retries": "0"})
+    assert (found.config.s3.endpoint_url, found.config.s3.path_style) == ("http://minio:9000", False)
+    assert (found.config.s3.retries.max_attempts, found.config.s3.retries.backoff_ms) == (1, 200)
+    assert found.config.s3.region == "us-west-2"
+
+
+def test_files_are_closed_by_count_time_and_part() -> None:
+    flush = load({}).config.sinks[0].flush
+    assert (flush.count, flush.size, flush.span, flush.interval) == (1000, 80 * 10**9, None, 3600)
+    changes: dict[str, str | None] = {
+        **TIME,
+        "rotate.interval.ms": "60000",
+        "rotate.schedule.interval.ms": "120000",
+        "s3.part.size": "5242880",
+    }
+    flush = load(changes).config.sinks[0].flush
+    assert (flush.span, flush.interval, flush.size) == (60, 120, 5_242_880)
+
+
+def test_r10_rotation_by_time_needs_a_time_based_partitioner() -> None:
+    loaded = load({"rotate.interval.ms": "60000"})
+    assert loaded.config.sinks[0].flush.span is None
+    assert noticed(loaded)["rotate.interval.ms"] == "has no meaning without a time based partitioner"
+
+
+@pytest.mark.parametrize(("word", "nulls"), [("fail", "fail"), ("ignore", "skip"), ("FAIL", "fail")])
+def test_null_values(word: str, nulls: str) -> None:
+    assert load({"behavior.on.null.values": word}).config.sinks[0].nulls == nulls
+    assert load({}).config.sinks[0].nulls == "fail"
+
+
+def test_tombstones_keep_their_keys_in_a_place_of_their_own() -> None:
+    loaded = load({"behavior.on.null.values": "write", "store.kafka.keys": "true", "store.kafka.headers": "true"})
+    (sink,) = loaded.config.sinks
+    assert (sink.nulls, sink.sidecars.keys, sink.sidecars.headers) == ("write", "avro", "avro")
+    assert sink.layout.tombstones == "{topic}/tombstone/{topic}+{partition}+{offset:010}"
+
+
+def test_sidecars_have_formats_of_their_own() -> None:
+    loaded = load(
+        {
+            "store.kafka.keys": "true",
+            "keys.format.class": f"{FORMAT}bytearray.ByteArrayFormat",
+            "store.kafka.headers": "true",
+            "headers.format.class": f"{FORMAT}json.JsonFormat",
+        }
+    )
+    assert (loaded.config.sinks[0].sidecars.keys, loaded.config.sinks[0].sidecars.headers) == ("bytes", "json")
+
+
+@pytest.mark.parametrize("extractor", ["Wallclock", "Record", "RecordField"])
+def test_extractors(extractor: str) -> None:
+    time = load({**TIME, "timestamp.extractor": extractor}).config.sinks[0].layout.time
+    assert time.source == {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}[extractor]
+
+
+def test_a_field_of_time() -> None:
+    time = (
+        load({**TIME, "timestamp.extractor": "RecordField", "timestamp.field": "meta.at"}).config.sinks[0].layout.time
+    )
+    assert (time.field, time.timezone, time.locale, time.duration) == ("meta.at", "America/Los_Angeles", "en", 3600)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.http.send.expect.continue", "false"),
+        ("s3.send.digest", "true"),
+        ("s3.elastic.buffer.enable", "true"),
+        ("s3.elastic.buffer.init.capacity", "131072"),
+        ("s3.object.behavior.on.tagging.error", "ignore"),
+        ("max.write.duration.ms", "1"),
+        ("retry.backoff.ms", "5000"),
+        ("shutdown.timeout.ms", "3000"),
+        ("schemas.cache.config", "1000"),
+        ("enhanced.avro.schema.support", "true"),
+        ("connect.meta.data", "true"),
+        ("allow.optional.map.keys", "false"),
+        ("report.null.values.to.dlq", "true"),
+        ("enable.conditional.writes", "true"),
+        ("rotate.file.on.partition.change", "false"),
+        ("max.files.scan.limit", "100"),
+        ("partitioner.max.open.files", "-1"),
+        ("schema.compatibility", "FULL"),
+        ("json.decimal.format", "BASE64"),
+        ("avro.codec", "snappy"),
+        ("parquet.codec", "snappy"),
+        ("format.bytearray.extension", ".x"),
+        ("timestamp.field", "x"),
+        ("keys.format.class", f"{FORMAT}json.JsonFormat"),
+        ("s3.part.size", "26214400"),
+    ],
+)
+def test_keys_that_mean_nothing_or_something_else_are_told(key: str, value: str) -> None:
+    assert key in noticed(load({key: value}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.wan.mode", "false"),
+        ("s3.object.tagging", "false"),
+        ("s3.proxy.url", ""),
+        ("s3.ssea.name", ""),
+        ("s3.acl.canned", ""),
+        ("json.decimal.format", "NUMERIC"),
+        ("schema.compatibility", "NONE"),
+        ("s3.compression.level", "-1"),
+        ("tombstone.encoded.partition", "x"),
+        ("storage.class", "io.confluent.connect.s3.storage.S3Storage"),
+        ("partition.field.name", "a"),
+        ("path.format", "YYYY"),
+        ("partition.duration.ms", "-1"),
+        ("rotate.interval.ms", "-1"),
+        ("rotate.schedule.interval.ms", "-1"),
+        ("aws.access.key.id", ""),
+    ],
+)
+def test_keys_that_ask_for_what_is_there_anyway_are_accepted(key: str, value: str) -> None:
+    assert load({key: value}).config == load({}).config
+
+
+def test_rotation_by_the_wall_clock_cuts_no_backlog_by_its_records_time() -> None:
+    changes: dict[str, str | None] = {
+        "partitioner.class": "io.confluent.connect.storage.partitioner.HourlyPartitioner",
+        "locale": "en",
+        "timezone": "UTC",
+        "rotate.interval.ms": "60000",
+        "timestamp.extractor": "Wallclock",
+    }
+    flush = load(changes).config.sinks[0].flush
+    assert (flush.span, flush.interval) == (None, 60)
+    flush = load({**changes, "rotate.schedule.interval.ms": "30000"}).config.sinks[0].flush
+    assert flush.interval == 30
+    flush = load({**changes, "timestamp.extractor": "Record"}).config.sinks[0].flush
+    assert flush.span == 60

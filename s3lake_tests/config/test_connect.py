@@ -1,0 +1,492 @@
+"""Keys of Kafka Connect itself, `s3lake.*`, and values that stand elsewhere."""
+
+from pathlib import Path
+
+import pytest
+
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import load, loads
+from s3lake.config.references import SecretsManager, Unresolved
+from s3lake.config.setting import Place
+from s3lake.errors import ConfigurationError
+from s3lake.sink.sink import DeadLetterTopic
+from s3lake_tests.config import bases
+
+CONVERTERS = "org.apache.kafka.connect."
+
+
+def confluent(**environment: str) -> Loaded:
+    return bases.load(bases.CONFLUENT, **environment)
+
+
+def given(changes: dict[str, str | None], **environment: str) -> Loaded:
+    return bases.load(bases.CONFLUENT, changes, **environment)
+
+
+def noticed(loaded: Loaded) -> set[str]:
+    return {notice.place.key for notice in loaded.notices}
+
+
+# Kafka
+
+
+def test_a_sink_connector_begins_where_the_log_begins() -> None:
+    assert confluent().config.sinks[0].from_ == "earliest"
+    assert given({"consumer.override.auto.offset.reset": "latest"}).config.sinks[0].from_ == "start"
+
+
+def test_properties_of_the_consumer_are_the_clients() -> None:
+    loaded = given(
+        {
+            "consumer.override.security.protocol": "SASL_SSL",
+            "consumer.fetch.max.bytes": "1000",
+            "sasl.mechanism": "PLAIN",
+            "ssl.truststore.location": "/etc/ca.pem",
+        }
+    )
+    assert loaded.config.kafka.properties == {
+        "security.protocol": "SASL_SSL",
+        "fetch.max.bytes": "1000",
+        "sasl.mechanism": "PLAIN",
+        "ssl.truststore.location": "/etc/ca.pem",
+    }
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "consumer.override.group.id",
+        "consumer.override.max.poll.records",
+        "consumer.override.enable.auto.commit",
+        "consumer.override.session.timeout.ms",
+        "consumer.partition.assignment.strategy",
+        "producer.override.linger.ms",
+        "admin.override.client.id",
+        "offset.flush.interval.ms",
+        "errors.retry.timeout",
+        "errors.retry.delay.max.ms",
+        "errors.log.enable",
+        "errors.log.include.messages",
+        "errors.deadletterqueue.topic.replication.factor",
+        "config.action.reload",
+        "group.id",
+        "tasks.max",
+    ],
+)
+def test_keys_of_the_framework_are_accepted_with_a_reason(key: str) -> None:
+    assert key in noticed(given({key: "5"}))
+
+
+QUEUE = "errors.deadletterqueue."
+
+
+def test_dead_letters_go_to_the_topic_that_is_named_for_them_too() -> None:
+    (sink,) = given(
+        {
+            "errors.tolerance": "all",
+            f"{QUEUE}topic.name": "dlq",
+            f"{QUEUE}topic.replication.factor": "2",
+            f"{QUEUE}context.headers.enable": "true",
+        }
+    ).config.sinks
+    assert sink.errors.dead_letter_topic == DeadLetterTopic(name="dlq", context_headers=True, replication_factor=2)
+
+
+def test_a_dead_letter_topic_is_made_as_connect_makes_it() -> None:
+    (sink,) = given({"errors.tolerance": "all", f"{QUEUE}topic.name": "dlq"}).config.sinks
+    assert sink.errors.dead_letter_topic == DeadLetterTopic(name="dlq", context_headers=False, replication_factor=3)
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_without_a_name_there_is_no_dead_letter_topic_and_its_settings_are_told(name: str | None) -> None:
+    loaded = given({f"{QUEUE}topic.name": name, f"{QUEUE}context.headers.enable": "true"})
+    assert loaded.config.sinks[0].errors.dead_letter_topic is None
+    assert f"{QUEUE}context.headers.enable" in noticed(loaded)
+
+
+def test_tasks_are_cores() -> None:
+    assert given({"tasks.max": "6"}).config.spark.master == "local[6]"
+    assert confluent().config.spark.master == "local[*]"
+
+
+def test_the_environment_says_what_the_file_does_not() -> None:
+    loaded = given({"bootstrap.servers": None, "s3lake.start": None}, **bases.ENVIRONMENT)
+    assert loaded.config.kafka.bootstrap_servers == "kafka:9092"
+    assert loaded.config.sinks[0].start == "2026-11-20T00"
+    assert str(loaded.origins[("sinks", 0, "start")]) == "environment variable S3LAKE_START"
+    with pytest.raises(ConfigurationError) as refused:
+        given({"s3lake.start": None}, S3LAKE_START="today")
+    assert str(refused.value).startswith("environment variable S3LAKE_START: 'today' is no hour")
+
+
+def test_the_file_wins_over_the_environment() -> None:
+    loaded = confluent(S3LAKE_START="2020-01-01T00", S3LAKE_BOOTSTRAP_SERVERS="other:1")
+    assert (loaded.config.kafka.bootstrap_servers, loaded.config.sinks[0].start) == ("kafka:9092", "2026-11-20T00")
+
+
+@pytest.mark.parametrize("key", ["s3lake.kafka.bootstrap.servers", "consumer.override.bootstrap.servers"])
+def test_servers_have_several_names(key: str) -> None:
+    assert given({"bootstrap.servers": None, key: "other:9092"}).config.kafka.bootstrap_servers == "other:9092"
+
+
+# Single settings by variable
+
+
+def test_a_variable_changes_a_setting_of_a_connectors_sink() -> None:
+    variables = {"S3LAKE_SINKS_DEMO_FLUSH_COUNT": "7", "S3LAKE_SINKS_DEMO_TOPICS_1": "more"}
+    loaded = given({"s3lake.flush.count": "5"}, **variables)
+    assert (loaded.config.sinks[0].flush.count, loaded.config.sinks[0].topics) == (7, ("demo", "more"))
+    assert str(loaded.origins["sinks", 0, "flush", "count"]) == "environment variable S3LAKE_SINKS_DEMO_FLUSH_COUNT"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "S3LAKE_SINKS_DEMO_FLUSH_COUNT",
+            "environment variable S3LAKE_SINKS_DEMO_FLUSH_COUNT: 'many' is not allowed; ",
+        ),
+        ("S3LAKE_SINKS_DEMO_FLUSH_CUONT", "S3LAKE_SINKS_DEMO_FLUSH_CUONT: unknown setting of sink demo; did you mean "),
+        ("S3LAKE_SINKS_DMEO_FLUSH_COUNT", "S3LAKE_SINKS_DMEO_FLUSH_COUNT: no sink of the configuration has this name"),
+    ],
+)
+def test_what_is_wrong_with_a_variable_is_told_of_it(name: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        given({}, **{name: "many"})
+    assert str(refused.value).startswith(told)
+
+
+# Converters
+
+
+@pytest.mark.parametrize(
+    ("name", "schemas", "expected"),
+    [
+        (f"{CONVERTERS}storage.StringConverter", None, "string"),
+        (f"{CONVERTERS}converters.ByteArrayConverter", None, "bytes"),
+        (f"{CONVERTERS}json.JsonConverter", None, "connect_json"),
+        (f"{CONVERTERS}json.JsonConverter", "true", "connect_json"),
+        (f"{CONVERTERS}json.JsonConverter", "false", "json"),
+        ("JsonConverter", "false", "json"),
+    ],
+)
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_converters(part: str, name: str, schemas: str | None, expected: str) -> None:
+    loaded = given({f"{part}.converter": name, f"{part}.converter.schemas.enable": schemas})
+    assert getattr(loaded.config.sinks[0].converter, part) == expected
+
+
+def test_a_missing_converter_is_told() -> None:
+    loaded = given({"key.converter": None, "value.converter": None, "value.converter.schemas.enable": None})
+    converter = loaded.config.sinks[0].converter
+    assert (converter.key, converter.value) == ("string", "json")
+    assert len([notice for notice in loaded.notices if "converter is missing" in notice.message]) == 2
+
+
+def registered(options: dict[str, str], part: str = "value", name: str = "avro.AvroConverter") -> Loaded:
+    """A configuration whose key or value has a converter with a registry, and options of it."""
+    return given(
+        {
+            f"{part}.converter": f"io.confluent.connect.{name}",
+            f"{part}.converter.schemas.enable": None,
+            **{f"{part}.converter.{key}": value for key, value in options.items()},
+        }
+    )
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("avro.AvroConverter", "avro"), ("json.JsonSchemaConverter", "json_schema")]
+)
+def test_converters_of_a_registry(part: str, name: str, expected: str) -> None:
+    converter = registered({"schema.registry.url": "http://r:8081"}, part, name).config.sinks[0].converter
+    assert getattr(converter, part) == expected
+    assert converter.registry is not None
+    assert converter.registry.url == "http://r:8081"
+
+
+def test_key_and_value_have_one_registry() -> None:
+    options = {"converter": "io.confluent.connect.avro.AvroConverter", "converter.schema.registry.url": "http://r:8081"}
+    loaded = given(
+        {f"{part}.{name}": value for part in ("key", "value") for name, value in options.items()}
+        | {"value.converter.schemas.enable": None}
+    )
+    converter = loaded.config.sinks[0].converter
+    assert (converter.key, converter.value) == ("avro", "avro")
+    assert loaded.origins["sinks", 0, "converter", "registry", "url"].key == "value.converter.schema.registry.url"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": "me:hush:hush"},
+        {
+            "schema.registry.basic.auth.credentials.source": "USER_INFO",
+            "schema.registry.basic.auth.user.info": "me:hush:hush",
+        },
+        {"schema.registry.url": "http://me:hush%3Ahush@r:8081"},
+        {"schema.registry.url": "http://me:hush%3Ahush@r:8081", "basic.auth.credentials.source": "URL"},
+    ],
+)
+def test_user_and_password_of_a_registry(options: dict[str, str]) -> None:
+    loaded = registered({"schema.registry.url": "http://r:8081", **options})
+    registry = loaded.config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.password is not None
+    assert (registry.url, registry.user, registry.password.get_secret_value()) == ("http://r:8081", "me", "hush:hush")
+    assert "hush" not in repr(loaded)
+
+
+def test_the_other_ways_into_a_registry() -> None:
+    options = {
+        "schema.registry.url": "https://one:8081, https://two/api",
+        "bearer.auth.credentials.source": "STATIC_TOKEN",
+        "bearer.auth.token": "hush-hush",
+        "schema.registry.ssl.truststore.location": "/etc/ca.pem",
+        "schema.registry.ssl.truststore.type": "PEM",
+        "ssl.keystore.location": "/etc/client.pem",
+        "ssl.keystore.type": "PEM",
+        "http.read.timeout.ms": "2500",
+    }
+    registry = registered(options).config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.token is not None
+    assert registry.urls == ("https://one:8081", "https://two/api")
+    assert registry.token.get_secret_value() == "hush-hush"
+    assert (registry.ca_file, registry.cert_file, registry.timeout) == ("/etc/ca.pem", "/etc/client.pem", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("auto.register.schemas", "false"),
+        ("use.latest.version", "true"),
+        ("value.subject.name.strategy", "io.confluent.kafka.serializers.subject.RecordNameStrategy"),
+        ("enhanced.avro.schema.support", "true"),
+        ("connect.meta.data", "false"),
+        ("schema.registry.ssl.protocol", "TLSv1.3"),
+    ],
+)
+def test_options_of_writers_are_accepted_with_a_reason(option: str, value: str) -> None:
+    loaded = registered({"schema.registry.url": "http://r:8081", option: value})
+    assert [one.message for one in loaded.notices if one.place.key == f"value.converter.{option}"] == [
+        "has no meaning here: schemas are only read, by their ids, and all they say is kept"
+    ]
+
+
+@pytest.mark.parametrize("password", ["hush-hush", "p@ss-w"])
+def test_a_password_in_the_address_is_never_told(password: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        registered({"schema.registry.url": f"http//me:{password}@r:8081"})
+    assert password not in str(refused.value)
+
+
+# Transforms
+
+
+def test_a_chain_of_transforms_is_read_in_order() -> None:
+    loaded = given(
+        {
+            "transforms": "route, ts",
+            "transforms.ts.type": "io.lenses.connect.smt.header.TimestampConverter",
+            "transforms.ts.header.name": "ts",
+            "transforms.ts.field": "_value.at",
+            "transforms.ts.target.type": "string",
+            "transforms.ts.format.to.pattern": "yyyy-MM-dd-HH",
+            "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+            "transforms.route.regex": "(.*)",
+            "transforms.route.replacement": "x-$1",
+            "transforms.route.predicate": "named",
+            "transforms.route.negate": "true",
+            "predicates": "named",
+            "predicates.named.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+            "predicates.named.pattern": "a.*",
+        }
+    )
+    route, stamp = loaded.config.sinks[0].transforms
+    assert (route.name, route.type) == ("route", "org.apache.kafka.connect.transforms.RegexRouter")
+    assert route.options == {"regex": "(.*)", "replacement": "x-$1"}
+    assert route.predicate is not None
+    assert (route.predicate.options, route.negate) == ({"pattern": "a.*"}, True)
+    assert (stamp.name, stamp.options["format.to.pattern"], stamp.predicate) == ("ts", "yyyy-MM-dd-HH", None)
+    assert loaded.origins[("sinks", 0, "transforms", 1, "options", "field")].key == "transforms.ts.field"
+
+
+def test_an_option_that_is_wrong_is_told_where_it_stands() -> None:
+    route = {"type": "org.apache.kafka.connect.transforms.RegexRouter", "regex": "(", "replacement": "x"}
+    with pytest.raises(ConfigurationError) as refused:
+        given({"transforms": "route", **{f"transforms.route.{key}": value for key, value in route.items()}})
+    assert str(refused.value).startswith("connector.properties:14:1: transforms.route.regex: ")
+
+
+# s3lake.*
+
+
+def test_any_native_setting_can_be_said() -> None:
+    loaded = given(
+        {
+            "s3lake.flush.size": "10MB",
+            "s3lake.layout.time.timezone": "Europe/Berlin",
+            "s3lake.close_grace": "1m",
+            "s3lake.hours_per_run": "null",
+            "s3lake.topics": "a, b",
+            "s3lake.spark.driver_memory": "2g",
+            "s3lake.spark.conf.spark.sql.shuffle.partitions": "7",
+            "s3lake.kafka.properties.fetch.max.bytes": "5",
+            "s3lake.s3.credentials.access_key_id": "AKIA",
+            "s3lake.s3.credentials.secret_access_key": "hush-hush",
+            "s3lake.from": "start",
+            "s3lake.name": "other",
+        }
+    )
+    (sink,) = loaded.config.sinks
+    assert (sink.name, sink.topics, sink.from_, sink.flush.size) == ("other", ("a", "b"), "start", 10_000_000)
+    assert (sink.close_grace, sink.hours_per_run, sink.layout.time.timezone) == (60, None, "Europe/Berlin")
+    assert loaded.config.spark.conf == {"spark.sql.shuffle.partitions": "7"}
+    assert loaded.config.kafka.properties == {"fetch.max.bytes": "5"}
+    assert loaded.config.s3.credentials != "default"
+
+
+def test_an_override_says_where_it_came_from() -> None:
+    loaded = given({"s3lake.flush.size": "10MB"})
+    assert loaded.origins[("sinks", 0, "flush", "size")] == Place("connector.properties", 12, 1, "s3lake.flush.size")
+    assert loaded.origins[("sinks", 0, "flush", "count")].key == "flush.size"
+
+
+# References
+
+
+def test_values_can_stand_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("bucket = from-file\nsecret = hush-hush\n")
+    changes: dict[str, str | None] = {
+        "s3.bucket.name": "${file:secrets.properties:bucket}",
+        "aws.access.key.id": "${env:KEY_ID}",
+        "aws.secret.access.key": "${secrets:aws/lake:secret}",
+        "topics": "${TOPICS:-demo},b",
+        "s3.region": "${env:REGION}",
+        "topics.dir": "a$${b}",
+    }
+    secrets = {"aws/lake": '{"secret": "hush-hush"}'}
+    loaded = loads(
+        bases.properties(bases.CONFLUENT, changes),
+        "f",
+        None,
+        {"KEY_ID": "AKIA", "REGION": "eu-west-1"},
+        tmp_path,
+        secrets.__getitem__,
+    )
+    (sink,) = loaded.config.sinks
+    assert (sink.bucket, sink.topics, sink.prefix) == ("from-file", ("demo", "b"), "a${b}")
+    assert loaded.config.s3.region == "eu-west-1"
+    assert loaded.config.s3.credentials != "default"
+    assert loaded.config.s3.credentials.secret_access_key.get_secret_value() == "hush-hush"
+
+
+def told(value: str, secret: str = "{}") -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        loads(bases.properties(bases.CONFLUENT, {"topics": value}), "f", None, {}, Path(), lambda _: secret)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "secret", "expected"),
+    [
+        ("${env:NOWHERE}", "", "${env:NOWHERE}: environment variable NOWHERE is not set; set it"),
+        (
+            "${secrets:a:b}",
+            "plain",
+            "${secrets:a:b}: secret a is no JSON object, so it has no field 'b'; write ${secrets:a}",
+        ),
+        ("${secrets:a:b}", '{"c": 1}', "${secrets:a:b}: secret a has no field 'b'; it has c"),
+        ("${file:nowhere:b}", "", "${file:nowhere:b}: file nowhere cannot be read: No such file or directory"),
+        (
+            "${azure:a:b}",
+            "",
+            "${azure:a:b}: provider 'azure' is not known; "
+            "write ${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}",
+        ),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_told(value: str, secret: str, expected: str) -> None:
+    assert told(value, secret) == f"f:3:1: topics: {expected}"
+
+
+def test_a_secret_is_never_told_even_where_it_is_wrong() -> None:
+    assert "hush" not in told("${secrets:a}", "hush hush")
+    assert "********" in told("${secrets:a}", "hush hush")
+
+
+def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.stub import Stubber
+
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    secrets = SecretsManager()
+    with Stubber(secrets._client) as stub:
+        stub.add_response("get_secret_value", {"SecretString": "hush-hush"}, {"SecretId": "aws/lake"})
+        assert [secrets("aws/lake"), secrets("aws/lake")] == ["hush-hush"] * 2
+        stub.add_client_error("get_secret_value", "ResourceNotFoundException")
+        with pytest.raises(Unresolved, match="AWS Secrets Manager answers ResourceNotFoundException for secret other"):
+            secrets("other")
+
+
+# Which dialect
+
+
+IGGY, NATIVE = (
+    bases.IGGY,
+    "kafka: {bootstrap_servers: a:1}\nsinks: [{name: e, topics: [e], bucket: lake, start: 2026-11-20T00}]\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "bucket"),
+    [
+        (bases.properties(bases.LENSES, {}), "lake"),
+        (bases.properties(bases.LENSES, {"connector.class": None}), "lake"),
+        (bases.properties(bases.CONFLUENT, {"connector.class": None}), "lake"),
+        (bases.properties(bases.AIVEN, {"connector.class": None}), "lake"),
+        (bases.JSON, "lake"),
+        (IGGY, "lake"),
+        (NATIVE, "lake"),
+        ('{"kafka": {"bootstrap_servers": "a:1"}, "sinks": [{"name": "e", "topics": ["e"], "bucket": "lake", '
+         '"start": "2026-11-20T00"}]}', "lake"),
+    ],
+)  # fmt: skip
+def test_the_dialect_is_seen_from_the_content(text: str, bucket: str) -> None:
+    assert loads(text, "f", None, {}).config.sinks[0].bucket == bucket
+
+
+def test_the_dialect_can_be_said() -> None:
+    text = bases.properties(bases.CONFLUENT, {"connector.class": None})
+    assert loads(text, "f", "confluent", {}).config.sinks[0].flush.count == 1_000
+    with pytest.raises(ConfigurationError, match=r"aws\.s3\.bucket\.name is missing"):
+        loads(text, "f", "aiven", {})
+    with pytest.raises(ConfigurationError, match=r"dialect 'confluence' is not known; did you mean confluent\?"):
+        loads(text, "f", "confluence", {})
+
+
+def test_what_is_no_configuration_is_told() -> None:
+    with pytest.raises(ConfigurationError, match="this is no configuration that s3lake knows"):
+        loads("a=b", "f", None, {})
+    with pytest.raises(ConfigurationError, match="the file is empty"):
+        loads("", "f", None, {})
+
+
+def test_native_files_say_where_their_values_stand(tmp_path: Path) -> None:
+    path = tmp_path / "s3lake.yaml"
+    path.write_text(NATIVE)
+    loaded = load(path)
+    assert loaded.notices == ()
+    assert loaded.origins[("sinks", 0, "bucket")] == Place(str(path), 2, 32, "sinks[0].bucket")
+
+
+def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "connector.properties"
+    path.write_text(bases.properties(bases.LENSES, {"connect.s3.kcql": "${file:kcql.properties:query}"}))
+    (tmp_path / "kcql.properties").write_text("query=INSERT INTO lake SELECT * FROM demo")
+    assert load(path, environment={}).config.sinks[0].bucket == "lake"

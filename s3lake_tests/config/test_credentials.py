@@ -1,0 +1,140 @@
+"""Whatever a connector's file says of credentials, roles, proxies and encryption is used or refused, and never lost."""
+
+import pytest
+
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import loads
+from s3lake.errors import ConfigurationError
+from s3lake.sink import S3
+from s3lake.store.s3 import S3Connection
+from s3lake_tests.config import bases
+
+CLASS = "s3.credentials.provider.class"
+OPTION = "s3.credentials.provider."
+
+
+def given(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT) -> S3Connection:
+    return S3Connection.of(loaded(changes, base).config.s3)
+
+
+def loaded(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT) -> Loaded:
+    return loads(bases.properties(base, changes), "f", None, {})
+
+
+@pytest.mark.parametrize(
+    ("access", "secret"),
+    [
+        ("access_key_id", "secret_access_key"),
+        ("aws.access.key.id", "aws.secret.access.key"),
+        ("access.key", "secret.key"),
+    ],
+)
+def test_a_key_pair_of_a_provider_is_used_with_its_class_and_without(access: str, secret: str) -> None:
+    for cls in (None, "com.acme.StaticProvider"):
+        connection = given({CLASS: cls, f"{OPTION}{access}": "AK", f"{OPTION}{secret}": "SK"})
+        assert (connection.access_key_id, connection.secret_access_key) == ("AK", "SK")
+
+
+def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="is half of a key pair"):
+        given({f"{OPTION}access_key_id": "AK"})
+    with pytest.raises(ConfigurationError, match="is an option of a class of Java's, which cannot run here"):
+        given({f"{OPTION}vault.path": "secret/lake"})
+
+
+def test_a_providers_role_is_assumed() -> None:
+    connection = given(
+        {
+            CLASS: "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
+            f"{OPTION}sts.role.arn": "arn:aws:iam::1:role/lake",
+            f"{OPTION}sts.role.external.id": "ours",
+            f"{OPTION}sts.role.session.name": "connect",
+        }
+    )
+    assert connection.role_arn == "arn:aws:iam::1:role/lake"
+    assert (connection.role_external_id, connection.role_session_name) == ("ours", "connect")
+
+
+def test_aivens_role_is_assumed_at_the_service_that_it_names() -> None:
+    connection = given(
+        {
+            "aws.sts.role.arn": "arn:aws:iam::1:role/lake",
+            "aws.sts.role.session.duration": "900",
+            "aws.sts.config.endpoint": "https://sts.eu-west-1.amazonaws.com",
+        },
+        bases.AIVEN,
+    )
+    assert (connection.role_arn, connection.role_duration_s) == ("arn:aws:iam::1:role/lake", 900)
+    assert connection.role_endpoint_url == "https://sts.eu-west-1.amazonaws.com"
+
+
+def test_a_proxy_is_used_and_its_password_is_no_text() -> None:
+    proxy = {"s3.proxy.url": "http://proxy:3128", "s3.proxy.user": "me", "s3.proxy.password": "hush-hush"}
+    connection = given({**proxy})
+    assert (connection.proxy_url, connection.proxy_user) == ("http://proxy:3128", "me")
+    assert connection.proxy_password == "hush-hush"
+    assert "hush" not in repr(connection)
+    assert "hush" not in str(loaded({**proxy}).config)
+
+
+def test_objects_are_encrypted_as_the_connector_does() -> None:
+    connection = given({"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "key-1", "s3.acl.canned": "private"})
+    assert dict(connection.created_with) == {
+        "ServerSideEncryption": "aws:kms",
+        "SSEKMSKeyId": "key-1",
+        "ACL": "private",
+    }
+    assert dict(given({"aws.s3.sse.algorithm": "AES256"}, bases.AIVEN).created_with) == {
+        "ServerSideEncryption": "AES256"
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "why"),
+    [
+        ({"arn": "lake"}, "write|not allowed"),
+        ({"arn": "arn:aws:iam::1:role/a", "duration": "1m"}, "out of range: 15m to 12h"),
+        ({"arn": "arn:aws:iam::1:role/a", "session_name": "a b"}, "2 to 64 of"),
+    ],
+)
+def test_what_is_no_role_is_refused(role: dict[str, str], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        S3.model_validate({"role": role})
+
+
+def test_what_is_no_proxy_is_refused() -> None:
+    with pytest.raises(ValueError, match="user and password stand beside it"):
+        S3.model_validate({"proxy": {"url": "http://me:hush@proxy:3128"}})
+
+
+CLOUD = {
+    "name": "lake",
+    "connector.class": "S3_SINK",
+    "topics": "demo",
+    "kafka.endpoint": "SASL_SSL://pkc-1.eu.confluent.cloud:9092",
+    "kafka.api.key": "KEY",
+    "kafka.api.secret": "hush-hush",
+    "input.data.format": "JSON",
+    "output.data.format": "PARQUET",
+    "time.interval": "DAILY",
+    "flush.size": "1000",
+    "s3.bucket.name": "lake",
+    "aws.access.key.id": "AK",
+    "aws.secret.access.key": "SK",
+    "s3lake.start": "2026-11-20T00",
+}
+
+
+def test_confluent_clouds_own_keys_are_taken() -> None:
+    found = loaded({}, CLOUD)
+    (sink,) = found.config.sinks
+    assert (sink.format.type, sink.converter.value) == ("parquet", "json")
+    assert sink.layout.template is not None
+    assert "'day'=dd}" in sink.layout.template
+    assert found.config.kafka.bootstrap_servers == "pkc-1.eu.confluent.cloud:9092"
+    assert 'password="hush-hush"' in found.config.kafka.properties["sasl.jaas.config"]
+
+
+def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean PARQUET"):
+        loaded({"output.data.format": "PARKET"}, CLOUD)

@@ -1,0 +1,353 @@
+"""Every configuration that the four documents print, and the keys that they state."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from s3lake.config.connectors.kcql import parse
+from s3lake.config.draft import Loaded
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases, documents
+from s3lake_tests.config.bases import keys_of
+from s3lake_tests.config.documents import NOON, load
+from s3lake_tests.layout.files import Record
+
+# Lenses
+
+
+def test_lenses_example() -> None:
+    loaded = load(documents.EXAMPLE)
+    (sink,) = loaded.config.sinks
+    assert (sink.bucket, sink.prefix, sink.topics) == ("lensesio", "demo", ("demo",))
+    assert (sink.flush.size, sink.flush.interval, sink.flush.count) == (1_000_000, 30, 5_000)
+    assert keys_of(loaded, Record(7, value=b'{"ts":12}')) == ["demo/demo/ts=12/demo(0_000000000007).json"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("INSERT INTO testbucket:pathToWriteTo SELECT * FROM topicA;", ("testbucket", "pathToWriteTo", ())),
+        ("INSERT INTO testbucket SELECT * FROM topicA;", ("testbucket", "", ())),
+        (
+            "INSERT INTO testbucket:path/To/Write/To SELECT * FROM topicA PARTITIONBY fieldA;",
+            ("testbucket", "path/To/Write/To", (("fieldA",),)),
+        ),
+        (
+            "INSERT INTO `bucket-name`:`prefix` SELECT * FROM `kafka-topic` PARTITIONBY `a.b`",
+            ("bucket-name", "prefix", (("a.b",),)),
+        ),
+        ("INSERT INTO $target SELECT * FROM  `*`", ("$target", "", ())),
+        (
+            "INSERT INTO $bucket:$prefix\nSELECT * FROM $topic\nPARTITIONBY fieldA, _key.fieldB, _headers.fieldC\n"
+            "STOREAS `AVRO`\nPROPERTIES (\n    'partition.include.keys'=true,\n)",
+            ("$bucket", "$prefix", (("fieldA",), ("_key", "fieldB"), ("_headers", "fieldC"))),
+        ),
+        (
+            "INSERT INTO b:p SELECT * FROM t PARTITIONBY (a, b) STOREAS JSON PROPERTIES(\n'flush.size'=1,\n"
+            "'flush.count'=2,\n)",
+            ("b", "p", (("a",), ("b",))),
+        ),
+        ("INSERT INTO lensesioaws:car_speed SELECT * FROM car_speed_events STOREAS `PARQUET` ", None),
+    ],
+)
+def test_lenses_statements(query: str, expected: tuple[str, str, tuple[tuple[str, ...], ...]] | None) -> None:
+    (statement,) = parse(query)
+    if expected is not None:
+        assert (statement.bucket, statement.prefix, statement.partition_by) == expected
+
+
+def test_lenses_field_with_a_dot_in_its_name() -> None:
+    loaded = load(documents.DOTTED)
+    made = keys_of(loaded, Record(value=b'{"a.b":"value"}'))
+    assert made == ["prefix/kafka-topic/a.b=value/kafka-topic(0_000000000000).json"]
+
+
+def test_lenses_all_topics_of_an_expression() -> None:
+    loaded = load(documents.EXPRESSION)
+    (sink,) = loaded.config.sinks
+    assert sink.reads("sensor_data_12")
+    assert not sink.reads("sensor_data_x")
+    assert keys_of(loaded, Record(5), topic="sensor_data_12") == ["sensor_data_12/0/000000000005.json"]
+
+
+def test_lenses_default_key() -> None:
+    loaded = load(documents.DEFAULT_KEY)
+    assert keys_of(loaded, Record(3, partition=2)) == ["prefix/demo/2/000000000003.json"]
+
+
+@pytest.mark.parametrize("include", ["true", "false"])
+def test_lenses_custom_key(include: str) -> None:
+    loaded = load(documents.custom_key(include))
+    record = Record(value=b'{"fieldA":1}', key=b'{"fieldB":2}', headers=(("fieldC", b"3"),))
+    directory = "fieldA=1/fieldB=2/fieldC=3" if include == "true" else "1/2/3"
+    assert keys_of(loaded, record) == [f"prefix/demo/{directory}/demo(0_000000000000).avro"]
+
+
+def test_lenses_rolling_window() -> None:
+    loaded = load(documents.ROLLING_WINDOW)
+    assert [(one.name, one.type.rpartition(".")[2]) for one in loaded.config.sinks[0].transforms] == [
+        ("insertFormattedTs", "TimestampConverter"),
+        ("insertWallclock", "InsertWallclock"),
+    ]
+    headers = (("ts", b"2024-01-15-10"), ("wallclock", b"2024-01-15-11"))  # as the transforms make them
+    assert keys_of(loaded, Record(value=b'{"metadata_id":1,"customer_id":2}', headers=headers)) == [
+        "demo/demo/metadata_id=1/customer_id=2/ts=2024-01-15-10/wallclock=2024-01-15-11/demo(0_000000000000).json"
+    ]
+
+
+@pytest.mark.parametrize(("query", "converters", "form", "extension"), documents.STORED)
+def test_lenses_storage_examples(query: str, converters: str, form: str, extension: str) -> None:
+    loaded = load(documents.stored(query, converters))
+    (sink,) = loaded.config.sinks
+    assert (sink.format.type, sink.format.codec) == (form, "none")
+    assert (sink.envelope is not None) == ("envelope" in query)
+    assert keys_of(loaded, Record()) == [f"car_speed/car_speed_events/0/000000000000{extension}"]
+
+
+def test_lenses_credentials() -> None:
+    loaded = load(
+        documents.CREDENTIALS,
+        AWS_ACCESS_KEY="AKIA",
+        AWS_SECRET_KEY="hush-hush",
+    )
+    credentials = loaded.config.s3.credentials
+    assert credentials != "default"
+    assert (credentials.access_key_id, credentials.secret_access_key.get_secret_value()) == ("AKIA", "hush-hush")
+    assert loaded.config.s3.region == "eu-west-2"
+
+
+def test_lenses_retries_and_errors() -> None:
+    loaded = load(documents.RETRIES)
+    assert loaded.config.sinks[0].errors.tolerance == "all"
+    assert loaded.config.s3.retries.max_attempts == 5
+    errors = loaded.config.sinks[0].errors
+    assert (errors.max_retries, errors.retry_interval) == (30, 60.0)
+    assert errors.dead_letter_topic is not None
+    assert errors.dead_letter_topic.model_dump() == {
+        "name": "my-connector-dlq",
+        "context_headers": True,
+        "replication_factor": 3,
+    }
+    noticed = {notice.place.key for notice in loaded.notices}
+    assert noticed >= {"connect.s3.error.policy", "errors.log.enable", "errors.log.include.messages"}
+    assert not {key for key in noticed if "deadletterqueue" in key or "retr" in key}
+
+
+@pytest.mark.parametrize("name", [".indexes", "custom-indexes", "indexes/s3-connector-logs", "logs/indexes"])
+def test_lenses_index_names(name: str) -> None:
+    text = f"{documents.LENSES}connect.s3.kcql=INSERT INTO bucket SELECT * FROM demo\nconnect.s3.indexes.name={name}\n"
+    assert load(text).config.sinks[0].index.prefix == name
+
+
+# Confluent
+
+
+def confluent(changes: Mapping[str, object]) -> Loaded:
+    return load(documents.fragment(**changes))
+
+
+def test_confluent_basic() -> None:
+    loaded = load(documents.fragment())
+    (sink,) = loaded.config.sinks
+    assert (sink.name, sink.bucket, sink.flush.count, sink.format.codec) == (
+        "s3-sink",
+        "data-lake-bucket",
+        10_000,
+        "snappy",
+    )
+    assert loaded.config.spark.master == "local[3]"
+    assert keys_of(loaded, Record(), wallclock_ms=NOON) == [
+        "topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000.parquet"
+    ]
+
+
+def test_confluent_time_based_key() -> None:
+    loaded = confluent({**documents.TIME, "timestamp.extractor": "Record"})
+    assert keys_of(loaded, Record(timestamp=NOON)) == [
+        "topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000.parquet"
+    ]
+
+
+def test_confluent_field_key() -> None:
+    record = Record(value=b'{"region":"us-east","event_type":"click"}')
+    assert keys_of(confluent(documents.FIELD), record) == [
+        "topics/events/region=us-east/event_type=click/events+0+0000000000.parquet"
+    ]
+
+
+def test_confluent_default_key() -> None:
+    assert keys_of(confluent(documents.DEFAULT), Record()) == ["topics/events/partition=0/events+0+0000000000.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("fragment", "form", "codec"),
+    [
+        *(
+            (
+                {"format.class": "io.confluent.connect.s3.format.parquet.ParquetFormat", "parquet.codec": codec},
+                "parquet",
+                codec,
+            )
+            for codec in ("snappy", "gzip", "zstd", "none")
+        ),
+        ({"format.class": "io.confluent.connect.s3.format.avro.AvroFormat", "avro.codec": "snappy"}, "avro", "snappy"),
+        ({"format.class": "io.confluent.connect.s3.format.json.JsonFormat"}, "json", "none"),
+    ],
+)
+def test_confluent_formats(fragment: dict[str, object], form: str, codec: str) -> None:
+    written = confluent(fragment).config.sinks[0].format
+    assert (written.type, written.codec) == (form, codec)
+
+
+def test_confluent_credentials_of_a_secret_provider() -> None:
+    changes: dict[str, object] = {
+        "aws.access.key.id": "${secrets:aws/access-key}",
+        "aws.secret.access.key": "${secrets:aws/secret-key}",
+    }
+    credentials = confluent(changes).config.s3.credentials
+    assert credentials != "default"
+    assert (credentials.access_key_id, credentials.secret_access_key.get_secret_value()) == ("AKIA", "hush-hush")
+
+
+def test_confluent_role() -> None:
+    loaded = confluent({"s3.credentials.provider.class": "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"})
+    assert loaded.config.s3.credentials == "default"
+
+
+@pytest.mark.parametrize(
+    ("fragment", "expected"),
+    [
+        ({"flush.size": "10000"}, {"count": 10_000}),
+        ({"rotate.schedule.interval.ms": "3600000", "timezone": "UTC"}, {"interval": 3600.0}),
+        ({"s3.part.size": "26214400"}, {"size": 26_214_400}),
+        (
+            {"s3.part.size": "52428800", "flush.size": "50000", "rotate.interval.ms": "600000"},
+            {"size": 52_428_800, "count": 50_000, "span": 600.0},
+        ),
+    ],
+)
+def test_confluent_rotation(fragment: dict[str, object], expected: dict[str, object]) -> None:
+    flush = confluent(fragment).config.sinks[0].flush
+    assert {name: getattr(flush, name) for name in expected} == expected
+
+
+def test_confluent_converters() -> None:
+    sink = confluent(documents.SCHEMALESS).config.sinks[0]
+    assert (sink.converter.key, sink.converter.value) == ("string", "json")
+    sink = confluent(documents.AVRO_CONVERTERS).config.sinks[0]
+    assert (sink.converter.key, sink.converter.value) == ("avro", "avro")
+    assert sink.converter.registry is not None
+    assert sink.converter.registry.url == "http://schema-registry:8081"
+
+
+def test_confluent_errors_parallelism_and_retries() -> None:
+    loaded = confluent(
+        {
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": "dlq-s3-sink",
+            "errors.deadletterqueue.topic.replication.factor": 3,
+            "errors.deadletterqueue.context.headers.enable": True,
+            "errors.log.enable": True,
+            "tasks.max": "6",
+            "s3.retry.backoff.ms": "200",
+            "s3.part.retries": "3",
+            "schema.compatibility": "FULL",
+        }
+    )
+    assert loaded.config.sinks[0].errors.tolerance == "all"
+    assert loaded.config.spark.master == "local[6]"
+    assert (loaded.config.s3.retries.max_attempts, loaded.config.s3.retries.backoff_ms) == (3, 200)
+
+
+def test_confluent_complete_example() -> None:
+    loaded = load(documents.CONFIGURATIONS["confluent: complete"])
+    (sink,) = loaded.config.sinks
+    assert (sink.topics, sink.flush.count, sink.flush.span) == (("events", "transactions"), 50_000, 600)
+    assert keys_of(loaded, Record(12), topic="transactions", wallclock_ms=NOON) == [
+        "topics/transactions/year=2024/month=01/day=15/hour=10/transactions+0+0000000012.parquet"
+    ]
+
+
+# Aiven
+
+
+def test_aiven_console_example() -> None:
+    loaded = load(documents.AIVEN_CONSOLE)
+    assert loaded.config.s3.region == "eu-west-1"
+    assert keys_of(loaded, Record(5)) == ["YOUR-TOPIC-0-5.gz"]
+
+
+def test_aiven_rest_example() -> None:
+    loaded = load(documents.AIVEN_REST)
+    (sink,) = loaded.config.sinks
+    assert sink.envelope is not None
+    assert (sink.envelope.style, sink.envelope.fields) == ("flat", ("value", "key", "timestamp"))
+    assert (sink.format.type, sink.format.codec, sink.flush.interval) == ("csv", "gzip", 60)
+    assert keys_of(loaded, Record()) == ["example-s3-sink/source_topic-0-00000000000000000000.gz"]
+
+
+def test_aiven_dates_in_the_prefix() -> None:
+    assert keys_of(load(documents.AIVEN_DATES), Record(), wallclock_ms=NOON) == [
+        "2024-01-15/t-0-00000000000000000000.gz"
+    ]
+
+
+# Every key of the option references
+
+LENSES_KEYS = """
+aws.auth.mode aws.access.key aws.secret.key aws.region pool.max.connections custom.endpoint vhost.bucket
+path.style.access error.policy max.retries retry.interval http.max.retries http.retry.interval local.tmp.directory kcql
+compression.codec compression.level seek.max.files indexes.name exactly.once.enable schema.change.detector
+skip.null.values latest.schema.optimization.enabled disable.flush.count padding.strategy padding.length
+http.socket.timeout http.connection.timeout delete.mode log.metrics indexes.gc.interval.seconds indexes.gc.batch.size
+indexes.gc.sweep.enabled indexes.gc.sweep.interval.seconds indexes.gc.sweep.min.age.seconds indexes.gc.sweep.max.reads
+task.index
+"""
+CONFLUENT_KEYS = """
+connector.class s3.bucket.name s3.region s3.part.size s3.part.retries s3.retry.backoff.ms s3.credentials.provider.class
+aws.access.key.id aws.secret.access.key s3.ssea.name s3.sse.customer.key s3.sse.kms.key.id s3.acl.canned s3.wan.mode
+s3.path.style.access.enabled s3.compression.type s3.compression.level s3.proxy.url s3.proxy.user s3.proxy.password
+s3.http.send.expect.continue s3.send.digest s3.object.tagging s3.object.tagging.key.value.pairs
+s3.object.behavior.on.tagging.error s3.elastic.buffer.enable s3.elastic.buffer.init.capacity
+s3.schema.partition.affix.type store.url storage.class format.class flush.size rotate.interval.ms
+rotate.schedule.interval.ms rotate.file.on.partition.change max.write.duration.ms retry.backoff.ms shutdown.timeout.ms
+filename.offset.zero.pad.width schema.compatibility schemas.cache.config enhanced.avro.schema.support connect.meta.data
+allow.optional.map.keys avro.codec parquet.codec json.decimal.format format.bytearray.extension
+format.bytearray.separator behavior.on.null.values report.null.values.to.dlq tombstone.encoded.partition
+store.kafka.keys keys.format.class store.kafka.headers headers.format.class enable.conditional.writes topics.dir
+directory.delim file.delim partitioner.class partition.field.name partition.duration.ms path.format locale timezone
+timestamp.extractor timestamp.field max.files.scan.limit partitioner.max.open.files filename.codec.extension
+"""
+AIVEN_KEYS = """
+connector.class aws.access.key.id aws.secret.access.key aws.s3.bucket.name aws.s3.region aws.s3.endpoint aws.s3.prefix
+aws.s3.part.size.bytes aws.s3.sse.algorithm aws.s3.backoff.delay.ms aws.s3.backoff.max.delay.ms
+aws.s3.backoff.max.retries aws.sts.role.arn aws.sts.role.external.id aws.sts.role.session.name
+aws.sts.role.session.duration aws.sts.config.endpoint aws.credentials.provider aws.credential.provider
+file.name.template file.name.timestamp.timezone file.name.timestamp.source timestamp.timezone timestamp.source
+file.max.records file.compression.type format.output.type format.output.fields format.output.fields.value.encoding
+format.output.envelope avro.codec connect.parquet.x kafka.retry.backoff.ms output_fields output_compression
+aws_access_key_id aws_secret_access_key aws_s3_bucket aws_s3_region aws_s3_endpoint aws_s3_prefix
+"""
+FRAMEWORK_KEYS = """
+name tasks.max topics topics.regex key.converter value.converter header.converter config.action.reload transforms
+predicates errors.tolerance errors.retry.timeout errors.retry.delay.max.ms errors.log.enable
+errors.log.include.messages errors.deadletterqueue.topic.name errors.deadletterqueue.topic.replication.factor
+errors.deadletterqueue.context.headers.enable consumer.override.max.poll.records producer.override.acks
+admin.override.client.id offset.flush.interval.ms bootstrap.servers s3lake.start
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "prefix", "keys"),
+    [
+        (bases.LENSES, "connect.s3.", LENSES_KEYS),
+        (bases.LENSES, "", FRAMEWORK_KEYS),
+        (bases.CONFLUENT, "", CONFLUENT_KEYS + FRAMEWORK_KEYS),
+        (bases.AIVEN, "", AIVEN_KEYS + FRAMEWORK_KEYS),
+    ],
+)
+def test_every_key_of_the_references_is_known(base: dict[str, str], prefix: str, keys: str) -> None:
+    changes: dict[str, str | None] = {prefix + key: "?" for key in keys.split() if key not in ("connector.class",)}
+    with pytest.raises(ConfigurationError) as refused:
+        bases.load(base, changes)
+    assert "unknown" not in str(refused.value)

@@ -1,0 +1,305 @@
+"""A configuration from a real HTTP server, with everything that can go wrong on the way."""
+
+import json
+import socket
+
+import pytest
+
+from s3lake.config.source import Source, sources
+from s3lake.config.source.http import PREFIX, Settings
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config.server import Answer, serving
+
+QUICK = {f"{PREFIX}RETRY_INITIAL_BACKOFF": "1ms", f"{PREFIX}RETRY_MAX_BACKOFF": "2ms", f"{PREFIX}TIMEOUT": "2s"}
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+def fetch(url, **settings):
+    return sources(url, {**QUICK, **{f"{PREFIX}{name}": value for name, value in settings.items()}})
+
+
+def refused(url, **settings):
+    with pytest.raises(ConfigurationError) as refusal:
+        fetch(url, **settings)
+    return str(refusal.value)
+
+
+def test_the_answer_is_the_text():
+    with serving(Answer(b"kafka: {}\nsinks: []\n")) as server:
+        assert fetch(f"{server.url}/lake.yaml") == (
+            Source(f"{server.url}/lake.yaml", "kafka: {}\nsinks: []\n", ".yaml"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "media", "kind"),
+    [
+        ("/a.toml", "text/plain", ".toml"),
+        ("/a", "application/json; charset=utf-8", ".json"),
+        ("/a", "application/yaml", ".yaml"),
+        ("/a", "text/plain", ""),
+    ],
+)
+def test_the_kind_comes_from_the_address_or_else_from_the_media_type(path, media, kind):
+    with serving(Answer(headers={"Content-Type": media})) as server:
+        assert fetch(server.url + path)[0].kind == kind
+
+
+@pytest.mark.parametrize(
+    "headers", ['{"Authorization": "Bearer t0ken", "X-Tenant": "a"}', "Authorization: Bearer t0ken\n\nX-Tenant:a\n"]
+)
+def test_headers_are_sent_as_json_or_lines_say(headers):
+    with serving(Answer()) as server:
+        fetch(server.url, HEADERS=headers)
+        assert server.asked[0].headers["authorization"] == "Bearer t0ken"
+        assert server.asked[0].headers["x-tenant"] == "a"
+
+
+def test_user_and_password_of_the_address_are_sent_and_not_named():
+    with serving(Answer()) as server:
+        (found,) = fetch(f"http://me:p%40ss@127.0.0.1:{server.port}/c?token=abc")
+        assert server.asked[0].headers["authorization"] == "Basic bWU6cEBzcw=="
+        assert server.asked[0].path == "/c?token=abc"
+        assert found.name == f"{server.url}/c"
+
+
+def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with serving(Answer()) as server:
+        fetch(server.url, HEADERS="Authorization: Bearer mine")
+        assert server.asked[0].headers["authorization"] == "Bearer mine"
+
+
+# Retries
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_429_and_5xx_are_tried_again(status):
+    with serving(Answer(status=status), Answer(b"x")) as server:
+        assert fetch(server.url)[0].text == "x"
+        assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_other_4xx_are_refused_at_once(status):
+    with serving(Answer(status=status)) as server:
+        message = refused(f"{server.url}/c")
+        assert len(server.asked) == 1
+    assert message.startswith(f"{server.url}/c: the server answered {status} ")
+
+
+def test_404_says_what_to_do():
+    with serving(Answer(status=404)) as server:
+        assert refused(server.url) == f"{server.url}: the server answered 404 Not Found; correct the address"
+
+
+def test_401_says_where_the_headers_are_given():
+    with serving(Answer(status=401)) as server:
+        assert refused(server.url).endswith("give what it asks for in S3LAKE_CONFIG_HTTP_HEADERS")
+
+
+def test_attempts_have_an_end():
+    with serving(Answer(status=503)) as server:
+        message = refused(server.url, RETRY_MAX_ATTEMPTS="4")
+        assert len(server.asked) == 4
+    assert message == (
+        f"{server.url}: no configuration came in 4 attempts: the server answered 503 Service Unavailable; check the "
+        "address and that the server is up"
+    )
+
+
+def test_without_retries_there_is_one_attempt():
+    with serving(Answer(status=503)) as server:
+        refused(server.url, RETRY_ENABLED="false")
+        assert len(server.asked) == 1
+
+
+def test_pauses_grow_up_to_the_longest(monkeypatch):
+    pauses = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
+    with serving(Answer(status=500)) as server:
+        refused(
+            server.url,
+            RETRY_MAX_ATTEMPTS="5",
+            RETRY_INITIAL_BACKOFF="1 s",
+            RETRY_BACKOFF_MULTIPLIER="3",
+            RETRY_MAX_BACKOFF="10s",
+        )
+    assert [pause for pause in pauses if pause >= 1] == [1, 3, 9, 10]
+
+
+def test_a_refused_connection_is_tried_again_and_told():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    assert refused(url) == (
+        f"{url}: no configuration came in 3 attempts: the connection failed; check the address and that the server "
+        "is up"
+    )
+
+
+def test_a_timeout_is_tried_again():
+    with serving(Answer(wait_s=0.5), Answer(b"x")) as server:
+        assert fetch(server.url, TIMEOUT="100ms")[0].text == "x"
+
+
+def test_the_timeout_is_for_the_whole_answer():
+    with serving(Answer(b"x" * 20, drip_s=0.02)) as server:
+        assert "no answer within 0.1 s" in refused(server.url, TIMEOUT="100ms", RETRY_ENABLED="false")
+
+
+def test_a_connection_that_breaks_off_is_tried_again():
+    with serving(Answer(b"half", cut=True), Answer(b"whole")) as server:
+        assert fetch(server.url)[0].text == "whole"
+
+
+# Redirects
+
+
+def test_a_redirect_is_followed():
+    with serving(Answer(status=302, headers={"Location": "/there"}), Answer(b"x")) as server:
+        assert fetch(server.url, HEADERS="X-Api-Key: k")[0].text == "x"
+        assert server.asked[1].path == "/there"
+        assert server.asked[1].headers["x-api-key"] == "k"
+
+
+def test_headers_do_not_go_to_the_host_of_a_redirect():
+    with serving(Answer(b"x")) as other:
+        elsewhere = f"http://localhost:{other.port}/"
+        with serving(Answer(status=307, headers={"Location": elsewhere})) as server:
+            fetch(f"http://u:p@127.0.0.1:{server.port}", HEADERS="X-Api-Key: k")
+        assert "x-api-key" not in other.asked[0].headers
+        assert "authorization" not in other.asked[0].headers
+
+
+def test_a_circle_is_refused():
+    with serving(Answer(status=302, headers={"Location": "/"})) as server:
+        assert refused(server.url).endswith("the server redirects in a circle; correct the address")
+
+
+# A place in the answer (vectors I22)
+
+DOCUMENT = {"data": {"config": "sinks: []"}, "items": [{"name": "lake", "n": 1}], "error": None}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "kind"),
+    [
+        ("data.config", "sinks: []", ""),
+        ("items.0", '{\n  "name": "lake",\n  "n": 1\n}', ".json"),
+        ("items.0.name", "lake", ""),
+    ],
+)
+def test_the_data_path_leads_to_the_configuration(path, text, kind):
+    with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
+        (found,) = fetch(server.url, RESPONSE_DATA_PATH=path)
+    assert (found.text, found.kind) == (text, kind)
+
+
+@pytest.mark.parametrize("path", ["missing.path", "items.1", "items.-1", "error"])
+def test_a_data_path_that_leads_nowhere_is_refused(path):
+    with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
+        assert refused(server.url, RESPONSE_DATA_PATH=path) == (
+            f"{server.url}: Data path '{path}' not found in the answer; correct S3LAKE_CONFIG_HTTP_RESPONSE_DATA_PATH"
+        )
+
+
+def test_an_error_path_that_is_null_is_no_error():
+    with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
+        assert json.loads(fetch(server.url, RESPONSE_ERROR_PATH="error")[0].text) == DOCUMENT
+
+
+def test_what_stands_at_the_error_path_is_told_without_secrets():
+    with serving(Answer(b'{"error": {"text": "token t0ken-1 of p%40ss and p@ss unknown"}}')) as server:
+        message = refused(
+            f"http://me:p%40ss@127.0.0.1:{server.port}/?key=q-secret",
+            RESPONSE_ERROR_PATH="error.text",
+            HEADERS="Authorization: Bearer t0ken-1",
+        )
+    assert message == f"{server.url}/: the server says at error.text: token ******** of ******** and ******** unknown"
+
+
+def test_an_answer_that_is_no_json_is_refused_with_its_place():
+    with serving(Answer(b'{"a": 1,\n oops}')) as server:
+        message = refused(server.url, RESPONSE_DATA_PATH="a")
+    assert message.startswith(f"{server.url}:2:2: the answer is no JSON")
+
+
+def test_an_answer_that_is_no_utf8_is_refused_with_its_place():
+    with serving(Answer(b"a: 1\nb: \xff")) as server:
+        assert refused(server.url) == f"{server.url}:2:4: byte 0xff is no UTF-8; save it as UTF-8"
+
+
+def test_an_answer_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr("s3lake.config.source.http._LARGEST", 1000)
+    with serving(Answer(b"x" * 2000)) as server:
+        assert "the answer has more than 1000 bytes" in refused(server.url)
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(status=500), Answer(status=404), Answer(b"\xff"), Answer(status=302, headers={"Location": "foo://x"})],
+)
+def test_no_secret_is_in_an_error_or_its_chain(answer):
+    with serving(answer) as server, pytest.raises(ConfigurationError) as refusal:
+        sources(
+            f"http://user:hunter2@127.0.0.1:{server.port}/?token=hunter3",
+            {**QUICK, f"{PREFIX}HEADERS": "X-Api-Key: hunter4"},
+        )
+    assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+    assert "hunter" not in str(refusal.value)
+
+
+def test_settings_are_printed_without_headers():
+    assert "hunter2" not in repr(Settings.of({f"{PREFIX}HEADERS": "X-Api-Key: hunter2"}))
+
+
+# Settings
+
+
+def test_the_defaults_are_iggys():
+    assert Settings.of({}) == Settings({}, 10.0, True, 3, 1.0, 30.0, 2.0, "", "")
+
+
+def test_empty_variables_say_nothing():
+    assert Settings.of({f"{PREFIX}TIMEOUT": " "}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("TIMEOUT", "soon", "'soon' is no duration: write a number with ms, s, m, h or d, for example 5m"),
+        ("TIMEOUT", "0", "'0' is out of range: more than 0, for example 10s"),
+        ("RETRY_ENABLED", "yes", "'yes' is not allowed: true or false"),
+        ("RETRY_MAX_ATTEMPTS", "0", "'0' is not allowed: a whole number from 1 to 100"),
+        ("RETRY_BACKOFF_MULTIPLIER", "0.5", "'0.5' is not allowed: a number from 1 to 100"),
+        ("RESPONSE_DATA_PATH", "a..b", "'a..b' is no path: names with dots between, for example data.items.0"),
+        ("HEADERS", "secret", "line 1 has no colon; write one `Name: value` a line"),
+        ("HEADERS", '{"a": ', 'this is no JSON object; write {"Name": "value"}, or one `Name: value` a line'),
+        ("HEADERS", '{"a": 1}', "every header is a text; put the values into quotes"),
+        ("HEADERS", "A b: c", "header 1 has no right name: letters, digits, '-' and '_'"),
+        ("HEADERS", "A: ä", "the value of header A has characters that HTTP does not carry: use plain ASCII"),
+    ],
+)
+def test_a_setting_that_cannot_be_right_is_refused(name, value, message):
+    with pytest.raises(ConfigurationError) as refusal:
+        Settings.of({f"{PREFIX}{name}": value})
+    assert str(refusal.value) == f"{PREFIX}{name}: {message}"
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest():
+    with pytest.raises(ConfigurationError, match=r"did you mean S3LAKE_CONFIG_HTTP_TIMEOUT\?"):
+        Settings.of({f"{PREFIX}TIME_OUT": "1"})
+
+
+@pytest.mark.parametrize("url", ["http:///c", "http://[::1/c", "https://"])
+def test_an_address_without_host_is_refused(url):
+    assert refused(url) == "the address of the configuration has no host; write https://HOST/PATH"

@@ -1,0 +1,137 @@
+"""What a server may take of time and memory, whatever it does."""
+
+import contextlib
+import gzip
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from s3lake.config.source.http import Settings, fetched
+from s3lake.errors import ConfigurationError
+
+Answer = Callable[[socket.socket], None]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@contextlib.contextmanager
+def answering(answer: Answer) -> Iterator[str]:
+    """A server that answers every connection so, and ends with its client."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    answer(connection)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/c"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def dripping(head: bytes) -> Answer:
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(head)
+        for _ in range(200):
+            connection.sendall(b"x")
+            time.sleep(0.05)
+
+    return answer
+
+
+def endless(head: bytes, piece: bytes) -> Answer:
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(head)
+        while True:
+            connection.sendall(piece)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 250\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: ",
+        b"HTTP/1.1 302 Found\r\nLocation: /x\r\nX: ",
+    ],
+    ids=["body", "body without a length", "headers", "headers of a redirect"],
+)
+def test_the_timeout_is_that_of_the_whole_answer(head: bytes) -> None:
+    with answering(dripping(head)) as url:
+        start = time.monotonic()
+        with pytest.raises(ConfigurationError, match=r"no answer within 0\.5 s"):
+            fetched(url, Settings(timeout=0.5, retry_enabled=False))
+        assert time.monotonic() - start < 1.5
+
+
+def test_the_timeout_is_that_of_all_redirects() -> None:
+    def slow(connection: socket.socket) -> None:
+        time.sleep(0.2)
+        connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")
+
+    with answering(slow) as url:
+        start = time.monotonic()
+        with pytest.raises(ConfigurationError, match=r"no answer within 0\.5 s"):
+            fetched(url, Settings(timeout=0.5, retry_enabled=False))
+        assert time.monotonic() - start < 1.5
+
+
+def test_nobody_reads_the_body_of_a_redirect() -> None:
+    head = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/x\r\n\r\n"
+    with (
+        answering(endless(head, b"x" * 65536)) as url,
+        pytest.raises(ConfigurationError, match="the connection failed"),
+    ):
+        fetched(url, Settings(timeout=5, retry_enabled=False))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_bomb_is_refused_while_it_arrives(times: int) -> None:
+    bomb, encoding = b"\0" * 2**28, "gzip"
+    for _ in range(times):
+        bomb = gzip.compress(bomb, 9)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {', '.join([encoding] * times)}\r\n\r\n".encode()
+    with answering(lambda connection: connection.sendall(head + bomb)) as url:
+        tracemalloc.start()
+        with pytest.raises(ConfigurationError, match=r"has more than 16777216 bytes|is encoded as 'gzip, gzip'"):
+            fetched(url, Settings(timeout=10, retry_enabled=False))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 80 * 2**20
+
+
+def test_a_compressed_answer_is_read() -> None:
+    body = gzip.compress(b"sinks: []")
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
+    with answering(lambda connection: connection.sendall(head + body)) as url:
+        assert fetched(url, Settings(timeout=5, retry_enabled=False)).text == "sinks: []"
+    with (
+        answering(lambda connection: connection.sendall(head + body[:-5])) as url,
+        pytest.raises(ConfigurationError, match="the answer ends early"),
+    ):
+        fetched(url, Settings(timeout=5, retry_enabled=False))
+
+
+def test_a_reason_phrase_cannot_write_to_the_terminal() -> None:
+    head = b"HTTP/1.1 418 \x1b[31mteapot\x07\r\nContent-Length: 0\r\n\r\n"
+    with answering(lambda connection: connection.sendall(head)) as url, pytest.raises(ConfigurationError) as error:
+        fetched(url, Settings(timeout=5, retry_enabled=False))
+    assert r"418 \x1b[31mteapot\x07" in str(error.value)

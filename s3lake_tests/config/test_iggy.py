@@ -1,0 +1,306 @@
+"""Apache Iggy's S3 sink: connector files, the runtime's file, and the keys of objects of its own tests."""
+
+from pathlib import Path
+
+import pytest
+
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import load, loads
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+from s3lake_tests.config.documents import IGGY as README
+from s3lake_tests.layout.files import Record
+
+
+def plugin(settings: str) -> Loaded:
+    return bases.iggy('region = "us-east-1"', f'region = "us-east-1"\n{settings}')
+
+
+def test_the_readmes_example() -> None:
+    loaded = loads(README, "sink.toml", None, bases.ENVIRONMENT)
+    one, other = loaded.config.sinks
+    assert (one.name, one.topics, one.prefix) == ("s3-app_logs-api_requests", ("app_logs.api_requests",), "iggy/raw")
+    assert other.topics == ("app_logs.errors",)
+    assert one.envelope is not None
+    assert (one.envelope.stream, one.envelope.topic) == ("app_logs", "api_requests")
+    assert one.envelope.fields == ("metadata", "headers", "value")
+    keys = {notice.place.key for notice in loaded.notices}
+    assert keys >= {"version", "name", "path", "verbose", "streams[0].batch_length", "streams[0].consumer_group"}
+
+
+def test_i17_the_default_template() -> None:
+    loaded = loads(README, "sink.toml", None, bases.ENVIRONMENT)
+    records = [Record(offset, timestamp=1_710_597_600_000, partition=1) for offset in (0, 99)]
+    assert bases.keys_of(loaded, *records) == [
+        "iggy/raw/app_logs/api_requests/2024-03-16/14/00001-00000000000000000000-00000000000000000099.jsonl"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ('path_template = "{stream}/{topic}"\noutput_format = "raw"', "logs/api/00001-{0}-{9}.bin"),
+        ('path_template = "{stream}"', "logs/00001-{0}-{9}.jsonl"),
+        ('prefix = "data/"\npath_template = "/{topic}/"\noutput_format = "json_array"', "data/api/00001-{0}-{9}.json"),
+        ('path_template = ""', "00001-{0}-{9}.jsonl"),
+        ('path_template = "p{partition}"', "p1/00001-{0}-{9}.jsonl"),
+    ],
+)
+def test_i19_other_templates(settings: str, expected: str) -> None:
+    made = bases.keys_of(plugin(settings), *[Record(offset, partition=1) for offset in (0, 9)])
+    assert made == [expected.replace("{0}", f"{0:020}").replace("{9}", f"{9:020}")]
+
+
+def test_names_are_made_safe_as_iggy_does() -> None:
+    loaded = bases.iggy('stream = "logs"', 'stream = "my-logs"')
+    assert loaded.config.sinks[0].layout.template is not None
+    assert loaded.config.sinks[0].layout.template.startswith("my-logs/api/")
+
+
+@pytest.mark.parametrize(
+    ("output", "native", "frame"),
+    [
+        ("json_lines", "json", ("", "\n", "\n")),
+        ("json_array", "json_array", ("[", ",", "]")),
+        ("raw", "bytes", ("", "", "")),
+    ],
+)
+def test_i20_formats(output: str, native: str, frame: tuple[str, str, str]) -> None:
+    sink = plugin(f'output_format = "{output}"').config.sinks[0]
+    assert (sink.format.type, sink.format.codec) == (native, "none")
+    assert sink.format.frame is not None
+    assert (sink.format.frame.opening, sink.format.frame.between, sink.format.frame.closing) == frame
+    assert (sink.envelope is None) == (output == "raw")
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [
+        ("", ("metadata", "value")),
+        ("include_metadata = false", ("value",)),
+        ("include_metadata = false\ninclude_headers = true", ("headers", "value")),
+    ],
+)
+def test_lines_hold_what_is_asked_for(settings: str, fields: tuple[str, ...]) -> None:
+    envelope = plugin(settings).config.sinks[0].envelope
+    assert envelope is not None
+    assert envelope.fields == fields
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", (None, 8 * 2**20)),
+        ('max_file_size = "1 GiB"', (None, 2**30)),
+        ('file_rotation = "messages"\nmax_messages_per_file = 5', (5, 80 * 10**9)),
+    ],
+)
+def test_rotation(settings: str, expected: tuple[int | None, int]) -> None:
+    flush = plugin(settings).config.sinks[0].flush
+    assert (flush.count, flush.size) == expected
+
+
+@pytest.mark.parametrize(("schema", "converter"), [("json", "json"), ("raw", "bytes"), ("text", "string")])
+def test_schemas_are_converters(schema: str, converter: str) -> None:
+    loaded = bases.iggy('schema = "json"', f'schema = "{schema}"')
+    assert loaded.config.sinks[0].converter.value == converter
+
+
+def test_the_store() -> None:
+    found = plugin(
+        'endpoint = "http://minio:9000"\naccess_key_id = "AKIA"\nsecret_access_key = "${secrets:x}"\n'
+        'max_attempts = 4\nretry_delay = "2s"'.replace("${secrets:x}", "hush-hush")
+    ).config.s3
+    assert (found.endpoint_url, found.path_style, found.region) == ("http://minio:9000", True, "us-east-1")
+    assert (found.retries.max_attempts, found.retries.backoff_ms) == (4, 2000)
+    assert found.credentials != "default"
+
+
+def test_the_topic_of_a_stream_can_be_named_otherwise() -> None:
+    assert bases.iggy().config.sinks[0].topics == ("logs.api",)
+    loaded = bases.iggy("[s3lake]", '[s3lake]\ntopic_template = "iggy_{topic}"')
+    assert loaded.config.sinks[0].topics == ("iggy_api",)
+
+
+def test_a_native_setting_can_be_said() -> None:
+    assert bases.iggy("[s3lake]", '[s3lake]\nformat.codec = "gzip"').config.sinks[0].format.codec == "gzip"
+
+
+def test_transforms_are_read_in_the_order_of_the_file() -> None:
+    text = """\
+[transforms.delete_fields]
+enabled = true
+fields = ["email"]
+[transforms.unwrap_envelope]
+enabled = false
+field = "data"
+[transforms.proto_convert]
+enabled = false
+[transforms.add_fields]
+enabled = true
+[[transforms.add_fields.fields]]
+key = "at"
+value.computed = "timestamp_millis"
+[s3lake]
+"""
+    one, other = bases.iggy("[s3lake]\n", text).config.sinks[0].transforms
+    assert (one.type, one.options) == ("iggy.delete_fields", {"fields": ["email"]})
+    assert other.type == "iggy.add_fields"
+    assert other.options == {"fields": [{"key": "at", "value": {"computed": "timestamp_millis"}}]}
+
+
+# The runtime's file
+
+RUNTIME = """\
+[http]
+enabled = true
+[iggy]
+address = "localhost:8090"
+[state]
+path = "local_state"
+[connectors]
+config_type = "local"
+config_dir = "connectors"
+[s3lake]
+start = "2026-11-20T00"
+kafka.bootstrap_servers = "kafka:9092"
+"""
+SINK = bases.IGGY.partition("[s3lake]")[0]
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Path:
+    (tmp_path / "config.toml").write_text(RUNTIME)
+    (tmp_path / "connectors").mkdir()
+    (tmp_path / "connectors" / "sink.toml").write_text(SINK)
+    return tmp_path / "config.toml"
+
+
+def connector(runtime: Path, name: str, text: str) -> None:
+    (runtime.parent / "connectors" / name).write_text(text)
+
+
+def test_a_runtimes_connectors_are_one_configuration(runtime: Path) -> None:
+    connector(runtime, "other.toml", SINK.replace('key = "lake"', 'key = "other"').replace('"lake"', '"other-bucket"'))
+    loaded = load(runtime, environment={})
+    assert [(sink.name, sink.bucket) for sink in loaded.config.sinks] == [("other", "other-bucket"), ("lake", "lake")]
+    assert {"http", "iggy", "state"} <= {notice.place.key for notice in loaded.notices}
+
+
+def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path) -> None:
+    connector(runtime, "a.toml", SINK.replace('type = "sink"', 'type = "source"').replace('key = "lake"', 'key = "a"'))
+    connector(runtime, "b.toml", SINK.replace("s3_sink", "stdout_sink").replace('key = "lake"', 'key = "b"'))
+    connector(runtime, "c.toml", SINK.replace("enabled = true", "enabled = false").replace('key = "lake"', 'key = "c"'))
+    loaded = load(runtime, environment={})
+    assert [sink.name for sink in loaded.config.sinks] == ["lake"]
+    told = [(Path(one.place.file).name, one.place.key) for one in loaded.notices if "connectors" in one.place.file]
+    assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(told)
+
+
+def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
+    for version in (2, 10, 9):
+        connector(
+            runtime, f"sink_lake_{version}.toml", f"version = {version}\n" + SINK.replace('"logs"', f'"logs{version}"')
+        )
+    assert load(runtime, environment={}).config.sinks[0].topics == ("logs10.api",)
+
+
+def test_connectors_share_one_store(runtime: Path) -> None:
+    connector(runtime, "z.toml", SINK.replace('key = "lake"', 'key = "z"').replace("us-east-1", "eu-west-1"))
+    with pytest.raises(ConfigurationError) as refused:
+        load(runtime, environment={})
+    assert "s3 differs from that of another connector" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('config_type = "local"', 'config_type = "http"', "connectors over HTTP are not supported yet"),
+        ('config_dir = "connectors"', "", "config_dir is missing"),
+        ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is no directory"),
+        ("[state]", "[stat]", "unknown section; did you mean state?"),
+    ],
+)
+def test_a_broken_runtime_is_told(runtime: Path, old: str, new: str, told: str) -> None:
+    runtime.write_text(RUNTIME.replace(old, new))
+    with pytest.raises(ConfigurationError) as refused:
+        load(runtime, environment={})
+    assert told in str(refused.value)
+    assert str(refused.value).startswith(f"{runtime}:")
+
+
+def test_a_runtime_without_an_s3_sink_is_told(runtime: Path) -> None:
+    connector(runtime, "sink.toml", SINK.replace("s3_sink", "stdout_sink"))
+    with pytest.raises(ConfigurationError, match="no S3 sink is enabled here"):
+        load(runtime, environment={})
+
+
+# Iggy's own variables
+
+
+def with_variables(**variables: str) -> Loaded:
+    environment = {f"IGGY_CONNECTORS_{name}": value for name, value in variables.items()}
+    return loads(bases.IGGY, "sink.toml", None, environment)
+
+
+def test_a_variable_changes_a_setting_of_a_connector() -> None:
+    loaded = with_variables(
+        SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond",
+        SINK_LAKE_STREAMS_0_TOPICS="[api, web]",
+        SINK_LAKE_PLUGIN_CONFIG_PREFIX="7",
+    )
+    assert [(one.bucket, one.prefix, one.topics) for one in loaded.config.sinks] == [
+        ("pond", "7", ("logs.api",)),
+        ("pond", "7", ("logs.web",)),
+    ]
+
+
+def test_the_place_of_such_a_value_is_its_variable() -> None:
+    origins = with_variables(SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond").origins
+    place = origins["sinks", 0, "bucket"]
+    assert (str(place), place.key) == (
+        "environment variable IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET",
+        "plugin_config.bucket",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("SINK_LAKE_PLUGIN_CONFIG_BUCKET", "x", "plugin_config.bucket: 'x' is not allowed: "),
+        ("SINK_LAKE_ENABLED", "false", "enabled: is false, so nothing is landed; write enabled = true"),
+        ("SINK_LAKE_STREAMS_0_SCHEMA", "yaml", "streams[0].schema: 'yaml' is not allowed; "),
+        ("SINK_LAKE_PLUGIN_CONFIG_BUKET", "x", "plugin_config.buket: unknown key; did you mean plugin_config.bucket?"),
+        ("SINK_LAKE_ENABLE", "x", "unknown name ENABLE; did you mean ENABLED? "),
+        ("SINK_LAK_ENABLED", "true", "no sink has this key; did you mean IGGY_CONNECTORS_SINK_LAKE_…? "),
+    ],
+)
+def test_what_is_wrong_with_such_a_value_is_told_of_its_variable(name: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        with_variables(**{name: value})
+    assert str(refused.value).startswith(f"environment variable IGGY_CONNECTORS_{name}: {told}")
+
+
+def test_a_secret_in_a_variable_is_never_told() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        with_variables(
+            SINK_LAKE_PLUGIN_CONFIG_SECRET_ACCESS_KEY="hush-hush", SINK_LAKE_PLUGIN_CONFIG_BUCKET="hush-hush!"
+        )
+    assert "hush-hush" not in str(refused.value)
+
+
+def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
+    loaded = with_variables(IGGY_USERNAME="me", CONFIG_PATH="x", ENV_PATH="y")
+    assert [str(one) for one in loaded.notices if "environment" in one.place.file] == [
+        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no meaning: the file is that of one "
+        "connector, not the runtime's"
+    ]
+
+
+def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
+    (runtime.parent / "connectors").rename(runtime.parent / "elsewhere")
+    environment = {
+        "IGGY_CONNECTORS_CONNECTORS_CONFIG_DIR": "elsewhere",
+        "IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET": "pond",
+    }
+    assert [sink.bucket for sink in load(runtime, environment=environment).config.sinks] == ["pond"]

@@ -1,0 +1,582 @@
+"""The native YAML configuration: what it gives, and what each mistake is told."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.config.draft import Loaded
+from s3lake.config.native import dump, load, loaded, loads
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Config, Credentials
+
+KAFKA = "kafka: {bootstrap_servers: localhost:9092}\n"
+SINK = """\
+sinks:
+  - name: events
+    topics: [events]
+    bucket: lake
+    start: 2026-11-20T00
+"""
+GOOD = KAFKA + SINK
+
+
+def errors(text: str) -> list[str]:
+    with pytest.raises(ConfigurationError) as refused:
+        loads(text, "s3lake.yaml")
+    return str(refused.value).split("\n")
+
+
+def error(text: str) -> str:
+    (one,) = errors(text)
+    return one
+
+
+# What it gives
+
+
+def test_four_fields_make_a_sink() -> None:
+    config = loads(GOOD, "s3lake.yaml")
+    assert config.kafka.bootstrap_servers == "localhost:9092"
+    assert config.sink("events").topics == ("events",)
+
+
+def test_a_date_like_start_stays_text() -> None:
+    assert loads(GOOD, "s3lake.yaml").sinks[0].start == "2026-11-20T00"
+
+
+def test_from_is_spelled_from() -> None:
+    assert loads(GOOD + "    from: earliest\n", "s3lake.yaml").sinks[0].from_ == "earliest"
+
+
+def test_everything_of_the_reference_can_be_written() -> None:
+    config = loads(
+        """
+        kafka:
+          bootstrap_servers: a:1,b:2
+          properties: {client.id: me}
+        s3: {endpoint_url: null, region: us-east-1, path_style: true, max_pool_connections: 50, credentials: default,
+             retries: {max_attempts: 5, backoff_ms: 50}}
+        spark: {master: "local[*]", driver_memory: 1g, conf: {}}
+        sinks:
+          - name: events                   # a comment
+            topics: [events]
+            bucket: lake
+            prefix: raw
+            start: 2026-11-20T00
+            from: start
+            converter: {key: string, value: json}
+            format: {type: parquet, codec: zstd, level: null}
+            layout: {partition_by: [], include_keys: null,
+                     padding: {type: left, char: "0", partition: 0, offset: 12}, suffix: ""}
+            flush: {count: 50000, size: 500MB, interval: 1h}
+            nulls: skip
+            errors: {tolerance: none}
+            exactly_once: true
+            close_grace: 5m
+            batch_records: 20000000
+            hours_per_run: 24
+            memory_budget: 512MB
+            index: {prefix: .indexes}
+        """,
+        "s3lake.yaml",
+    )
+    assert config.sinks[0].format.codec == "zstd"
+    assert config.sinks[0].root == "raw/"
+
+
+@pytest.mark.parametrize(
+    "topic", ["on", "off", "yes", "no", "2026-11-20", "0x10", "1_000", "123", "1.10", "true", "0o7"]
+)
+def test_a_topic_called_like_something_else_is_that_topic(topic: str) -> None:
+    assert loads(GOOD.replace("[events]", f"[{topic}]"), "s3lake.yaml").sinks[0].topics == (topic,)
+
+
+@pytest.mark.parametrize(("word", "value"), [("true", True), ("no", False), ("off", False), ("yes", True)])
+def test_a_truth_may_be_written_in_yamls_old_words(word: str, value: bool) -> None:
+    assert loads(GOOD + f"    exactly_once: {word}\n", "s3lake.yaml").sinks[0].exactly_once is value
+
+
+def test_text_needs_no_quotes_where_text_is_wanted() -> None:
+    config = loads(GOOD + "    layout: {padding: {char: 0}}\n", "s3lake.yaml")
+    assert config.sinks[0].layout.padding.char == "0"
+
+
+def test_properties_are_the_text_that_is_written() -> None:
+    text = "kafka:\n  bootstrap_servers: a:1\n  properties: {a: 45000, b: true, c: 1.10, d: on}\n" + SINK
+    assert loads(text, "s3lake.yaml").kafka.properties == {"a": "45000", "b": "true", "c": "1.10", "d": "on"}
+
+
+def test_a_mapping_can_be_merged_into_another() -> None:
+    text = (
+        GOOD.replace("  - name", "  - &first\n    name")
+        + "    flush: {count: 7}\n  - {<<: *first, name: clicks, topics: [clicks]}\n"
+    )
+    clicks = loads(text, "s3lake.yaml").sink("clicks")
+    assert (clicks.topics, clicks.bucket, clicks.flush.count) == (("clicks",), "lake", 7)
+
+
+def test_nothing_is_read_as_an_object_of_python(tmp_path: Path) -> None:
+    marker = tmp_path / "made"
+    said = error(GOOD.replace("bucket: lake", f"bucket: !!python/object/apply:os.mkdir ['{marker}']"))
+    assert "a tag is not supported" in said
+    assert not marker.exists()
+
+
+# The environment
+
+
+def test_a_variable_stands_for_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUCKET", "pond")
+    assert loads(GOOD.replace("lake", "my-${BUCKET}-1"), "s3lake.yaml").sinks[0].bucket == "my-pond-1"
+
+
+def test_a_value_is_typed_as_if_it_had_been_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNT", "7")
+    monkeypatch.setenv("NOTHING", "null")
+    text = GOOD + "    flush:\n      count: ${COUNT}\n    hours_per_run: ${NOTHING}\n"
+    sink = loads(text, "s3lake.yaml").sinks[0]
+    assert (sink.flush.count, sink.hours_per_run) == (7, None)
+
+
+def test_a_number_may_stand_in_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNT", "7")
+    assert loads(GOOD + '    flush: {count: "${COUNT}"}\n', "s3lake.yaml").sinks[0].flush.count == 7
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_default_stands_in_for_an_unset_or_empty_variable(value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if value is not None:
+        monkeypatch.setenv("BUCKET", value)
+    assert loads(GOOD.replace("lake", "${BUCKET:-lake}"), "s3lake.yaml").sinks[0].bucket == "lake"
+
+
+def test_a_value_is_never_read_as_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFIX", "a: [b]")
+    assert loads(GOOD + "    prefix: ${PREFIX}\n", "s3lake.yaml").sinks[0].prefix == "a: [b]"
+
+
+def test_a_value_is_not_substituted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFIX", "${HOME}")
+    assert loads(GOOD + "    prefix: ${PREFIX}\n", "s3lake.yaml").sinks[0].prefix == "${HOME}"
+
+
+def test_two_dollars_stand_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAME", "x")
+    assert loads(GOOD + "    prefix: $${NAME}\n", "s3lake.yaml").sinks[0].prefix == "${NAME}"
+
+
+def test_an_unset_variable_is_an_error_with_its_place() -> None:
+    assert error(GOOD.replace("lake", "${NO_SUCH_THING}")) == (
+        "s3lake.yaml:5:13: sinks[0].bucket: environment variable NO_SUCH_THING is not set; set it, or write "
+        "${NO_SUCH_THING:-default}"
+    )
+
+
+@pytest.mark.parametrize("reference", ["${}", "${a-b}", "${A", "${A:-${B}}", "${1}"])
+def test_a_reference_that_is_none_is_an_error(reference: str) -> None:
+    assert "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${" in error(GOOD.replace("lake", reference))
+
+
+def test_between_braces_a_reference_needs_quotes() -> None:
+    assert error("kafka: {bootstrap_servers: ${KAFKA}}\n").endswith(
+        'between braces or brackets write "${NAME}" in quotes'
+    )
+
+
+# What each mistake is told
+
+
+def test_an_unknown_name_is_told_the_nearest_and_all_that_are_allowed() -> None:
+    assert error(GOOD + "    formt: {}\n").startswith(
+        "s3lake.yaml:7:5: sinks[0].formt: unknown name; did you mean format? allowed here: name, topics, topics_regex, "
+    )
+
+
+def test_an_unknown_name_inside_a_part_is_told_that_parts_names() -> None:
+    assert error(GOOD + "    flush: {seconds: 3}\n") == (
+        "s3lake.yaml:7:13: sinks[0].flush.seconds: unknown name; allowed here: count, size, interval, span"
+    )
+
+
+def test_a_wrong_word_is_told_the_right_ones() -> None:
+    assert error(GOOD + "    format: {codec: gzipp}\n") == (
+        "s3lake.yaml:7:21: sinks[0].format.codec: 'gzipp' is not allowed; did you mean gzip? use one of: none, gzip, "
+        "snappy, snappy_framed, zstd, lz4, lzo, brotli, bzip2, xz, deflate"
+    )
+
+
+def test_an_impossible_combination_stands_at_the_value_to_change() -> None:
+    assert error(GOOD + "    format:\n      type: json\n      codec: snappy\n") == (
+        "s3lake.yaml:9:14: sinks[0].format.codec: codec snappy cannot be used with format json: use one of none, gzip, "
+        "zstd, snappy_framed"
+    )
+
+
+def test_a_missing_value_stands_at_what_lacks_it() -> None:
+    assert error(GOOD.replace("    bucket: lake\n", "")) == (
+        "s3lake.yaml:3:5: sinks[0].bucket: is missing; add it, for example `bucket: lake`"
+    )
+
+
+def test_an_element_of_a_list_is_named_by_its_position() -> None:
+    assert error(GOOD + "    layout: {partition_by: [type, _date]}\n").startswith(
+        "s3lake.yaml:7:35: sinks[0].layout.partition_by[1]: partition_by '_date': a pattern is needed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("exactly_once: maybe", "'maybe' is not allowed; write true or false"),
+        ("batch_records: many", "'many' is not allowed; write a whole number"),
+        ("batch_records: 1.5", "'1.5' is not allowed; write a whole number"),
+        ("batch_records: true", "true is no number"),
+        ("flush: 3", "'3' is not allowed; write a mapping"),
+        ("prefix: [a]", "a list is not allowed; write text"),
+        ("prefix: null", "null is not allowed; write text"),
+        ("close_grace: soon", "'soon' is no duration: write a number with ms, s, m, h or d, for example 5m"),
+        ("memory_budget: 1 XB", "'1 XB' is no size"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_the_right_one(line: str, said: str) -> None:
+    told = error(GOOD + f"    {line}\n")
+    assert told.startswith(f"s3lake.yaml:7:{7 + line.index(':')}: sinks[0].{line.split(':')[0]}: {said}")
+
+
+def test_a_single_topic_without_brackets_is_told_to_be_a_list() -> None:
+    assert "'events' is not allowed; write a list" in error(GOOD.replace("[events]", "events"))
+
+
+def test_credentials_are_a_word_or_a_mapping() -> None:
+    told = error(KAFKA + "s3: {credentials: keys}\n" + SINK)
+    assert told.startswith("s3lake.yaml:2:19: s3.credentials: ******** is not allowed; use one of: default, or write a")
+
+
+def test_a_name_given_twice_is_an_error() -> None:
+    assert error(GOOD + "    bucket: other\n") == (
+        "s3lake.yaml:7:5: sinks[0].bucket: is given twice, first in line 5; take one out"
+    )
+
+
+def test_a_rule_between_sinks_stands_at_the_later_one() -> None:
+    second = SINK.removeprefix("sinks:\n")
+    assert error(GOOD + second).startswith("s3lake.yaml:7:11: sinks[1].name: two sinks are called 'events'")
+
+
+def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
+    told = errors(
+        "kafka: {bootstrap_servers: localhost}\n"
+        "sinks:\n"
+        "  - nme: x\n"
+        "    topics: [a b]\n"
+        "    bucket: ${NO_SUCH_THING}\n"
+        "    bucket: twice\n"
+        "    flush: {count: 0, size: big}\n"
+        "    format: {type: orc}\n"
+    )
+    assert [re.sub(r"^s3lake.yaml:(\d+:\d+): ([^:]*):.*", r"\1 \2", line) for line in told] == [
+        "1:28 kafka.bootstrap_servers",
+        "3:5 sinks[0].name",
+        "3:5 sinks[0].nme",
+        "3:5 sinks[0].start",
+        "4:14 sinks[0].topics[0]",
+        "5:13 sinks[0].bucket",
+        "6:5 sinks[0].bucket",
+        "7:20 sinks[0].flush.count",
+        "7:29 sinks[0].flush.size",
+        "8:20 sinks[0].format.type",
+    ]
+
+
+def test_a_mistake_in_an_anchor_is_told_once() -> None:
+    text = (
+        GOOD.replace("  - name", "  - &first\n    name") + "    flsh: {}\n  - {<<: *first, name: clicks, prefix: b}\n"
+    )
+    assert len(errors(text)) == 1
+
+
+# What is no configuration at all
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
+def test_an_empty_file(text: str) -> None:
+    assert error(text).startswith(
+        "s3lake.yaml:1:1: the file is empty; a mapping is needed with kafka, s3, spark, sinks"
+    )
+
+
+@pytest.mark.parametrize(("text", "what"), [("- a\n", "a list"), ("a\n", "text"), ("null\n", "null")])
+def test_a_file_that_is_no_mapping(text: str, what: str) -> None:
+    assert error(text).startswith(f"s3lake.yaml:1:1: the file holds {what}; a mapping is needed")
+
+
+def test_nothing_but_kafka_lacks_sinks() -> None:
+    assert error(KAFKA) == "s3lake.yaml:1:1: sinks: is missing; add it"
+
+
+def test_no_sinks_at_all() -> None:
+    assert "at least one sink is needed" in error(KAFKA + "sinks: []\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kafka: [\n", "s3lake.yaml:2:1: not YAML: "),
+        ("kafka:\n\tbootstrap_servers: a:1\n", "s3lake.yaml:2:1: not YAML: "),
+        ("a: 1\n---\nb: 2\n", "s3lake.yaml:2:1: a second document begins"),
+        ("a: \x01\n", "s3lake.yaml:1:4: the character U+0001 is not allowed"),
+        ("a: *b\n", "s3lake.yaml:1:4: an alias without its anchor"),
+        ("[" * 1000, "s3lake.yaml:1:1: nested too deeply"),
+        ("kafka: &a {b: *a}\n", "s3lake.yaml:1:8: kafka.b: an alias stands inside what it names"),
+    ],
+)
+def test_what_is_no_yaml_is_told_where(text: str, said: str) -> None:
+    assert said in "\n".join(errors(text))
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KAFKA + "s3: {credentials: {access_key_id: hunter2, secret_access_key: [hunter2]}}\n" + SINK,
+        KAFKA + "s3: {credentials: hunter2}\n" + SINK,
+        KAFKA + "s3: {credentials: *hunter2}\n" + SINK,
+        KAFKA + "s3: {credentials: !hunter2 x}\n" + SINK,
+        KAFKA + "s3: {endpoint_url: 'https://me:hunter2@s3'}\n" + SINK,
+        "kafka: {bootstrap_servers: a:1, properties: {sasl.password: [hunter2], group.id: hunter2}}\n" + SINK,
+        "kafka: {bootstrap_servers: a:1, properties: {sasl.password: hunter2, sasl.password: hunter2}}\n" + SINK,
+        GOOD + "    secret: hunter2\n",
+        GOOD.replace("lake", "${DB_PASSWORD}/lake"),
+        GOOD.replace("2026-11-20T00", "${DB_PASSWORD}"),
+        GOOD + "    flush: {count: '${DB_PASSWORD}'}\n",
+    ],
+)
+def test_no_error_holds_a_secret(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "hunter2")
+    with pytest.raises(ConfigurationError) as refused:
+        loads(text, "s3lake.yaml")
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_value_from_the_environment_is_shown_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNT", "abc")
+    assert "'abc' (from ${COUNT}) is not allowed" in error(GOOD + '    flush: {count: "${COUNT}"}\n')
+
+
+# Files
+
+
+def test_a_file_is_loaded_from_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "s3lake.yaml"
+    path.write_text("\ufeff" + GOOD, encoding="utf-8")
+    assert load(path) == loads(GOOD, "s3lake.yaml")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such file; set S3LAKE_CONFIG or give CONFIG"):
+        load(tmp_path / "none.yaml")
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_a_file_that_is_not_utf8_is_told_where(tmp_path: Path) -> None:
+    path = tmp_path / "s3lake.yaml"
+    path.write_bytes(b"kafka:\n  a: \xe9\n")
+    with pytest.raises(
+        ConfigurationError, match=re.escape(f"{path}:2:6: byte 0xe9 is no UTF-8; save the file as UTF-8")
+    ):
+        load(path)
+
+
+# The effective configuration
+
+
+def test_every_default_is_printed() -> None:
+    printed = dump(loads(GOOD, "s3lake.yaml"))
+    for line in (
+        "count: null",
+        "size: 128MiB",
+        "interval: 5m",
+        "close_grace: 5m",
+        "memory_budget: 512MB",
+        "from: start",
+        "suffix: ''",
+    ):
+        assert line in printed
+
+
+def test_secrets_are_printed_masked() -> None:
+    text = """\
+kafka: {bootstrap_servers: a:1, properties: {sasl.password: hunter2, client.id: me}}
+s3: {credentials: {access_key_id: id, secret_access_key: hunter2}}
+spark: {conf: {spark.hadoop.fs.s3a.secret.key: hunter2}}
+"""
+    config = loads(text + SINK, "s3lake.yaml")
+    assert isinstance(config.s3.credentials, Credentials)
+    assert "hunter2" not in dump(config)
+    assert "client.id: me" in dump(config)
+
+
+_names = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
+_words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max_size=12)
+_formats = st.sampled_from(
+    [
+        ("json", "none"),
+        ("json", "gzip"),
+        ("text", "zstd"),
+        ("parquet", None),
+        ("parquet", "snappy"),
+        ("parquet", "gzip"),
+    ]
+)
+_elements = st.lists(
+    st.sampled_from(["type", "_value.a.b", "_key", "_header.region", "_topic", "_partition", "_date.yyyy/MM/dd'T'HH"]),
+    max_size=3,
+)
+
+
+@st.composite
+def _sinks(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    kind, codec = draw(_formats)
+    return {
+        "name": name,
+        "topics": draw(st.lists(_names, min_size=1, max_size=3, unique=True)),
+        "bucket": draw(st.sampled_from(["lake", "123", "0.1", "null"])),
+        "prefix": name + draw(_words).replace("/", "").replace("~", ""),
+        "start": "2026-11-20T00",
+        "from": draw(st.sampled_from(["start", "earliest"])),
+        "format": {"type": kind, "codec": codec},
+        "layout": {
+            "partition_by": draw(_elements),
+            "include_keys": draw(st.none() | st.booleans()),
+            "padding": {"char": draw(st.sampled_from("0-_.")), "offset": draw(st.integers(0, 64))},
+            "suffix": draw(_words.filter(lambda word: not set(word) & {"/", "~"})),
+        },
+        "flush": {
+            "count": draw(st.none() | st.integers(1, 10**9)),
+            "size": draw(st.integers(1, 80 * 10**9)),
+            "interval": draw(st.floats(0, 1e9, allow_nan=False)),
+        },
+        "close_grace": draw(st.floats(0, 1e9, allow_nan=False) | st.integers(0, 10**6)),
+        "memory_budget": draw(st.integers(64_000_000, 10**12)),
+        "hours_per_run": draw(st.none() | st.integers(1, 1000)),
+        "exactly_once": draw(st.booleans()),
+        "nulls": draw(st.sampled_from(["skip", "fail", "write"])),
+    }
+
+
+@st.composite
+def _configs(draw: st.DrawFn) -> Config:
+    names = draw(st.lists(st.sampled_from(["one", "two", "on", "no", "007"]), min_size=1, max_size=3, unique=True))
+    values = _words | st.sampled_from(
+        ["${HOME}", "$${A}", "$$${", "true", "null", "1.10", "", "~", "<<", " x ", "a: b"]
+    )
+    properties = st.dictionaries(st.sampled_from(["client.id", "a", "true", "7"]), values)
+    return Config.model_validate(
+        {
+            "kafka": {"bootstrap_servers": "localhost:9092", "properties": draw(properties)},
+            "spark": {"conf": draw(properties)},
+            "sinks": [draw(_sinks(name)) for name in names],
+        }
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(_configs())
+def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None:
+    assert loads(dump(config), "s3lake.yaml") == config
+
+
+def test_loading_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, s3lake.sink, s3lake.config.native; "
+        "print(*({'pyarrow', 'boto3', 'botocore', 'pyspark', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert done.stdout.split() == []
+
+
+# Single settings by variable
+
+
+def changed(text: str, **variables: str) -> Loaded:
+    return loaded(text, "s3lake.yaml", {f"S3LAKE_SINKS_{name}": value for name, value in variables.items()})
+
+
+def test_a_variable_changes_a_setting_of_the_file() -> None:
+    text = GOOD + "    flush: {count: 5, size: 1MB}\n"
+    found = changed(text, EVENTS_FLUSH_COUNT="7", EVENTS_TOPICS="[a, b]")
+    (sink,) = found.config.sinks
+    assert (sink.flush.count, sink.flush.size, sink.topics) == (7, 1_000_000, ("a", "b"))
+
+
+def test_a_variable_sets_what_the_file_does_not_say() -> None:
+    (sink,) = changed(GOOD, EVENTS_FORMAT_TYPE="parquet", EVENTS_LAYOUT_PARTITION_BY="day").config.sinks
+    assert (sink.format.type, sink.layout.partition_by) == ("parquet", ("day",))
+
+
+def test_text_stays_the_text_of_the_variable() -> None:
+    (sink,) = changed(GOOD, EVENTS_LAYOUT_PADDING_CHAR="0", EVENTS_PREFIX="007").config.sinks
+    assert (sink.layout.padding.char, sink.prefix) == ("0", "007")
+
+
+def test_the_place_of_such_a_value_is_its_variable() -> None:
+    origins = changed(GOOD + "    flush: {count: 5}\n", EVENTS_FLUSH_COUNT="7").origins
+    assert str(origins["sinks", 0, "flush", "count"]) == "environment variable S3LAKE_SINKS_EVENTS_FLUSH_COUNT"
+    assert str(origins["sinks", 0, "bucket"]) == "s3lake.yaml:5:5"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("FLUSH_COUNT", "many", "sinks[0].flush.count: 'many' is not allowed; write a whole number"),
+        ("FORMAT_TYPE", "parqet", "sinks[0].format.type: 'parqet' is not allowed; did you mean parquet? use one of: "),
+        ("TOPICS", "[a, b c]", "sinks[0].topics[1]: 'b c' is no Kafka topic name: "),
+        ("BUCKET", "x", "sinks[0].bucket: 'x' is not allowed: "),
+        ("LAYOUT_PADDING_CHAR", "ab", "sinks[0].layout.padding.char: 'ab' is not allowed: one printable"),
+    ],
+)
+def test_what_is_wrong_with_such_a_value_is_told_of_its_variable(variable: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        changed(GOOD, **{f"EVENTS_{variable}": value})
+    assert str(refused.value).startswith(f"environment variable S3LAKE_SINKS_EVENTS_{variable}: {told}")
+
+
+def test_errors_of_the_file_and_of_variables_come_together() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        changed(GOOD.replace("bucket: lake", "bucket: x"), EVENTS_FLUSH_COUNT="many")
+    assert [line.partition(": ")[0] for line in str(refused.value).split("\n")] == [
+        "environment variable S3LAKE_SINKS_EVENTS_FLUSH_COUNT",
+        "s3lake.yaml:5:13",
+    ]
+
+
+def test_a_variable_of_no_sink_is_refused_but_the_file_comes_first() -> None:
+    with pytest.raises(ConfigurationError, match="S3LAKE_SINKS_EVNETS_PREFIX: no sink of the configuration has"):
+        changed(GOOD, EVNETS_PREFIX="raw")
+    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:3:11: .*environment variable NOWHERE is not set"):
+        changed(GOOD.replace("name: events", "name: ${NOWHERE}"), EVENTS_PREFIX="raw")
+    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:1:1: sinks: is missing"):
+        changed(KAFKA, EVENTS_PREFIX="raw")
+
+
+def test_variables_come_from_the_environment_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUCKET", "of-the-process")
+    text = GOOD.replace("lake", "${BUCKET}")
+    assert loaded(text, "s3lake.yaml", {"BUCKET": "given"}).config.sinks[0].bucket == "given"
+    assert loads(text, "s3lake.yaml").sinks[0].bucket == "of-the-process"

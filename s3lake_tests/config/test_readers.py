@@ -1,0 +1,277 @@
+"""Properties, JSON and TOML: values as their languages mean them, and the place of every key."""
+
+import json
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.config.connectors import wrappers
+from s3lake.config.read import properties, toml
+from s3lake.config.setting import Place, Report, Setting
+from s3lake.errors import ConfigurationError
+
+
+def read(text: str) -> dict[str, str]:
+    report = Report("f")
+    found = properties.read(text, report)
+    report.check()
+    return {one.key: one.value for one in found}
+
+
+def first(text: str) -> Setting:
+    return properties.read(text, Report("f"))[0]
+
+
+# Java properties
+
+
+@pytest.mark.parametrize("between", ["=", ":", " ", " = ", "\t:\t", "   ", " :", "= "])
+def test_a_key_ends_at_an_equals_sign_a_colon_or_a_blank(between: str) -> None:
+    assert read(f"a.b{between}c d") == {"a.b": "c d"}
+
+
+def test_only_the_first_separator_separates() -> None:
+    assert read("a==b:c") == {"a": "=b:c"}
+    assert read("a = :b") == {"a": ":b"}
+
+
+@pytest.mark.parametrize("text", ["# a=b\n! c=d\n\n  # e=f\n x=y", "#a\\\nx=y", "\\\nx=y"])
+def test_comments_and_empty_lines_say_nothing(text: str) -> None:
+    assert read(text) == {"x": "y"}
+
+
+def test_a_line_goes_on_after_a_backslash() -> None:
+    assert read("a=b,\\\n   c\\\n  d\nx=y") == {"a": "b,cd", "x": "y"}
+    assert read("a=b\\\\\nx=y") == {"a": "b\\", "x": "y"}
+    assert read("a=b\\\n# c") == {"a": "b# c"}
+    assert read("a=b\\") == {"a": "b"}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_lines_end_as_java_has_it(newline: str) -> None:
+    assert read(f"a=b{newline}c=d{newline}") == {"a": "b", "c": "d"}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("\\t\\n\\r\\f", "\t\n\r\f"),
+        ("\\u00e9", "é"),
+        ("\\ud83d\\ude00", "\N{GRINNING FACE}"),
+        ("\\=\\:\\#\\!\\ x", "=:#! x"),
+        ("\\\\d", "\\d"),
+        ("caf\u00e9", "café"),
+        ("\\  x", "  x"),
+    ],
+)
+def test_escapes(written: str, value: str) -> None:
+    assert read(f"a={written}") == {"a": value}
+
+
+def test_a_key_may_hold_escaped_separators() -> None:
+    assert read("a\\=b\\:c\\ d=e") == {"a=b:c d": "e"}
+
+
+def test_a_key_may_have_no_value() -> None:
+    assert read("a\nb=\nc: ") == {"a": "", "b": "", "c": ""}
+
+
+def test_blanks_after_a_value_are_dropped_unless_escaped() -> None:
+    assert read("a=b  \nc=d\\ ") == {"a": "b", "c": "d "}
+
+
+def test_a_backslash_that_java_would_drop_is_kept_and_told() -> None:
+    report = Report("f")
+    (found,) = properties.read(r"topics.regex=^sensor_\d+$", report)
+    assert found.value == r"^sensor_\d+$"
+    assert [str(notice) for notice in report.notices] == [
+        r"f:1:22: \d is taken as written; Java drops the backslash: write \\d to be sure"
+    ]
+
+
+def test_a_unicode_escape_needs_four_digits() -> None:
+    with pytest.raises(ConfigurationError, match=r"f:1:3: \\u needs four hexadecimal digits"):
+        read("a=\\u12")
+
+
+def test_every_character_of_a_value_has_its_place() -> None:
+    found = first("\n  a = x\\\n   \\u00e9z")
+    assert found.place == Place("f", 2, 3, "a")
+    assert [(found.at(at).line, found.at(at).column) for at in range(4)] == [(2, 7), (3, 4), (3, 10), (3, 11)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.text(min_size=1, alphabet=string.printable), st.text(alphabet=string.printable), max_size=4))
+def test_what_java_would_store_is_read_back(held: dict[str, str]) -> None:
+    def stored(text: str) -> str:
+        escaped = "".join("\\" + char if char in "\\=:#! " else char for char in text)
+        for char, letter in (("\t", "t"), ("\n", "n"), ("\r", "r"), ("\f", "f")):
+            escaped = escaped.replace(char, "\\" + letter)
+        return escaped.replace("\v", "\\u000b")
+
+    assert read("\n".join(f"{stored(key)}={stored(value)}" for key, value in held.items())) == held
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    properties.read(text, Report("f"))
+
+
+# JSON
+
+
+def members(text: str) -> list[Setting]:
+    return wrappers.read(text, Report("f"))
+
+
+def test_a_bare_configuration() -> None:
+    found = members('{"name": "n",\n "tasks.max": 3, "flag": true, "level": 1.50}')
+    assert [(one.key, one.value) for one in found] == [
+        ("name", "n"),
+        ("tasks.max", "3"),
+        ("flag", "true"),
+        ("level", "1.50"),
+    ]
+    assert found[1].place == Place("f", 2, 2, "tasks.max")
+
+
+def test_a_configuration_as_it_is_posted() -> None:
+    report = Report("f")
+    found = wrappers.read('{"name": "n", "config": {"a": "b"}, "tasks": [], "type": "sink"}', report)
+    assert [(one.key, one.value) for one in found] == [("name", "n"), ("a", "b")]
+    assert [notice.place.key for notice in report.notices] == ["tasks", "type"]
+
+
+def test_a_connector_may_have_a_key_called_config() -> None:
+    assert [one.key for one in members('{"name": "n", "config": "x"}')] == ["name", "config"]
+
+
+def test_a_name_may_stand_in_both_places() -> None:
+    assert [one.value for one in members('{"name": "n", "config": {"name": "n"}}')] == ["n"]
+
+
+def test_null_is_as_if_it_were_not_there() -> None:
+    report = Report("f")
+    assert wrappers.read('{"a": null}', report) == []
+    assert [str(one) for one in report.notices] == ["f:1:2: a: null is as if it were not there"]
+
+
+def test_every_character_of_a_text_has_its_place() -> None:
+    (found,) = members('{\n"a": " x\\u00e9\\ud83d\\ude00\\ny "}')
+    assert found.value == "xé\N{GRINNING FACE}\ny"
+    assert [found.at(at).column for at in range(5)] == [8, 9, 15, 27, 29]
+
+
+VALUES = st.recursive(
+    st.one_of(st.text(), st.integers(), st.booleans(), st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans()), max_size=4), st.sampled_from([0, 2])
+)
+def test_whatever_json_means_is_read(config: dict[str, object], indent: int) -> None:
+    found = members(json.dumps({"name": "x", "config": {**config, "name": "x"}}, indent=indent))
+    values = {one.key: one.value for one in found if one.key != "name"}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    assert values == {key: text.strip() for key, text in texts.items() if key != "name"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(st.text(), VALUES.map(json.dumps)))
+def test_any_text_is_json_or_refused_with_a_place(text: str) -> None:
+    try:
+        members(text)
+    except ConfigurationError as error:
+        told = str(error)
+    else:
+        return
+    assert told.startswith("f:")
+
+
+# TOML
+
+SAMPLE = """\
+# a comment with [brackets] = and "quotes"
+type = "sink" # more
+"quoted key" . deep = 'x'
+many = [
+  "a, b", # not the end: ]
+  ["c"],
+]
+text = \"\"\"
+[not.a.table]
+a = 1 \\\"\"\" still\"\"\"
+inline = { a = 1, b = { "c d" = [2, 3] } }
+
+[[streams]]
+  stream = "one"
+  [streams.options]
+  fast = true
+[[streams]]
+stream = 'two'
+[transforms.add_fields]
+value.static = 2026-11-20T00:00:00Z
+"""
+
+
+def test_every_key_of_toml_has_its_place() -> None:
+    data, places = toml.read(SAMPLE, "f")
+    found = {place.key: (place.line, place.column) for place in places.values()}
+    assert found["type"] == (2, 1)
+    assert found["quoted key.deep"] == (3, 1)
+    assert found["many[0]"] == (5, 3)
+    assert found["many[1][0]"] == (6, 4)
+    assert found["text"] == (8, 1)
+    assert found["inline.b.c d[1]"] == (11, 37)
+    assert found["streams[0].options.fast"] == (16, 3)
+    assert found["streams[1].stream"] == (18, 1)
+    assert found["transforms.add_fields.value.static"] == (20, 1)
+    assert data["text"].startswith("[not.a.table]")
+
+
+def test_toml_that_is_none_is_told_where() -> None:
+    with pytest.raises(ConfigurationError, match=r"^f:2:\d+: not TOML: "):
+        toml.read("a = 1\nb = \n", "f")
+
+
+SCALARS = st.one_of(st.text(st.characters(exclude_categories=("Cs", "Cc"))), st.integers(-9, 9), st.booleans())
+
+
+def spelled(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {spelled(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(spelled, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def paths(value: object, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {path} - {()} | {found for key, one in inner for found in paths(one, (*path, key))}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(string.ascii_letters + " .]#=", min_size=1, max_size=5),
+        st.recursive(
+            SCALARS,
+            lambda one: st.one_of(
+                st.lists(one, max_size=3), st.dictionaries(st.text("ab. ", max_size=3), one, max_size=2)
+            ),
+        ),
+        max_size=4,
+    )
+)
+def test_every_path_of_toml_is_found(data: dict[str, object]) -> None:
+    text = "\n".join(f"{json.dumps(key)} = {spelled(value)}" for key, value in data.items())
+    read_back, places = toml.read(text, "f")
+    assert read_back == data
+    assert places.keys() == paths(data)

@@ -1,0 +1,161 @@
+"""A configuration of any dialect, written as native YAML: it means the same, and previews to the same objects."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from s3lake.config import native
+from s3lake.preview import preview
+from s3lake.preview.records import Record
+from s3lake.sink import Config
+from s3lake_tests.config import bases, documents
+from s3lake_tests.config.documents import CONFIGURATIONS, NOON
+
+SECRETS = {"AWS_ACCESS_KEY": "AKIA", "AWS_SECRET_KEY": "hush-hush"}
+VALUE = {
+    **{"ts": 12, "fieldA": 1, "a.b": "dotted", "metadata_id": 1, "customer_id": 2, "timestamp": NOON},
+    **{"region": "us-east", "event_type": "click", "price": 1.5, "tags": ["a", "b"], "nested": {"x": None}},
+}
+KAFKA = "kafka: {bootstrap_servers: localhost:9092}\n"
+SINK = "sinks: [{name: events, topics: [events], bucket: lake, start: 2026-11-20T00}]\n"
+
+
+def document(name: str) -> Config:
+    return documents.load(CONFIGURATIONS[name], **SECRETS).config
+
+
+def again(config: Config, secrets: dict[str, str] | None = None) -> Config:
+    """The configuration written and read again, with its secrets by the paths that they stand at."""
+    text, variables, _ = native.rewritten(config)
+    environment = {variable: (secrets or {})[path] for variable, path in variables.items()}
+    return native.loaded(text, "s3lake.yaml", environment).config
+
+
+def secret_access_key(config: Config) -> dict[str, str]:
+    credentials = config.s3.credentials
+    if credentials == "default":
+        return {}
+    return {"s3.credentials.secret_access_key": credentials.secret_access_key.get_secret_value()}
+
+
+def records(topic: str, form: str) -> list[Record]:
+    value = {name: one for name, one in VALUE.items() if form != "avro" or "." not in name}  # Avro's names have no dots
+    return [
+        Record(
+            topic,
+            partition,
+            offset,
+            NOON + offset * 1000,
+            json.dumps({"fieldB": offset % 2}).encode(),
+            json.dumps({**value, "ts": offset}).encode(),
+            (("fieldC", b"3"), ("fieldC", b"4")),
+        )
+        for partition in (0, 1)
+        for offset in (5, 6, 7)
+    ]
+
+
+def objects(config: Config) -> dict[str, Any]:
+    """Every object of every sink, and every refusal."""
+    found: dict[str, Any] = {}
+    for sink in config.sinks:
+        for topic in sink.topics or ("sensor_data_12",):
+            result = preview(sink, topic, records(topic, sink.format.type), now_ms=NOON)
+            found |= {one.file.key: _plain(one.file.key, one.body) for one in result.objects}
+            found[f"{sink.name} {topic}"] = result.refusals
+    return found
+
+
+def _plain(key: str, body: bytes) -> bytes:
+    """Avro puts 16 random bytes after every block, the same in a file, another time others."""
+    return body.replace(body[-16:], b"") if key.endswith(".avro") else body
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_every_document_means_the_same(name: str) -> None:
+    config = document(name)
+    assert again(config, secret_access_key(config)) == config
+
+
+# Those with a registry mean the same too; without it nothing can be read.
+@pytest.mark.parametrize("name", [one for one, text in CONFIGURATIONS.items() if "AvroConverter" not in text])
+def test_every_document_previews_to_the_same_objects_byte_by_byte(name: str) -> None:
+    config = document(name)
+    made = objects(config)
+    assert any(isinstance(one, bytes) for one in made.values())
+    assert objects(again(config, secret_access_key(config))) == made
+
+
+@pytest.mark.parametrize("base", [bases.LENSES, bases.CONFLUENT, bases.AIVEN])
+def test_the_secrets_of_a_connector_are_variables(base: dict[str, str]) -> None:
+    options = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schemas.enable": None,
+        "value.converter.schema.registry.url": "http://me:hush-registry@r:8081",
+        "consumer.override.sasl.jaas.config": "hush-jaas",
+        "consumer.override.sasl.username": "me",
+    }
+    config = bases.load(base, options).config
+    text, variables, _ = native.rewritten(config)
+    assert variables == {
+        "S3LAKE_SECRET_KAFKA_PROPERTIES_SASL_JAAS_CONFIG": "kafka.properties.sasl.jaas.config",
+        "S3LAKE_SECRET_SINKS_DEMO_CONVERTER_REGISTRY_PASSWORD": "sinks.0.converter.registry.password",
+    }
+    assert "hush" not in text
+    assert again(config, dict(zip(variables.values(), ["hush-jaas", "hush-registry"], strict=True))) == config
+
+
+def test_secrets_whose_variables_would_be_one_have_two() -> None:
+    config = native.loads(
+        f"kafka: {{bootstrap_servers: a:1, properties: {{my.password: '1', my-password: '2'}}}}\n{SINK}", "s3lake.yaml"
+    )
+    assert again(config, {"kafka.properties.my.password": "1", "kafka.properties.my-password": "2"}) == config
+
+
+@pytest.mark.parametrize("secret", ["null", "12345", "true", "${HOME}", "a: b # c", "'", '"', "é"])
+def test_a_secret_may_look_like_anything(secret: str) -> None:
+    config = native.loaded(
+        f"{KAFKA}s3: {{credentials: {{access_key_id: a, secret_access_key: '${{S}}'}}}}\n{SINK}", "s", {"S": secret}
+    ).config
+    assert again(config, {"s3.credentials.secret_access_key": secret}) == config
+
+
+@pytest.mark.parametrize("text", ["1e3", "0x10", "1_000", "on", "~", "null", "${HOME}", "$${", "<<", "1:30", ""])
+def test_text_stays_text(text: str) -> None:
+    options = {"fields": [{"key": "a", "value": {"static": text}}]}
+    sink = {"name": "events", "topics": ["events"], "bucket": "lake", "start": "2026-11-20T00"}
+    values = {
+        "kafka": {"bootstrap_servers": "a:1"},
+        "sinks": [{**sink, "transforms": [{"type": "iggy.add_fields", "options": options}]}],
+    }
+    config = Config.model_validate(values)
+    assert again(config).sinks[0].transforms[0].options == options
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "format: {type: parquet, codec: none}",
+        "format: {type: avro, codec: none}",
+        "layout: {partition_by: [a], include_keys: false}",
+        "hours_per_run: null",
+        "flush: {interval: 1.5, size: 8MiB}",
+        "envelope: {fields: [value, key]}",
+    ],
+)
+def test_what_differs_from_a_default_that_depends_is_said(setting: str) -> None:
+    config = native.loads(KAFKA + SINK.replace("}]", f", {setting}}}]"), "s3lake.yaml")
+    assert again(config) == config
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["format: {type: parquet, codec: zstd}", "layout: {partition_by: [a], include_keys: true}", "nulls: skip"],
+)
+def test_what_is_the_default_is_left_out(setting: str) -> None:
+    config = native.loads(KAFKA + SINK.replace("}]", f", {setting}}}]"), "s3lake.yaml")
+    written = yaml.safe_load(native.rewritten(config)[0])["sinks"][0]
+    assert written.keys() <= {"name", "topics", "bucket", "start", "format", "layout"}
+    assert all(len(held) == 1 for held in written.values() if isinstance(held, dict))

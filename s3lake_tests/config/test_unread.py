@@ -1,0 +1,213 @@
+"""What Kafka Connect reads over is told, a mistake is an error, and a placeholder is what Connect takes for one."""
+
+from pathlib import Path
+
+import pytest
+
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import loads
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+
+UNREAD = [
+    "schema.generator.class=io.confluent.connect.storage.hive.schema.DefaultSchemaGenerator",
+    "key.converter.schemas.enable=false",
+    "value.converter.schema.registry.url=http://registry:8081",
+    "confluent.topic.bootstrap.servers=kafka:9092",
+    "confluent.topic.replication.factor=1",
+    "confluent.license=abc",
+    "reporter.bootstrap.servers=kafka:9092",
+    "tasks.max.enforce=false",
+    "connector.plugin.version=10.5",
+    "key.converter.plugin.version=3.9",
+    "schema.enable=false",
+    "internal.value.converter=org.apache.kafka.connect.json.JsonConverter",
+    "hive.integration=true",
+    "auto.create=true",
+    "kafka.api.key=ABC",
+    "description=orders to the lake",
+    "fronts=x",
+]
+
+
+def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: str) -> Loaded:
+    return loads("\n".join([bases.properties(base, {}), *lines]), "f", None, environment)
+
+
+def told(loaded: Loaded) -> list[str]:
+    return [str(one) for one in loaded.notices]
+
+
+@pytest.mark.parametrize("line", UNREAD)
+def test_a_key_that_connect_reads_over_is_told(line: str) -> None:
+    assert any(f"f:12:1: {line.partition('=')[0]}: " in one for one in told(given(line)))
+
+
+@pytest.mark.parametrize("line", [*UNREAD, "flush.size=2"])
+def test_who_is_strict_refuses_it(line: str) -> None:
+    with pytest.raises(ConfigurationError, match="take it out"):
+        given(line, S3LAKE_STRICT="true")
+
+
+def test_who_is_strict_refuses_nothing_that_is_read() -> None:
+    assert given("s3.send.digest=true", S3LAKE_STRICT="true").config.sinks[0].name == "demo"
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("s3.endpoint", "store.url"),
+        ("storage.url", "store.url"),
+        ("compresion.level", "s3.compression.level"),
+        ("flushsize", "flush.size"),
+        ("s3.regoin", "s3.region"),
+        ("bucket.name", "s3.bucket.name"),
+        ("topics.directory", "topics.dir"),
+    ],
+)
+def test_a_mistyped_key_is_an_error_with_the_right_name(key: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        given(f"{key}=x")
+    assert str(error.value) == f"f:12:1: {key}: unknown key; did you mean {meant}?"
+
+
+def test_a_key_that_only_the_connector_could_have_is_no_strangers() -> None:
+    with pytest.raises(ConfigurationError) as error:
+        given("s3.wholly.unheard=x")
+    assert str(
+        error.value
+    ) == "f:12:1: s3.wholly.unheard: unknown key; take it out, or look into docs/connectors.md " + ("for its name")
+
+
+def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_told() -> None:
+    loaded = given("flush.size=2")
+    assert loaded.config.sinks[0].flush.count == 2
+    assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in told(loaded)
+
+
+ROUTER = (
+    "transforms=r",
+    "transforms.r.type=org.apache.kafka.connect.transforms.TimestampRouter",
+    "transforms.r.topic.format=${topic}-${timestamp}",
+)
+
+
+def test_a_routers_own_placeholders_are_text_whatever_the_environment_has() -> None:
+    (router,) = given(*ROUTER, topic="wrong").config.sinks[0].transforms
+    assert router.options["topic.format"] == "${topic}-${timestamp}"
+
+
+def test_a_group_of_an_expression_is_text() -> None:
+    lines = ("transforms=r", "transforms.r.type=org.apache.kafka.connect.transforms.RegexRouter")
+    (router,) = (
+        given(*lines, "transforms.r.regex=(?<n>.*)", "transforms.r.replacement=x-${n}").config.sinks[0].transforms
+    )
+    assert router.options["replacement"] == "x-${n}"
+
+
+def test_what_a_shell_would_fill_in_is_filled_in_where_the_variable_is_set() -> None:
+    assert given("topics.dir=${STAGE}/raw", STAGE="prod").config.sinks[0].prefix == "prod/raw"
+
+
+def test_what_a_shell_would_fill_in_is_text_where_it_is_not_and_that_is_told() -> None:
+    loaded = given("topics.dir=${STAGE}/raw")
+    assert loaded.config.sinks[0].prefix == "${STAGE}/raw"
+    assert "f:12:1: topics.dir: ${STAGE} is text: environment variable STAGE is not set" in told(loaded)
+
+
+def test_where_such_a_text_cannot_be_the_variable_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"environment variable BUCKET is not set, so .* is text"):
+        given("s3.bucket.name=${BUCKET}")
+
+
+def test_a_secret_is_never_a_placeholder() -> None:
+    with pytest.raises(ConfigurationError, match="environment variable NOWHERE is not set; set it"):
+        given("aws.access.key.id=AK", "aws.secret.access.key=${NOWHERE}")
+
+
+def test_a_file_of_a_directory_is_a_value_by_either_name(tmp_path: Path) -> None:
+    (tmp_path / "bucket").write_text("from-file\n")
+    for provider in ("directory", "dir"):
+        loaded = given(f"s3.bucket.name=${{{provider}:{tmp_path}:bucket}}")
+        assert loaded.config.sinks[0].bucket == "from-file"
+
+
+def test_strimzis_secrets_are_told_from_those_of_aws() -> None:
+    def nowhere(_: str) -> str:
+        from s3lake.config.references import Unresolved
+
+        raise Unresolved("AWS answers AccessDenied")
+
+    text = bases.properties(bases.CONFLUENT, {"s3.bucket.name": "${secrets:ns/lake:bucket}"})
+    with pytest.raises(ConfigurationError, match=r"Strimzi's Kubernetes secret NAMESPACE/NAME, mount it"):
+        loads(text, "f", None, {}, secret=nowhere)
+
+
+WITHOUT = {key: value for key, value in bases.CONFLUENT.items() if not key.startswith("value.converter")}
+WORKER = """\
+bootstrap.servers=broker:9092
+key.converter=org.apache.kafka.connect.storage.StringConverter
+value.converter=io.confluent.connect.avro.AvroConverter
+value.converter.schema.registry.url=http://registry:8081
+consumer.security.protocol=SSL
+offset.storage.topic=offsets
+"""
+
+
+def test_a_converter_that_nothing_names_is_guessed_and_told() -> None:
+    loaded = given(base=WITHOUT)
+    assert loaded.config.sinks[0].converter.value == "json"
+    assert any(
+        "value.converter is missing; JsonConverter with schemas.enable=false is guessed" in one for one in told(loaded)
+    )
+
+
+def test_a_workers_file_says_the_converters_and_where_kafka_is(tmp_path: Path) -> None:
+    (tmp_path / "worker.properties").write_text(WORKER)
+    base = {key: value for key, value in WITHOUT.items() if key != "bootstrap.servers"}
+    loaded = given(base=base, S3LAKE_WORKER=str(tmp_path / "worker.properties"))
+    (sink,) = loaded.config.sinks
+    assert (sink.converter.key, sink.converter.value) == ("string", "avro")
+    assert sink.converter.registry is not None
+    assert sink.converter.registry.url == "http://registry:8081"
+    assert loaded.config.kafka.bootstrap_servers == "broker:9092"
+    assert loaded.config.kafka.properties == {"security.protocol": "SSL"}
+    assert any("is taken: the connector names no value.converter" in one for one in told(loaded))
+
+
+def test_a_workers_image_says_its_converters_as_variables() -> None:
+    loaded = given(
+        base=WITHOUT,
+        CONNECT_VALUE_CONVERTER="org.apache.kafka.connect.json.JsonConverter",
+        CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE="true",
+        CONNECT_REST_PORT="8083",
+    )
+    assert loaded.config.sinks[0].converter.value == "connect_json"
+
+
+def test_a_connectors_own_converter_wins_with_its_own_options(tmp_path: Path) -> None:
+    (tmp_path / "worker.properties").write_text(WORKER)
+    (sink,) = given(S3LAKE_WORKER=str(tmp_path / "worker.properties")).config.sinks
+    assert (sink.converter.value, sink.converter.registry) == ("json", None)
+
+
+def test_options_of_a_converter_that_the_worker_names_are_told(tmp_path: Path) -> None:
+    (tmp_path / "worker.properties").write_text(WORKER)
+    loaded = given(
+        "value.converter.schemas.enable=true", base=WITHOUT, S3LAKE_WORKER=str(tmp_path / "worker.properties")
+    )
+    assert loaded.config.sinks[0].converter.value == "avro"
+    assert any("does not read it without value.converter: the worker's options hold" in one for one in told(loaded))
+
+
+def test_a_workers_file_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"--worker nowhere\.properties: cannot be read"):
+        given(S3LAKE_WORKER="nowhere.properties")
+
+
+def test_an_unknown_property_of_a_statement_is_an_error_that_names_the_known_ones() -> None:
+    query = "INSERT INTO lake:raw SELECT * FROM demo PROPERTIES('object.key.template'='x')"
+    with pytest.raises(
+        ConfigurationError, match=r"object\.key\.template: unknown key; allowed here: flush\.count, flush"
+    ):
+        given(f"connect.s3.kcql={query}", base=bases.LENSES)

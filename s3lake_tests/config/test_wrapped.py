@@ -1,0 +1,163 @@
+"""A connector's file as it is: without a name, or as some tool wraps it."""
+
+import json
+
+import pytest
+
+from s3lake.config.draft import Loaded
+from s3lake.config.loading import loads
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+
+NAMELESS = {key: value for key, value in bases.CONFLUENT.items() if key != "name"}
+STRIMZI = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaConnector
+metadata:
+  name: lake-sink
+  labels:
+    strimzi.io/cluster: connect
+spec:
+  class: io.confluent.connect.s3.S3SinkConnector
+  tasksMax: 2
+  autoRestart:
+    enabled: true
+  config:
+    topics: demo
+    key.converter: org.apache.kafka.connect.storage.StringConverter
+    value.converter: org.apache.kafka.connect.json.JsonConverter
+    value.converter.schemas.enable: false
+    bootstrap.servers: kafka:9092
+    s3lake.start: "2026-11-20T00"
+    s3.bucket.name: lake
+    format.class: io.confluent.connect.s3.format.json.JsonFormat
+    flush.size: 1000
+"""
+
+
+def given(text: str, file: str = "orders-sink.json", **environment: str) -> Loaded:
+    return loads(text, file, None, environment)
+
+
+def told(loaded: Loaded) -> str:
+    return "\n".join(map(str, loaded.notices))
+
+
+def refused(text: str, file: str = "orders-sink.json", **environment: str) -> str:
+    with pytest.raises(ConfigurationError) as error:
+        given(text, file, **environment)
+    return str(error.value)
+
+
+def test_a_file_without_a_name_takes_its_own_and_says_so() -> None:
+    loaded = given(json.dumps(NAMELESS), "dir/orders-sink.json.tmpl")
+    assert loaded.config.sinks[0].name == "orders-sink"
+    assert loaded.connectors["orders-sink"].name == "orders-sink"
+    assert "name is missing; 'orders-sink' is taken, after the file: say another with --name" in told(loaded)
+
+
+def test_a_name_that_is_given_is_taken_where_the_file_has_none() -> None:
+    loaded = given(json.dumps(NAMELESS), S3LAKE_NAME="prod-orders")
+    assert loaded.config.sinks[0].name == "prod-orders"
+    assert "name is missing" not in told(loaded)
+
+
+def test_a_name_that_contradicts_the_files_is_refused() -> None:
+    assert "'demo' stands in the file, so --name other has no use" in refused(
+        bases.properties(bases.CONFLUENT, {}), S3LAKE_NAME="other"
+    )
+
+
+def test_a_strimzi_resource_is_its_connector() -> None:
+    loaded = given(STRIMZI, "connector.yaml")
+    (sink,) = loaded.config.sinks
+    assert (sink.name, sink.topics, sink.flush.count) == ("lake-sink", ("demo",), 1000)
+    assert loaded.config.spark.master == "local[2]"
+    assert "connector.yaml:10:3: autoRestart: has no meaning" in told(loaded)
+
+
+def test_what_is_wrong_in_a_strimzi_resource_is_told_with_its_place() -> None:
+    assert refused(STRIMZI.replace("flush.size: 1000", "flush.size: many")).startswith(
+        "orders-sink.json:21:5: flush.size: 'many' is not allowed"
+    )
+    assert "orders-sink.json:9:3: taskMax: stands in spec; allowed here: class, tasksMax, config" in refused(
+        STRIMZI.replace("tasksMax", "taskMax")
+    )
+
+
+def test_a_strimzi_file_may_hold_its_cluster_too() -> None:
+    cluster = "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaConnect\nmetadata: {name: connect}\n---\n"
+    assert given(cluster + STRIMZI, "all.yaml").config.sinks[0].name == "lake-sink"
+
+
+def test_several_strimzi_connectors_in_one_file_are_refused_by_name() -> None:
+    two = STRIMZI + "---\n" + STRIMZI.replace("lake-sink", "other-sink")
+    assert "holds 2 connectors: lake-sink, other-sink; give each a file of its own" in refused(two, "all.yaml")
+
+
+WRAPPED = {
+    "posted": {"name": "wrapped", "config": NAMELESS},
+    "answered": {"name": "wrapped", "config": NAMELESS, "tasks": [{"connector": "wrapped", "task": 0}], "type": "sink"},
+    "expanded": {"wrapped": {"info": {"name": "wrapped", "config": NAMELESS, "tasks": [], "type": "sink"}}},
+    "map of connectors": {"wrapped": NAMELESS},
+    "map of configs": {"wrapped": {"config": NAMELESS}},
+    "list": {"connectors": [{"name": "wrapped", "config": NAMELESS}]},
+    "MSK Connect": {"connectorName": "wrapped", "capacity": {}, "connectorConfiguration": NAMELESS},
+    "Terraform's map": {"name": "wrapped", "connector_configuration": NAMELESS},
+    "Terraform's plan": {
+        "format_version": "1.2",
+        "planned_values": {
+            "root_module": {
+                "resources": [
+                    {"type": "aws_s3_bucket", "name": "lake", "values": {"bucket": "lake"}},
+                    {
+                        "type": "aws_mskconnect_connector",
+                        "name": "sink",
+                        "values": {"name": "wrapped", "connector_configuration": NAMELESS},
+                    },
+                ]
+            }
+        },
+        "resource_changes": [{"change": {"after": {"name": "wrapped", "connector_configuration": NAMELESS}}}],
+    },
+}
+
+
+@pytest.mark.parametrize("how", WRAPPED)
+def test_a_wrapped_connector_is_taken_out_of_what_is_round_it(how: str) -> None:
+    (sink,) = given(json.dumps(WRAPPED[how], indent=1)).config.sinks
+    assert (sink.name, sink.bucket, sink.flush.count) == ("wrapped", "lake", 1000)
+
+
+def test_secrets_that_terraform_keeps_apart_belong_to_the_connector() -> None:
+    apart = {
+        "config_nonsensitive": {**NAMELESS, "name": "wrapped", "aws.access.key.id": "AK"},
+        "config_sensitive": {"aws.secret.access.key": "hush"},
+    }
+    credentials = given(json.dumps({"values": apart})).config.s3.credentials
+    assert not isinstance(credentials, str)
+    assert credentials.secret_access_key.get_secret_value() == "hush"
+
+
+def test_several_connectors_in_one_map_are_refused_by_name() -> None:
+    assert "holds 2 connectors: a, b;" in refused(json.dumps({"a": NAMELESS, "b": NAMELESS}))
+
+
+def test_a_connector_in_plain_yaml_is_read_with_its_quotes() -> None:
+    text = "\n".join(f'{key}: "{value}"' for key, value in bases.CONFLUENT.items())
+    assert given(text, "sink.yaml").config.sinks[0].flush.count == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('#!/bin/sh\ncurl -X POST -d \'{"name": "a"}\' http://c:8083/connectors\n', "the JSON text that it posts"),
+        ("curl -X PUT http://c:8083/connectors/a/config -d @- <<EOF\n{}\nEOF\n", "the JSON text that it posts"),
+        ("CREATE SINK CONNECTOR a WITH (\n  'connector.class' = 'x');", "what stands in WITH (…) as JSON"),
+        ('resource "aws_mskconnect_connector" "a" {\n  name = "a"\n}\n', "terraform show -json PLAN"),
+        ("apiVersion: v1\nkind: ConfigMap\nname: {{ .Values.name }}\n", "helm template CHART"),
+        ('connectors:\n  a: |\n    {"name": "a", "connector.class": "x"}\n', "give that JSON alone"),
+    ],
+)
+def test_of_what_is_round_a_connector_the_part_is_named_that_is_one(text: str, part: str) -> None:
+    assert part in refused(text, "given.yaml")
