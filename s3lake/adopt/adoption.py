@@ -141,8 +141,8 @@ def adopt(
     steps = tuple(f"{one.key}: {step}" for one in before.index.recoveries for step in one.steps)
     if dry_run:
         return Adopted(before.evidence, hour, starts, steps, written=False)
-    for one in before.index.recoveries:
-        recover(store, one)
+    for recovery in before.index.recoveries:
+        recover(store, recovery)
     # The objects are not listed once more: who writes any has a group that is not empty, or a lock that changed.
     now = _index(adoption, topic, store), groups.of(adoption.consumer_group, topic)
     if now != (lenses.Found(before.index.claims), before.group):
@@ -169,9 +169,9 @@ def _look(adoption: Adoption, topic: str, store: Store, offsets: Offsets, groups
     named = objects.claims(store, adoption.naming, topic, index.copied)
     claims = {}
     for partition in sorted({*index.claims, *group.offsets, *named}):
-        told = index.claims.get(partition)
-        said = told, _group(adoption, group.offsets.get(partition), told), named.get(partition)
-        claims[partition] = tuple(one for one in said if one is not None)
+        of_index = index.claims.get(partition)
+        sources = of_index, _group(adoption, group.offsets.get(partition), of_index), named.get(partition)
+        claims[partition] = tuple(one for one in sources if one is not None)
     running = f"consumer group {adoption.consumer_group} is {group.running}" if group.running else ""
     return _Look(index, group, Evidence(topic, claims, log, running, _places(adoption, topic, store)))
 
@@ -207,30 +207,31 @@ def _group(adoption: Adoption, committed: int | None, index: Claim | None) -> Cl
 
 
 def _refuse_begun(index: TopicIndex) -> None:
-    found = index.head()
-    if found is not None and found[0].hours:
+    head = index.head()
+    if head is not None and head[0].hours:
         raise ConfigurationError(
             f"topic {index.topic}: s3://{index.store.bucket}/{index.root}/ has tiles already, the first of hour "
-            f"{found[0].hours[0][0]}: a sink adopts a topic before it has landed any of it. Give the sink another name "
+            f"{head[0].hours[0][0]}: a sink adopts a topic before it has landed any of it. Give the sink another name "
             "to begin anew"
         )
 
 
-def _refuse_running(found: Evidence) -> None:
-    if found.running:
+def _refuse_running(evidence: Evidence) -> None:
+    if evidence.running:
         raise ConfigurationError(
-            f"topic {found.topic}: {found.running}: the connector runs still. Stop it and wait until its tasks are gone"
+            f"topic {evidence.topic}: {evidence.running}: the connector runs still. Stop it and wait until its tasks "
+            "are gone"
         )
 
 
 def _refuse_against_pending(topic: str, index: lenses.Found, starts: dict[int, Start]) -> None:
     """A copy lands records: where something else is trusted than the index, they would land twice."""
-    for one in (one for one in index.recoveries if one.copies):
-        claim, start = index.claims.get(one.partition), starts[one.partition]
+    for recovery in (recovery for recovery in index.recoveries if recovery.copies):
+        claim, start = index.claims.get(recovery.partition), starts[recovery.partition]
         if (claim.next if claim else None) != start.offset:
             raise ConfigurationError(
-                f"topic {topic}: partition {one.partition} would go on at {start.offset} ({start.source}), but "
-                f"{one.key} has a copy pending, which only fits the index: use --trust index, or write null for "
+                f"topic {topic}: partition {recovery.partition} would go on at {start.offset} ({start.source}), but "
+                f"{recovery.key} has a copy pending, which only fits the index: use --trust index, or write null for "
                 "pendingState into that lock"
             )
 
@@ -240,17 +241,17 @@ def _within(topic: str, starts: dict[int, Start], kafka: Snapshot, accept_expire
     wrong = []
     for partition, start in starts.items():
         log = kafka.partitions.get(partition)
-        said = f"partition {partition} goes on at {start.offset} ({start.source})"
+        start_text = f"partition {partition} goes on at {start.offset} ({start.source})"
         if log is None:
-            wrong.append(f"{said}, but Kafka's topic has no such partition: it was created anew with fewer")
+            wrong.append(f"{start_text}, but Kafka's topic has no such partition: it was created anew with fewer")
         elif start.offset > log.end:
             wrong.append(
-                f"{said}, but Kafka's log ends at {log.end}: the topic was created anew (then take another prefix and "
-                "do not adopt), or a transaction is open (then adopt again when it has ended)"
+                f"{start_text}, but Kafka's log ends at {log.end}: the topic was created anew (then take another "
+                "prefix and do not adopt), or a transaction is open (then adopt again when it has ended)"
             )
         elif start.offset < log.low and not accept_expired:
             wrong.append(
-                f"{said}, but Kafka's log starts at {log.low}: {log.low - start.offset} offsets have expired and "
+                f"{start_text}, but Kafka's log starts at {log.low}: {log.low - start.offset} offsets have expired and "
                 "cannot be landed any more; --accept-expired goes on without them and records them as expired"
             )
     if wrong:
@@ -263,12 +264,12 @@ def _write(index: TopicIndex, hour: str, kafka: Snapshot, starts: dict[int, Star
     # What lies before `since` is not opened: it would land once more what the connector has landed.
     head = TopicHead(topic_id=kafka.topic_id, hours=((hour, hour),), new=tile, since=hour)
     while True:
-        found = index.head()
+        present = index.head()
         _refuse_begun(index)
         # A head without hours is left behind by a run that found no topic.
         written = (
-            index.swap(index.head_key, msgspec.structs.replace(head, rev=found[0].rev + 1), found[1])
-            if found
+            index.swap(index.head_key, msgspec.structs.replace(head, rev=present[0].rev + 1), present[1])
+            if present
             else index.create(index.head_key, head)
         )
         if written:

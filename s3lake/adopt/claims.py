@@ -68,7 +68,7 @@ class Evidence:
         """Every topic-partition that Kafka has or a source speaks of."""
         return sorted({*self.log, *self.claims})
 
-    def said(self, partition: int, source: Source) -> Claim | None:
+    def claim(self, partition: int, source: Source) -> Claim | None:
         """What `source` says of `partition`."""
         return next((one for one in self.claims.get(partition, ()) if one.source == source), None)
 
@@ -140,7 +140,7 @@ def _allowed(claims: Sequence[Claim]) -> tuple[int, int | None]:
 
 
 def _refusal(evidence: Evidence, contradicted: Sequence[int], doubtful: Sequence[int]) -> str:
-    said = "contradict each other" if contradicted else "leave doubt"
+    trouble = "contradict each other" if contradicted else "leave doubt"
     partitions = sorted([*contradicted, *doubtful])
     claims = [one for partition in partitions for one in evidence.claims[partition]]
     useful = [source for source in SOURCES if any(one.source == source and one.next is not None for one in claims)]
@@ -153,7 +153,7 @@ def _refusal(evidence: Evidence, contradicted: Sequence[int], doubtful: Sequence
     )
     return "\n".join(
         [
-            f"topic {evidence.topic}: the sources {said} about where to go on",
+            f"topic {evidence.topic}: the sources {trouble} about where to go on",
             *table(evidence, partitions),
             *notes,
             remedy,
@@ -169,10 +169,10 @@ def table(evidence: Evidence, partitions: Iterable[int] | None = None) -> list[s
     """What each source says, a line per topic-partition, as text in columns."""
     lines = [["partition", *SOURCES, "log"]]
     for partition in evidence.partitions if partitions is None else partitions:
-        said = [evidence.said(partition, source) for source in SOURCES]
+        claims = [evidence.claim(partition, source) for source in SOURCES]
         log = evidence.log.get(partition)
         lines.append(
-            [str(partition), *(str(one) if one else "-" for one in said), f"{log[0]} to {log[1]}" if log else "gone"]
+            [str(partition), *(str(one) if one else "-" for one in claims), f"{log[0]} to {log[1]}" if log else "gone"]
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]

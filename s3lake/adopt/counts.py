@@ -31,8 +31,8 @@ def records(body: bytes, key: str, *, lines: bool) -> int | None:
     if text.startswith(b"[\n") and text.endswith(b"]"):
         return _array(text)
     suffixes = [one for one in PurePosixPath(key).suffixes if one not in _CODECS]
-    kind = suffixes[-1] if suffixes else ""
-    if kind not in _LINES and not lines:
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix not in _LINES and not lines:
         return None
     return text.count(b"\n") + (not text.endswith(b"\n") and len(text) > 0)
 

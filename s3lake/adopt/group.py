@@ -86,16 +86,16 @@ class KafkaGroups:
         )
         if described is None:
             return Group()
-        wanted = [ConsumerGroupTopicPartitions(name)]
+        groups = [ConsumerGroupTopicPartitions(name)]
         committed = self._ask(
             name,
             deadline,
-            lambda left: client.list_consumer_group_offsets(wanted, require_stable=True, request_timeout=left),
+            lambda left: client.list_consumer_group_offsets(groups, require_stable=True, request_timeout=left),
         )
         of_topic = [one for one in (committed.topic_partitions if committed else ()) if one.topic == topic]
-        for one in of_topic:
-            if one.error is not None:
-                raise self._unavailable(name, f"partition {one.partition}: {one.error.str()}")
+        for partition in of_topic:
+            if partition.error is not None:
+                raise self._unavailable(name, f"partition {partition.partition}: {partition.error.str()}")
         offsets = {one.partition: one.offset for one in of_topic if one.offset >= 0}
         state = described.state
         running = "" if state in _STOPPED else f"{state.name.lower()}, {len(described.members)} members"
@@ -108,16 +108,16 @@ class KafkaGroups:
             try:
                 return question(left)[name].result(left + 0.25)
             except KafkaException as error:
-                said: KafkaError = error.args[0]
-                if said.code() == KafkaError.GROUP_ID_NOT_FOUND:
+                refusal: KafkaError = error.args[0]
+                if refusal.code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return None
-                if said.code() in _REFUSALS:
+                if refusal.code() in _REFUSALS:
                     raise ConfigurationError(
-                        f"Kafka at {self.bootstrap_servers} refuses to tell of group {name!r}: {said.str()}. Allow "
+                        f"Kafka at {self.bootstrap_servers} refuses to tell of group {name!r}: {refusal.str()}. Allow "
                         "this user to Describe the group"
                     ) from None
-                why = f"{said.name()}: {said.str()}"
-                if said.code() in _AGAIN and time.monotonic() + _PAUSE_S < deadline:
+                why = f"{refusal.name()}: {refusal.str()}"
+                if refusal.code() in _AGAIN and time.monotonic() + _PAUSE_S < deadline:
                     time.sleep(_PAUSE_S)
                     continue
             except FutureTimeoutError:

@@ -76,10 +76,10 @@ def look(store: Store, indexes: str, connector: str, topic: str, *, by_value: bo
 
 
 def _committed(store: Store, partition: int, key: str, recoveries: list[Recovery]) -> int | None:
-    found = read(store, key)
-    if found is None:
+    document = read(store, key)
+    if document is None:
         return None
-    lock, etag = found
+    lock, etag = document
     todo = recovery(store, partition, key, etag, lock)
     if todo is None:
         return lock.committed_offset
@@ -142,7 +142,7 @@ def _also(newer: Claim, committed: int, note: str) -> Claim:
 
 
 def _locks_of_9(store: Store, indexes: Iterable[str], topic: str, recoveries: list[Recovery]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for prefix in sorted(indexes):
         root = f"{prefix}/.locks/Topic({topic})/"
         for key in store.list(root):
@@ -151,8 +151,8 @@ def _locks_of_9(store: Store, indexes: Iterable[str], topic: str, recoveries: li
                 continue
             committed = _committed(store, int(number), key, recoveries)
             if committed is not None:
-                found[int(number)] = max(committed, found.get(int(number), -1))
-    return found
+                offsets[int(number)] = max(committed, offsets.get(int(number), -1))
+    return offsets
 
 
 def _objects_of_8(store: Store, root: str) -> dict[int, int]:
@@ -162,11 +162,11 @@ def _objects_of_8(store: Store, root: str) -> dict[int, int]:
         number, _, last = key.removeprefix(root).partition("/")
         if number.isdigit() and last.isdigit():
             offsets[int(number)].append((int(last), key))
-    found: dict[int, int] = {}
-    for partition, known in offsets.items():
-        for offset, key in sorted(known, reverse=True):
+    newest: dict[int, int] = {}
+    for partition, objects in offsets.items():
+        for offset, key in sorted(objects, reverse=True):
             document = store.get(key)
             if document and store.head(document.body.decode(errors="replace")) is not None:
-                found[partition] = offset
+                newest[partition] = offset
                 break
-    return found
+    return newest

@@ -86,11 +86,11 @@ def read(store: Store, key: str) -> tuple[Lock, str] | None:
     Raises:
         ConfigurationError: what stands there is no lock.
     """
-    found = store.get(key)
-    if found is None:
+    document = store.get(key)
+    if document is None:
         return None
     try:
-        return msgspec.json.decode(found.body, type=Lock), found.etag
+        return msgspec.json.decode(document.body, type=Lock), document.etag
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"s3://{store.bucket}/{key} is no lock of the Lenses connector: {error}; take it away if it is not one"
@@ -184,8 +184,8 @@ def _to_be_copied(store: Store, key: str, copy: Copy) -> bool:
         )
     if destination is None:
         return True
-    one, other = store.get(copy.source), store.get(copy.destination)
-    if one is None or other is None or one.body != other.body:
+    origin, other = store.get(copy.source), store.get(copy.destination)
+    if origin is None or other is None or origin.body != other.body:
         raise ConfigurationError(
             f"s3://{store.bucket}/{copy.destination}: the lock {key} was about to copy {copy.source} there, but "
             "another object stands there. Move one of them away before you adopt"

@@ -41,10 +41,10 @@ class Names:
 
     def numbers(self, key: str) -> tuple[int, int, re.Match[str]] | None:
         """Topic-partition and offset in `key`; None where it is no such name."""
-        found = self.pattern.fullmatch(key)
-        if found is None:
+        match = self.pattern.fullmatch(key)
+        if match is None:
             return None
-        return self._number(found["partition"]), self._number(found["offset"]), found
+        return self._number(match["partition"]), self._number(match["offset"]), match
 
     def _number(self, text: str) -> int:
         return int(text if self.char.isdigit() else text.strip(self.char))
@@ -121,15 +121,15 @@ class TemplateNames:
 
     def names(self, topic: str) -> Names | None:
         """See `Naming.names`."""
-        pattern, known = "", set[str]()
+        pattern, groups = "", set[str]()
         chars = {piece.char for piece in self.pieces if isinstance(piece, Number) and piece.length}
         if len(chars) > 1 or any(
             isinstance(one, Number) and one.how == "right" and one.char.isdigit() for one in self.pieces
         ):
             return None
         for piece in self.pieces:
-            pattern += _spelled(piece, topic, known)
-        if not {"partition", "offset"} <= known:
+            pattern += _spelled(piece, topic, groups)
+        if not {"partition", "offset"} <= groups:
             return None
         alone = self.alone and not any(getattr(piece, "source", None) for piece in self.pieces)
         last = self.last or any(isinstance(piece, Number) and piece.name == "last_offset" for piece in self.pieces)
@@ -145,7 +145,7 @@ class TemplateNames:
         )
 
 
-def _spelled(piece: Piece, topic: str, known: set[str]) -> str:
+def _spelled(piece: Piece, topic: str, groups: set[str]) -> str:
     """A piece as a regular expression; what comes twice is a group once."""
     match piece:
         case Text():
@@ -158,9 +158,9 @@ def _spelled(piece: Piece, topic: str, known: set[str]) -> str:
             pad = f"{re.escape(piece.char)}*" if piece.length else ""
             digits = {"left": rf"{pad}\d+", "right": rf"\d+{pad}", "none": r"\d+"}[piece.how]
             name = "offset" if piece.name == "last_offset" else piece.name
-            if name not in ("partition", "offset") or name in known:
+            if name not in ("partition", "offset") or name in groups:
                 return f"-?{digits}"
-            known.add(name)
+            groups.add(name)
             return f"(?P<{name}>{digits})"
         case _:
             return ".+"

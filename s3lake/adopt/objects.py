@@ -53,10 +53,10 @@ def claims(store: Store, naming: Naming, topic: str, more: Iterable[str] = ()) -
     seen: dict[int, _Seen] = {}
     for keys in (store.list(names.prefix), more):
         for key in keys:
-            found = names.numbers(key)
-            if found is None:
+            numbers = names.numbers(key)
+            if numbers is None:
                 continue
-            partition, offset, parts = found
+            partition, offset, parts = numbers
             seen.setdefault(partition, _Seen()).add(offset, key, parts)
     observed = isinstance(naming, LensesNames) and naming.observed
     return {partition: _claim(store, names, one, observed) for partition, one in sorted(seen.items())}
@@ -70,11 +70,11 @@ def _claim(store: Store, names: Names, seen: _Seen, observed: bool) -> Claim:
             return exact("objects", offset + 1)
         note = "the names tell how far the connector came, not whether every partition value came as far"
         return Claim("objects", offset + 1, 0, offset + 1, note)
-    held = _records(store, names, keys)
-    if held is None:
+    count = _records(store, names, keys)
+    if count is None:
         note = f"names hold the first offset, and {keys[0]} does not tell how many records follow it"
         return Claim("objects", None, offset + 1, None, note)
-    end = offset + held
+    end = offset + count
     if not names.alone:
         note = "each directory has files of its own, so the last file's end is only the least that has landed"
         return Claim("objects", end, end, None, note)
@@ -90,16 +90,16 @@ def _claim(store: Store, names: Names, seen: _Seen, observed: bool) -> Claim:
 
 def _first(store: Store, names: Names, key: str, observed: bool) -> bool:
     """Whether an object was named by s3lake, after its first record; a name with timestamps never is."""
-    found = names.numbers(key)
-    if observed or (found and found[2].groupdict().get("stamps")):
+    numbers = names.numbers(key)
+    if observed or (numbers and numbers[2].groupdict().get("stamps")):
         return False
     head = store.head(key)
     return head is not None and COMMIT in head.metadata
 
 
 def _leads_to(store: Store, names: Names, first: int, keys: list[str], next: int) -> bool:
-    held = _records(store, names, keys)
-    return held is not None and first + held == next
+    count = _records(store, names, keys)
+    return count is not None and first + count == next
 
 
 def _records(store: Store, names: Names, keys: list[str]) -> int | None:
@@ -108,8 +108,8 @@ def _records(store: Store, names: Names, keys: list[str]) -> int | None:
     for key in keys:
         head = store.head(key)
         document = store.get(key) if head and head.size <= _LARGEST else None
-        held = counts.records(document.body, key, lines=names.lines) if document else None
-        if held is None:
+        count = counts.records(document.body, key, lines=names.lines) if document else None
+        if count is None:
             return None
-        total += held
+        total += count
     return total
