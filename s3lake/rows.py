@@ -73,8 +73,8 @@ def hour_line(row: Mapping[str, Any]) -> str:
         ("without_record", "markers and aborted"),
     )
     sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts if row[name] or name == "rows")
-    return "{topic} {hour}: {offsets:,} offsets = {sums}; {held}, {bytes:,} bytes".format(
-        sums=sums, held=_files(row), **row
+    return "{topic} {hour}: {offsets:,} offsets = {sums}; {files_text}, {bytes:,} bytes".format(
+        sums=sums, files_text=_files(row), **row
     )
 
 
@@ -83,9 +83,9 @@ def _files(row: Mapping[str, Any]) -> str:
     return f"{row['files']:,} data files{letters}"
 
 
-def checked_row(one: "Checked") -> dict[str, Any]:
+def checked_row(checked: "Checked") -> dict[str, Any]:
     """What `verify` found in one topic-partition of one tile."""
-    return asdict(one) | {"not_checkable": [asdict(part) for part in one.not_checkable]}
+    return asdict(checked) | {"not_checkable": [asdict(part) for part in checked.not_checkable]}
 
 
 def checked_line(row: Mapping[str, Any]) -> str:
@@ -95,34 +95,34 @@ def checked_line(row: Mapping[str, Any]) -> str:
     )
     return (
         "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead_letters:,} "
-        "dead letters, {skipped:,} skipped, {held}; missing {missing:,}, duplicated {duplicated:,}"
-    ).format(held=_files(row), **row) + gone
+        "dead letters, {skipped:,} skipped, {files_text}; missing {missing:,}, duplicated {duplicated:,}"
+    ).format(files_text=_files(row), **row) + gone
 
 
-def difference_row(one: "Difference") -> dict[str, Any]:
+def difference_row(difference: "Difference") -> dict[str, Any]:
     """Something that `verify` found to differ."""
     return {
-        "difference": one.kind,
-        "topic": one.topic,
-        "hour": one.hour,
-        "partition": one.partition,
-        "detail": one.detail,
+        "difference": difference.kind,
+        "topic": difference.topic,
+        "hour": difference.hour,
+        "partition": difference.partition,
+        "detail": difference.detail,
     }
 
 
-def unlanded_row(one: "Unlanded") -> dict[str, Any]:
+def unlanded_row(unlanded: "Unlanded") -> dict[str, Any]:
     """Hours that should be landed and are not, with their offsets: `[first, end)` per topic-partition."""
     return {
         "difference": "not_landed",
-        "topic": one.topic,
-        "hour": one.first,
-        "last_hour": one.last,
-        "offsets": {str(partition): list(pair) for partition, pair in one.offsets.items()},
-        "not_landed": one.count,
-        "expired": one.expired,
-        "state": one.state,
-        "under_way": one.under_way,
-        "allowed": one.allowed,
+        "topic": unlanded.topic,
+        "hour": unlanded.first,
+        "last_hour": unlanded.last,
+        "offsets": {str(partition): list(pair) for partition, pair in unlanded.offsets.items()},
+        "not_landed": unlanded.count,
+        "expired": unlanded.expired,
+        "state": unlanded.state,
+        "under_way": unlanded.under_way,
+        "allowed": unlanded.allowed,
     }
 
 
@@ -150,9 +150,9 @@ def totals_line(row: Mapping[str, Any]) -> str:
         if row[name]
     )
     return (
-        "compared {compared:,} records of Kafka: {landed:,} landed, {dead_letters:,} dead letters{extra}, in {held}; "
-        "not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
-    ).format(extra=extra, held=_files(row), **row)
+        "compared {compared:,} records of Kafka: {landed:,} landed, {dead_letters:,} dead letters{extra}, in {files_text}"
+        "; not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
+    ).format(extra=extra, files_text=_files(row), **row)
 
 
 def produced_line(row: Mapping[str, Any]) -> str:
@@ -167,12 +167,12 @@ def address_lines(row: Mapping[str, str]) -> str:
     return "\n".join([*(f"{name}: {value}" for name, value in row.items()), "Ctrl-C ends"])
 
 
-def preview_row(made: "Object") -> dict[str, Any]:
+def preview_row(object: "Object") -> dict[str, Any]:
     """An object that `preview` made."""
-    file = made.file
+    file = object.file
     return {
         "key": file.key,
-        "topic": made.topic,
+        "topic": object.topic,
         "partition": file.partition,
         "first_offset": file.first_offset,
         "last_offset": file.last_offset,
@@ -229,33 +229,33 @@ def _stages(sink: "Sink") -> list[str]:
 
 def doubts(config: "Config") -> list[str]:
     """What is allowed and still unlikely to be meant."""
-    found = []
+    doubtful = []
     for sink in config.sinks:
         if sink.transforms:
             from s3lake.transform.chain import Chain
 
-            found += [f"sink {sink.name}: {notice}" for notice in Chain.of(sink).notices]
+            doubtful += [f"sink {sink.name}: {notice}" for notice in Chain.of(sink).notices]
         if sink.layout.template and sink.layout.time.source == "wallclock" and "{time:" in sink.layout.template:
-            found.append(
+            doubtful.append(
                 f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "
                 "other keys; layout.time.source record gives the same ones"
             )
         if not sink.exactly_once:
-            found.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")
+            doubtful.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")
         if sink.flush.size < 5_000_000 and sink.flush.count != 1:
             size = size_text(sink.flush.size)
-            found.append(f"sink {sink.name}: flush.size {size} makes small files, which cost requests")
-    return found
+            doubtful.append(f"sink {sink.name}: flush.size {size} makes small files, which cost requests")
+    return doubtful
 
 
 def settings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Every single setting of a configuration with its path."""
     if isinstance(value, dict) and value:
-        for name, one in value.items():
-            yield from settings(one, (*path, name))
+        for name, inner in value.items():
+            yield from settings(inner, (*path, name))
     elif isinstance(value, list) and value and isinstance(value[0], dict):
-        for position, one in enumerate(value):
-            yield from settings(one, (*path, position))
+        for position, inner in enumerate(value):
+            yield from settings(inner, (*path, position))
     else:
         yield path, value
 
@@ -274,16 +274,17 @@ def shown(value: Any) -> str:
 
 def adopted_row(sink: str, topic: str, adopted: "Adopted") -> dict[str, Any]:
     """What adopting a topic did, or would do: the first offset of each topic-partition, and who said so."""
-    found = adopted.evidence
+    evidence = adopted.evidence
     return {
         "sink": sink,
         "topic": topic,
         "hour": adopted.hour,
         "starts": {str(one): {"offset": start.offset, "source": start.source} for one, start in adopted.starts.items()},
         "evidence": {
-            str(one): {claim.source: str(claim) for claim in found.claims.get(one, ())} for one in found.partitions
+            str(one): {claim.source: str(claim) for claim in evidence.claims.get(one, ())}
+            for one in evidence.partitions
         },
-        "running": found.running,
+        "running": evidence.running,
         "recovered": list(adopted.recovered),
         "written": adopted.written,
     }

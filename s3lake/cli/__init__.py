@@ -13,8 +13,8 @@ from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(asked: bool) -> None:
+    if asked:
         typer.echo(f"s3lake {metadata.version('s3lake')}")
         raise typer.Exit
 

@@ -52,20 +52,20 @@ def adopt(
     notices(loaded)
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     for lander in routes(loaded.config, sink, topic):
-        known = loaded.connectors.get(lander.sink.name)
-        name = connector or (known.name if known else None)
+        connector_file = loaded.connectors.get(lander.sink.name)
+        name = connector or (connector_file.name if connector_file else None)
         if name is None:
             raise ConfigurationError(
                 f"sink {lander.sink.name}: the configuration does not name the connector to take over from; give its "
                 "name with --connector, or the connector's own file as CONFIG"
             )
-        found = adopted(
+        outcome = adopted(
             Adoption.of(
                 lander.sink,
                 name,
-                lenses=known.lenses if known else False,
-                indexes=known.indexes if known else None,
-                group=known.group if known else "",
+                lenses=connector_file.lenses if connector_file else False,
+                indexes=connector_file.indexes if connector_file else None,
+                group=connector_file.group if connector_file else "",
             ),
             lander.index,
             lander.offsets,
@@ -77,6 +77,6 @@ def adopt(
             dry_run=dry_run,
         )
         if not as_json:
-            for line in table(found.evidence):
+            for line in table(outcome.evidence):
                 say(as_json, line)
-        tell(as_json, rows.adopted_row(lander.sink.name, lander.topic, found), rows.adopted_line)
+        tell(as_json, rows.adopted_row(lander.sink.name, lander.topic, outcome), rows.adopted_line)

@@ -105,8 +105,8 @@ def _settings(config: Config) -> dict[tuple[str | int, ...], Any]:
 def _of_defaults(config: Config) -> Config:
     """The same sinks with nothing set but what has no default."""
     kafka = config.kafka.model_dump(include={"bootstrap_servers"})
-    wanted = {"name", "topics", "topics_regex", "bucket", "start"}
-    sinks = [sink.model_dump(include=wanted, exclude_defaults=True) for sink in config.sinks]
+    required = {"name", "topics", "topics_regex", "bucket", "start"}
+    sinks = [sink.model_dump(include=required, exclude_defaults=True) for sink in config.sinks]
     # Without their prefixes sinks may be in each other's way: each is validated by itself.
     (first, *others) = (Config.model_validate({"kafka": kafka, "sinks": [sink]}) for sink in sinks)
     return first.model_copy(update={"sinks": (first.sinks[0], *(other.sinks[0] for other in others))})
@@ -120,9 +120,9 @@ def convert(
     strict: StrictOption = False,
 ) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    found = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=False)
-    notices(found)
-    text, variables, unkept = native.rewritten(found.config, found.references)
+    read = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=False)
+    notices(read)
+    text, variables, unkept = native.rewritten(read.config, read.references)
     for variable, place in variables.items():
         err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
     for notice in unkept:
@@ -151,23 +151,23 @@ def preview(
     of_topic: dict[str, list[Any]] = {}
     for record in read(records):
         of_topic.setdefault(record.topic, []).append(record)
-    routes = [(one, topic) for one in sinks_named(loaded, sink) for topic in sorted(of_topic) if one.reads(topic)]
+    routes = [(route, topic) for route in sinks_named(loaded, sink) for topic in sorted(of_topic) if route.reads(topic)]
     for topic in sorted(of_topic.keys() - {topic for _, topic in routes}):
         err.print(f"{records}: no sink takes topic {topic!r}", markup=False)
     if of_topic and not routes:
         raise typer.Exit(INPUT)
-    found = [(one, previewed(one, topic, of_topic[topic], spark=loaded.spark)) for one, topic in routes]
-    several = len({one.bucket for one, _ in found}) > 1
-    for one, objects in sorted(
-        ((one, made) for one, result in found for made in result.objects), key=lambda pair: pair[1].file.key
+    previews = [(route, previewed(route, topic, of_topic[topic], spark=loaded.spark)) for route, topic in routes]
+    several = len({route.bucket for route, _ in previews}) > 1
+    for route, object in sorted(
+        ((route, object) for route, result in previews for object in result.objects), key=lambda pair: pair[1].file.key
     ):
-        tell(as_json, rows.preview_row(objects), rows.preview_line)
+        tell(as_json, rows.preview_row(object), rows.preview_line)
         if out is not None:
-            _write_below(out / one.bucket if several else out, objects.file.key, objects.body)
-    for _, result in found:
+            _write_below(out / route.bucket if several else out, object.file.key, object.body)
+    for _, result in previews:
         for refusal in result.refusals:
             sys.stderr.write(json.dumps(asdict(refusal)) + "\n")
-    if any(result.failed for _, result in found):
+    if any(result.failed for _, result in previews):
         raise typer.Exit(DIFFERENCES)
 
 

@@ -35,11 +35,11 @@ def demo(
         from s3lake.demo import run
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: pip install 's3lake[demo]'") from None
-    given = load(config, dialect, to_land=False) if config else None
+    own = load(config, dialect, to_land=False) if config else None
     say(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     with ExitStack() as stack:
         with progress_bar("produce", records, quiet=as_json) as produced:
-            stage = stack.enter_context(run.stage(records, keep, produced, given, warm=serve))
+            stage = stack.enter_context(run.stage(records, keep, produced, own, warm=serve))
         tell(as_json, run.produced_row(stage), rows.produced_line)
         session = "; Spark starts first" if stage.spark is None else f" and {stage.spark.address}"
         say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster{session}")
@@ -50,8 +50,8 @@ def demo(
                 tell(as_json, rows.hour_row(lander.topic, lander.report(hour)), rows.hour_line)
         grids = [Grid.of(lander.sink, int(time.time() * 1000)) for lander in landings]
         reports = verified(stage.config, landings, grids, quiet=as_json)
-        for lander, found in zip(landings, reports, strict=True):
-            list_differences(lander, found, as_json)
+        for lander, report in zip(landings, reports, strict=True):
+            list_differences(lander, report, as_json)
         report = combined(reports)
         lost = max(0, run.expected(stage) - report.compared)
         tell(as_json, rows.totals(report) | {"missing": report.missing + lost}, rows.totals_line)

@@ -108,11 +108,11 @@ def clean(
     as_json: JsonOption = False,
 ) -> None:
     """Remove what dead writers left behind."""
-    found = 0
+    removed = 0
     for lander in routes(load(config), sink, topic):
-        for one in lander.clean(dry_run=dry_run):
-            found += 1
-            row = {"sink": lander.sink.name, "topic": lander.topic, **asdict(one), "done": not dry_run}
+        for leftover in lander.clean(dry_run=dry_run):
+            removed += 1
+            row = {"sink": lander.sink.name, "topic": lander.topic, **asdict(leftover), "done": not dry_run}
             tell(as_json, row, rows.cleaned_line)
-    if not found:
+    if not removed:
         say(as_json, "nothing to remove")

@@ -35,8 +35,8 @@ def metrics(
     loaded = load(config)
     list(routes(loaded, sink, topic, hasty=True))  # what is wrong in the options is told now, by the exit code
     registry = CollectorRegistry()
-    found = functools.partial(routes, loaded, sink, topic, hasty=True)
-    registry.register(Scrape(found) if where else Scrape(found, _TILES_ONCE, _ONCE_S))
+    look = functools.partial(routes, loaded, sink, topic, hasty=True)
+    registry.register(Scrape(look) if where else Scrape(look, _TILES_ONCE, _ONCE_S))
     if where is None:
         sys.stdout.write(generate_latest(registry).decode())
         return
@@ -59,7 +59,7 @@ def metrics(
 
 
 def _address(listen: str) -> tuple[str, int]:
-    found = re.fullmatch(r"\[?([^\[\]]+)\]?:(\d{1,5})", listen)
-    if found is None or int(found[2]) > 65_535:
+    address = re.fullmatch(r"\[?([^\[\]]+)\]?:(\d{1,5})", listen)
+    if address is None or int(address[2]) > 65_535:
         raise ConfigurationError(f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108")
-    return found[1], int(found[2])
+    return address[1], int(address[2])

@@ -84,9 +84,9 @@ def notices(loaded: Loaded) -> None:
 
 
 def sinks_named(config: Config, name: str | None) -> list[Sink]:
-    known = [one.name for one in config.sinks]
-    if name is not None and name not in known:
-        raise ConfigurationError(f"--sink {name}: there is no such sink; the configuration has {', '.join(known)}")
+    names = [one.name for one in config.sinks]
+    if name is not None and name not in names:
+        raise ConfigurationError(f"--sink {name}: there is no such sink; the configuration has {', '.join(names)}")
     return [one for one in config.sinks if name in (None, one.name)]
 
 
@@ -98,15 +98,15 @@ def routes(
     from s3lake.orchestration.topics import topics_of
 
     sinks_named(config, sink)
-    found = [(config.sink(name), one) for name, topics in topics_of(config).items() for one in topics]
-    wanted = [(route, one) for route, one in found if sink in (None, route.name) and topic in (None, one)]
-    if not wanted:
-        topics = ", ".join(sorted({one for route, one in found if sink in (None, route.name)})) or "none yet"
+    everything = [(config.sink(name), one) for name, topics in topics_of(config).items() for one in topics]
+    chosen = [(route, one) for route, one in everything if sink in (None, route.name) and topic in (None, one)]
+    if not chosen:
+        topics = ", ".join(sorted({one for route, one in everything if sink in (None, route.name)})) or "none yet"
         asked = f"--topic {topic}: " if topic else ""
         raise ConfigurationError(f"{asked}no such topic is landed; those of {sink or 'all sinks'} are: {topics}")
     kafka, s3, spark = KafkaResource(config.kafka, 3.0 if hasty else 5.0), S3(config.s3), SparkResource(config.spark)
-    for route, one in wanted:
-        yield landing(route, one, kafka, s3, spark, hasty=hasty)
+    for route, name in chosen:
+        yield landing(route, name, kafka, s3, spark, hasty=hasty)
 
 
 def in_order(first: str | None, last: str | None) -> None:

@@ -39,8 +39,8 @@ def spark(
         return
     from s3lake.spark.server import serve
 
-    given = load(config, dialect, to_land=False).spark if config else sink.Spark()
-    behind = master or (given.master if not given.master.startswith("sc://") else "local[*]")
+    settings = load(config, dialect, to_land=False).spark if config else sink.Spark()
+    behind = master or (settings.master if not settings.master.startswith("sc://") else "local[*]")
     if behind.startswith("sc://"):
         raise ConfigurationError(f"--master {behind}: a server stands in front of a cluster or of this machine's cores")
 
@@ -48,7 +48,7 @@ def spark(
         tell(as_json, {"serves": address, "cores": cores}, lambda row: f"{row['serves']} serves, {row['cores']} cores")
 
     say(as_json, f"starting Spark, {behind}")
-    serve(given.model_copy(update={"master": behind}), host, port, _seconds(idle), ready)
+    serve(settings.model_copy(update={"master": behind}), host, port, _seconds(idle), ready)
 
 
 def _seconds(idle: str | None) -> float | None:

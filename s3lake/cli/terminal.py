@@ -59,12 +59,12 @@ def progress_bar(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[in
             task = bar.add_task(what, total=total)
             yield lambda done: bar.update(task, completed=done)
     else:
-        said, last = 0.0, None
+        printed, last = 0.0, None
 
         def line(done: int) -> None:
-            nonlocal said, last
-            if done != last and (time.monotonic() - said > 5 or done >= total):
-                said, last = time.monotonic(), done
+            nonlocal printed, last
+            if done != last and (time.monotonic() - printed > 5 or done >= total):
+                printed, last = time.monotonic(), done
                 err.print(f"{what}: {done:,} of {total:,}", markup=False)
 
         yield line

@@ -50,10 +50,11 @@ def verify(
     _must_have_hours(landings, grids)
     reports = verified(loaded, landings, grids, quiet=as_json)
     reports = [report.allowing_open() if allow_open else report for report in reports]
-    for lander, found in zip(landings, reports, strict=True):
-        for one in found.checked:
-            tell(as_json, {"sink": lander.sink.name, "topic": lander.topic, **rows.checked_row(one)}, rows.checked_line)
-        list_differences(lander, found, as_json)
+    for lander, report in zip(landings, reports, strict=True):
+        for checked in report.checked:
+            row = {"sink": lander.sink.name, "topic": lander.topic, **rows.checked_row(checked)}
+            tell(as_json, row, rows.checked_line)
+        list_differences(lander, report, as_json)
     report = combined(reports)
     tell(as_json, rows.totals(report), rows.totals_line)
     if not report.clean:
@@ -93,8 +94,8 @@ def _offsets(lander: "Landing", grid: "Grid") -> int:
 
 
 def _tiles(lander: "Landing", grid: "Grid") -> list[str]:
-    found = lander.index.head()
-    return [hour for hour in hours.expand(found[0].hours) if hour in grid] if found else []
+    head = lander.index.head()
+    return [hour for hour in hours.expand(head[0].hours) if hour in grid] if head else []
 
 
 def _must_have_hours(landings: Sequence["Landing"], grids: Sequence["Grid"]) -> None:

@@ -106,8 +106,8 @@ class Objects(Part):
     @property
     def created_with(self) -> tuple[tuple[str, str], ...]:
         """The parameters of S3's requests that create an object."""
-        said = {"ServerSideEncryption": self.encryption, "SSEKMSKeyId": self.kms_key_id, "ACL": self.acl}
-        return tuple((name, value) for name, value in said.items() if value is not None)
+        options = {"ServerSideEncryption": self.encryption, "SSEKMSKeyId": self.kms_key_id, "ACL": self.acl}
+        return tuple((name, value) for name, value in options.items() if value is not None)
 
 
 class Retries(Part):

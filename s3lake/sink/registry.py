@@ -37,8 +37,8 @@ class Registry(Part):
     def _addresses(cls, value: str) -> str:
         if "@" in value:
             raise ValueError("a URL with user and password is printed in logs: give them in user and password")
-        for one in value.split(","):
-            if not re.fullmatch(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", one.strip()):
+        for address in value.split(","):
+            if not re.fullmatch(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", address.strip()):
                 raise ValueError(
                     f"{value!r} is no address of a registry: write http://HOST:PORT or https://HOST/PATH, several with "
                     "commas"
