@@ -73,8 +73,8 @@ def hour_line(row: Mapping[str, Any]) -> str:
         ("without_record", "markers and aborted"),
     )
     sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts if row[name] or name == "rows")
-    return "{topic} {hour}: {offsets:,} offsets = {sums}; {files_text}, {bytes:,} bytes".format(
-        sums=sums, files_text=_files(row), **row
+    return "{topic} {hour}: {offsets:,} offsets = {sums}; {stored}, {bytes:,} bytes".format(
+        sums=sums, stored=_files(row), **row
     )
 
 
@@ -95,8 +95,8 @@ def checked_line(row: Mapping[str, Any]) -> str:
     )
     return (
         "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead_letters:,} "
-        "dead letters, {skipped:,} skipped, {files_text}; missing {missing:,}, duplicated {duplicated:,}"
-    ).format(files_text=_files(row), **row) + gone
+        "dead letters, {skipped:,} skipped, {stored}; missing {missing:,}, duplicated {duplicated:,}"
+    ).format(stored=_files(row), **row) + gone
 
 
 def difference_row(difference: "Difference") -> dict[str, Any]:
@@ -150,9 +150,9 @@ def totals_line(row: Mapping[str, Any]) -> str:
         if row[name]
     )
     return (
-        "compared {compared:,} records of Kafka: {landed:,} landed, {dead_letters:,} dead letters{extra}, in {files_text}"
-        "; not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
-    ).format(extra=extra, files_text=_files(row), **row)
+        "compared {compared:,} records of Kafka: {landed:,} landed, {dead_letters:,} dead letters{extra}, in {stored}; "
+        "not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
+    ).format(extra=extra, stored=_files(row), **row)
 
 
 def produced_line(row: Mapping[str, Any]) -> str:
