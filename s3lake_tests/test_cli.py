@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import io
 import json
 import os
 import pty
@@ -225,6 +226,43 @@ class TestConvert:
         again = tmp_path / "again.yaml"
         again.write_text(outcome.out)
         assert configuration.load(again) == configuration.load(nobody)
+
+
+class TestInit:
+    def test_answers_become_a_configuration_that_check_takes(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "first.yaml"
+        answers = ["kafka:9092", "orders, clicks", "acme-lake", "raw", "", "avro", "2026-11-20T05"]
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(answers) + "\n"))
+        outcome = run("init", path)
+        assert outcome.code == 0, outcome.err
+        assert f"{path} is written" in outcome.out
+        (sink,) = run("check", path, "--json").rows[0]["sinks"]
+        assert (sink["topics"], sink["bucket"], sink["prefix"]) == (["orders", "clicks"], "acme-lake", "raw")
+        assert (sink["format"]["type"], sink["start"]) == ("avro", "2026-11-20T05")
+
+    def test_an_answer_that_cannot_be_writes_nothing(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "first.yaml"
+        monkeypatch.setattr(sys, "stdin", io.StringIO("kafka:9092\norders\nNo_Bucket\n\n\n\n\n"))
+        outcome = run("init", path)
+        assert outcome.code == 2
+        assert "a bucket has 3 to 63 of a-z" in outcome.err
+        assert not path.exists()
+
+    def test_a_connector_s_file_is_taken_over(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "first.yaml"
+        source = Path(__file__).parent / "config" / "public" / "quickstart.properties"
+        assert run("init", path, "--from", source).code == 0
+        assert run("check", path, "--json").rows[0]["sinks"][0]["bucket"] == "acme-lake"
+
+    def test_a_file_that_is_there_is_not_written_over(self, run: Run, nobody: Path) -> None:
+        outcome = run("init", nobody)
+        assert outcome.code == 2
+        assert f"{nobody} is there already" in outcome.err
+        assert nobody.read_text() == NOBODY
 
 
 class TestSchema:

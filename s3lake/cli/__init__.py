@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, index, landed, metrics, spark, verify
+from s3lake.cli import adoption, configuration, demo, index, init, landed, metrics, spark, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -30,6 +30,7 @@ def _options(
 
 for command in (
     demo.demo,
+    init.init,
     configuration.check,
     configuration.convert,
     configuration.preview,
