@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load
+    from s3lake.orchestration.automation import on_sealed_hours
     from s3lake.orchestration.build import build_definitions
     from s3lake.orchestration.io_manager import SinkIOManager
     from s3lake.orchestration.resources import KafkaResource, SparkResource
@@ -20,6 +21,7 @@ __all__ = [
     "SparkResource",
     "build_definitions",
     "load",
+    "on_sealed_hours",
 ]
 
 # Looked up on first use: Spark's Python workers import this package and must not pay for Dagster.
@@ -31,6 +33,7 @@ _HOMES = {
     "SparkResource": "s3lake.orchestration.resources",
     "build_definitions": "s3lake.orchestration.build",
     "load": "s3lake.config.load",
+    "on_sealed_hours": "s3lake.orchestration.automation",
 }
 
 

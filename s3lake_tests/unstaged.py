@@ -1,15 +1,17 @@
 """A world in which landing plans and commits as ever, and stages nothing: no Spark, no Kafka, no S3."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Read
+from s3lake.commit.index import File, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.sink import Sink
+from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms
 
@@ -27,8 +29,25 @@ class Landed(Landing):
         return Staged(files=(), reads=reads)
 
 
+class Filed(Landed):
+    """Stages one file for each topic-partition, with a byte for each record."""
+
+    def _stage(self, attempt: Attempt) -> Staged:
+        staged = super()._stage(attempt)
+        files = tuple(self._file(attempt, partition, read) for partition, read in staged.reads.items())
+        return replace(staged, files=files)
+
+    def _file(self, attempt: Attempt, partition: int, read: Read) -> File:
+        key = f"{self.topic}/{partition}/{read.start}{attempt.suffix}.txt"
+        upload = self.store.create_upload(key, {COMMIT: attempt.commit})
+        part = self.store.upload_part(key, upload, 1, b"." * read.read)
+        return File(key, upload, (part,), partition, read.start, read.end - 1, read.read, read.read)
+
+
 class World:
     """A topic of ten records an hour, three hours long, and what lands it by a clock long after."""
+
+    lands: type[Landed] = Landed
 
     def __init__(self, **settings: Any) -> None:
         self.kafka = FakeKafka(1)
@@ -45,7 +64,7 @@ class World:
 
     def landing(self, now_minute: float = 600) -> Landed:
         """What lands the topic; minutes are counted from the start of the first hour."""
-        return Landed(
+        return self.lands(
             sink=self.sink,
             topic=TOPIC,
             spark=lambda: pytest.fail("nothing is read"),

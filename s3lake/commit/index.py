@@ -95,6 +95,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     Attributes:
         epochs: see `Tile`, as they were when it was planned.
+        reason: why it replaces others; empty where it replaces none.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
     """
@@ -115,6 +116,7 @@ class Manifest(msgspec.Struct, frozen=True):
     at_once: bool = False
     replacing: bool = False
     epochs: dict[int, int] = {}
+    reason: str = ""
     version: int = VERSION
 
 
@@ -128,6 +130,19 @@ class Columns(msgspec.Struct, frozen=True):
     columns: dict[str, Any]
     source: dict[str, Any] = {}
     rev: int = 0
+    version: int = VERSION
+
+
+class Watermark(msgspec.Struct, frozen=True):
+    """`sealed.json`: a note of how far all hours are sealed (`sealing.py`).
+
+    Attributes:
+        since: the hour that it is counted from.
+        upto: the last hour such that all from `since` on are sealed.
+    """
+
+    since: str
+    upto: str
     version: int = VERSION
 
 
@@ -163,6 +178,10 @@ class TopicIndex:
     def settled_key(self) -> str:
         return f"{self.root}/clean.state"
 
+    @property
+    def watermark_key(self) -> str:
+        return f"{self.root}/sealed.json"
+
     def tile_key(self, hour: str) -> str:
         return f"{self.root}/{hour}.json"
 
@@ -185,6 +204,10 @@ class TopicIndex:
     def columns(self) -> tuple[Columns, str] | None:
         """The recorded columns and their ETag."""
         return self._read(self.columns_key, Columns)
+
+    def watermark(self) -> tuple[Watermark, str] | None:
+        """The note of how far all hours are sealed, and its ETag."""
+        return self._read(self.watermark_key, Watermark)
 
     def existing_tile(self, hour: str) -> tuple[Tile, str]:
         """The tile of an hour that `topic.json` lists, and its ETag.

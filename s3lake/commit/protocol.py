@@ -33,6 +33,7 @@ class Attempt:
         commit: random id, chosen before staging, in the metadata of every object.
         suffix: what file names get because their plain names may have been used before; else empty.
         replaces: commits that this one takes the place of (a rewrite).
+        reason: see `Manifest`.
     """
 
     commit: str
@@ -41,6 +42,7 @@ class Attempt:
     batch: Batch
     suffix: str = ""
     replaces: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -198,10 +200,12 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
         index.swap_tile(tile.changed(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
 
 
-def attempt(tile: Tile, etag: str, batch: Batch, *, renamed: bool, replaces: tuple[str, ...] = ()) -> Attempt:
+def attempt(
+    tile: Tile, etag: str, batch: Batch, *, renamed: bool, replaces: tuple[str, ...] = (), reason: str = ""
+) -> Attempt:
     """A fresh attempt; `renamed` puts its id into every file name, so no key is ever used twice."""
     commit = uuid.uuid4().hex
-    return Attempt(commit, tile, etag, batch, suffix=f"~{commit[:12]}" if renamed else "", replaces=replaces)
+    return Attempt(commit, tile, etag, batch, f"~{commit[:12]}" if renamed else "", replaces, reason)
 
 
 def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:
@@ -393,4 +397,5 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         columns=staged.columns,
         created_ms=int(time.time() * 1000),
         epochs=dict(attempt.batch.epochs),
+        reason=attempt.reason,
     )

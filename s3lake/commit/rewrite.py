@@ -9,11 +9,15 @@ from s3lake.errors import DataLossError, IncompleteError
 from s3lake.kafka.offsets import Offsets
 from s3lake.plan.batch import whole
 
+REASON = "rewrite"
 
-def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE) -> Attempt:
+
+def begin_rewrite(
+    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE, *, reason: str = REASON
+) -> Attempt:
     """Step 1 and the plan of a rewrite. Readers of the index switch from old to new at one compare-and-swap.
 
-    Who lists the bucket sees both versions until the old one is swept.
+    Who lists the bucket sees both versions until the old one is swept. The `reason` goes into the manifest.
 
     Raises:
         IncompleteError: the hour is not landed as a whole.
@@ -39,4 +43,4 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
             f"{index.topic} {hour}: Kafka has expired some of these records; a rewrite would lose them, so the landed "
             "files stay"
         )
-    return attempt(tile, etag, batch, renamed=True, replaces=tile.commits)
+    return attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=reason)

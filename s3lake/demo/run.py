@@ -27,7 +27,7 @@ from s3lake.demo.spark import EmbeddedSpark
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config, Credentials, Sink
+from s3lake.sink import Config, Credentials
 
 if TYPE_CHECKING:
     from s3lake.landing import Landing
@@ -148,6 +148,8 @@ def stage(
 def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
     """Land all hours of both topics through the Dagster definitions, in this process, recorded in the demo's instance.
 
+    What follows sealed hours is materialised of those that were sealed.
+
     Args:
         demo: the stage.
         tell: called with what the run logs, while it works.
@@ -158,15 +160,25 @@ def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
     definitions = build_definitions(demo.config)
     job = definitions.resolve_implicit_global_asset_job_def()
     routes = [(sink, topic) for sink in demo.config.sinks for topic in demo.topics if sink.reads(topic)]
-    run_id = str(uuid.uuid4())
-    with dg.DagsterInstance.from_config(str(demo.home)) as instance, _followed(instance, run_id, tell):
-        job.execute_in_process(
-            run_id=run_id,
-            asset_selection=[key for sink, topic in routes for key in _assets(demo, sink, topic)],
-            tags={names.RANGE_START: demo.hours[0], names.RANGE_END: demo.hours[-1]},
-            run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
-            instance=instance,
-        )
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+
+        def run(selection: Sequence[dg.AssetKey], first: str, last: str) -> None:
+            run_id = str(uuid.uuid4())
+            with _followed(instance, run_id, tell):
+                job.execute_in_process(
+                    run_id=run_id,
+                    asset_selection=list(selection),
+                    tags={names.RANGE_START: first, names.RANGE_END: last},
+                    run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
+                    instance=instance,
+                )
+
+        run([names.sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
+        for route in routes:
+            example = names.example_key(*route)
+            sealed = sorted(instance.get_materialized_partitions(names.sealed_key(*route)))
+            if definitions.resolve_asset_graph().has(example) and sealed:
+                run([example], sealed[0], sealed[-1])
 
 
 @contextmanager
@@ -278,11 +290,6 @@ def expected(demo: Stage) -> int:
         for topic, produced in demo.produced.topics.items()
         if sink.reads(topic)
     )
-
-
-def _assets(demo: Stage, sink: Sink, topic: str) -> list[dg.AssetKey]:
-    examples = [names.example_key(sink, topic)] if demo.config.examples else []
-    return [dg.AssetKey(["s3", sink.name, topic]), *examples]
 
 
 def _staged(given: Config, own: Config) -> Config:

@@ -2,18 +2,20 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 import dagster as dg
 
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import sink_asset, topic_asset
+from s3lake.orchestration.automation import follower
 from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.resources import S3, KafkaResource, SparkResource
 from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
+from s3lake.orchestration.sealed import sealed_asset
 from s3lake.orchestration.sensors import topic_sensor
 from s3lake.orchestration.topics import topics_of
 from s3lake.sink import Config, Sink, sinks_of
@@ -46,9 +48,12 @@ def build_definitions(
         assets = [sink_asset(*route) for route in routes]
         examples = [counts_by_type(*route) for route in routes if _has_types(config, route[0])]
     return dg.Definitions(
-        assets=[*map(topic_asset, topics), *assets, *examples],
+        assets=[*map(topic_asset, topics), *assets, *starmap(sealed_asset, routes), *examples],
         asset_checks=[sink_checks(*route) for route in routes],
-        sensors=[topic_sensor(topic, _landing(topic, by_sink, config.sinks), jobs, status) for topic in topics],
+        sensors=[
+            *(topic_sensor(topic, _landing(topic, by_sink, config.sinks), jobs, status) for topic in topics),
+            *follower(examples, status),
+        ],
         jobs=[*jobs.values(), *cleans.values()],
         schedules=[
             *(hourly_schedule(config.sink(name), job) for name, job in jobs.items()),

@@ -14,17 +14,20 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
+from s3lake.commit.index import TopicHead
+from s3lake.commit.sealing import Sealing
+from s3lake.commit.sums import Commits
+from s3lake.observer import LandedHour
 from s3lake.orchestration import names
 from s3lake.orchestration.resources import landing
 from s3lake.orchestration.retries import retried
-from s3lake.plan import due
+from s3lake.orchestration.sealed import announcements
+from s3lake.plan import due, sealed
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import TopicHead
     from s3lake.landing import Landing
-    from s3lake.observer import LandedHour
 
 NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10
@@ -45,16 +48,18 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
     ) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         chosen = sorted(one.name for one in context.selected_asset_check_keys)
 
-        def verdicts() -> list[tuple[str, str, Verdict]]:
+        def verdicts() -> tuple[list[tuple[str, str, Verdict]], list[dg.AssetMaterialization]]:
             lander = landing(sink, topic, kafka, s3, spark=None)
             head = lander.index.head()
-            known = head[0] if head else None
-            asked = _hours_of(context) or hours.expand(known.hours if known else ())
-            seen = [_Hour(lander, hour, known) for hour in asked]
-            return [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
+            sealing = Sealing(lander.index, head[0] if head else TopicHead())
+            asked = _hours_of(context) or hours.expand(sealing.head.hours)
+            seen = [_Hour(lander, hour, sealing) for hour in asked]
+            found = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
+            return found, announcements(context.instance, lander, sealing, asked, lander.clock())
 
         target = functools.cache(lambda hour: _materialisation(context.instance, key, hour))
-        for name, hour, verdict in retried(verdicts, sink.errors):
+        found, sealed_hours = retried(verdicts, sink.errors)
+        for name, hour, verdict in found:
             # Dagster's own AssetCheckResult knows no partition in a run of several.
             yield dg.AssetCheckEvaluation(
                 asset_key=key,
@@ -66,6 +71,8 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
                 partition=hour,
                 blocking=False,
             )
+        for announcement in sealed_hours:
+            context.op_execution_context.log_event(announcement)
         for output in sorted(context.op_execution_context.selected_output_names):
             yield dg.Output(None, output_name=output)
 
@@ -83,20 +90,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Hour:
-    """What the checks look at, read when it is first needed.
-
-    Attributes:
-        head: the topic's; None where nothing was ever landed.
-    """
+    """What the checks look at, read when it is first needed."""
 
     lander: "Landing"
     hour: str
-    head: "TopicHead | None"
+    sealing: Sealing
 
     @functools.cached_property
-    def landed(self) -> "LandedHour":
+    def landed(self) -> LandedHour:
         """What the index says of the hour; an empty tile where it has none."""
-        return self.lander.report(self.hour)
+        tile = self.sealing.tile(self.hour) or Tile(self.hour, {})
+        return LandedHour(tile, Commits(self.lander.index, self.hour, tile.commits), 0)
 
     @functools.cached_property
     def tile(self) -> Tile:
@@ -106,28 +110,15 @@ class _Hour:
         logs = self.lander.offsets.snapshot(self.lander.topic, self.hour).partitions
         return Tile(self.hour, {partition: Span(log.at, log.at, log.next) for partition, log in logs.items()})
 
-    def neighbours(self) -> list[tuple[Tile, Tile]]:
-        """This hour's tile and the one before that there is, and this one's and the one after."""
-        ranges = self.head.hours if self.head else ()
-        before, after = (
-            self.lander.index.tile(hour) if hour else None
-            for hour in (hours.before(self.hour, ranges), hours.after(self.hour, ranges))
-        )
-        pairs = [(before[0], self.tile)] if before else []
-        return [*pairs, (self.tile, after[0])] if after else pairs
-
 
 def _contiguous(seen: _Hour) -> Verdict:
     landed = bool(seen.landed.tile.partitions)
     waiting = 0 if landed else sum((span.end or 0) - span.start for span in seen.tile.partitions.values())
-    wrong = {}
-    for one, following in seen.neighbours() if landed else ():
-        if seen.head and seen.head.since and one.hour < seen.head.since <= following.hour:
-            continue  # offsets of a topic that was deleted and of the present one
-        gaps = _between(one, following)
-        adjacent = hours.shift(one.hour, 1) == following.hour  # else nobody has asked for the hours between yet
-        if any(gap < 0 or (gap and adjacent) for gap in gaps.values()):
-            wrong[f"{one.hour} to {following.hour}"] = gaps
+    wrong = {
+        f"{one.hour} to {following.hour}": {str(number): gap for number, gap in sealed.between(one, following).items()}
+        for one, following in (seen.sealing.neighbours(seen.tile) if landed else ())
+        if not sealed.meet(one, following)
+    }
     incomplete = seen.landed.tile.closed and not seen.landed.tile.complete
     return Verdict(
         not wrong and not incomplete and not waiting,
@@ -141,30 +132,16 @@ def _contiguous(seen: _Hour) -> Verdict:
     )
 
 
-def _between(one: Tile, following: Tile) -> dict[str, int]:
-    """Offsets between two tiles, per topic-partition; negative where they overlap."""
-    ends = {partition: span.end or 0 for partition, span in one.partitions.items()}
-    starts = {partition: span.start for partition, span in following.partitions.items()}
-    return {str(p): starts.get(p, 0) - ends.get(p, 0) for p in sorted({*ends, *starts})}
-
-
 def _explained(seen: _Hour) -> Verdict:
     tile, sums = seen.landed.tile, seen.landed.sums
-    expired = sum(end - start for _, start, end in tile.expired)
-    given_up = expired - sums.expired  # when the topic was created again
-    covered = sum(span.committed - span.start for span in tile.partitions.values())
-    without = covered - expired - sums.read
     return Verdict(
-        sums.read == sums.landed + sums.skipped + sums.dead
-        and sums.records == sums.landed + sums.dead
-        and covered - given_up == sums.offsets
-        and without >= 0,
+        sealed.explained(tile, sums),
         dg.AssetCheckSeverity.ERROR,
         {
-            "offsets": covered,
+            "offsets": sum(span.committed - span.start for span in tile.partitions.values()),
             "records": sums.read,
             # Markers, aborted and compacted records have offsets, and no record for a reader of committed data.
-            "offsets_without_record": without,
+            "offsets_without_record": sealed.without_record(tile, sums),
         },
     )
 

@@ -1,4 +1,4 @@
-"""An example of what comes after landing: events per type and hour, counted by Spark from exactly the landed files."""
+"""An example of what comes after landing: events per type and sealed hour, counted by Spark from the landed files."""
 
 from typing import Any
 
@@ -6,21 +6,18 @@ import dagster as dg
 
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
+from s3lake.orchestration.automation import on_sealed_hours
 from s3lake.sink import Sink
 
 
 def counts_by_type(sink: Sink, topic: str) -> dg.AssetsDefinition:
-    """Counts the records of each `type` in each of the hours that are asked for."""
+    """Counts the records of each `type` in each of the hours that are sealed."""
 
     @dg.asset(
         key=names.example_key(sink, topic),
-        # The example follows the hour under way too, of which there is never all.
-        ins={
-            "landed": dg.AssetIn(
-                names.sink_key(sink, topic), input_manager_key="sink", metadata={"allow_incomplete": True}
-            )
-        },
-        partitions_def=names.hourly(sink),
+        ins={"landed": dg.AssetIn(names.sealed_key(sink, topic), input_manager_key="sink")},
+        automation_condition=on_sealed_hours(),
+        partitions_def=names.hourly_over(sink),
         backfill_policy=backfill_policy(sink),
         kinds={"spark"},
         group_name="example",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_origin
 import dagster as dg
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration.names import sink_key
+from s3lake.orchestration.names import sealed_key, sink_key
 from s3lake.orchestration.progress import Progress
 from s3lake.orchestration.resources import stores
 from s3lake.orchestration.retries import retried
@@ -82,7 +82,7 @@ class SinkIOManager(dg.ConfigurableIOManager):
         )
 
     def load_input(self, context: dg.InputContext) -> "DataFrame | dict[str, DataFrame]":
-        """The committed records of the hours that the downstream asset asks for.
+        """The committed records of the hours that the downstream asset asks for, of a sink or of its sealed hours.
 
         An hour that is not complete is refused, unless the input's metadata say `allow_incomplete`.
 
@@ -107,9 +107,10 @@ class SinkIOManager(dg.ConfigurableIOManager):
         return self.spark.spark_session
 
     def _route(self, key: dg.AssetKey) -> tuple[Sink, str]:
+        topic = key.path[2] if len(key.path) in (3, 4) else ""
         for sink in map(Sink.model_validate_json, self.sinks):
-            if sink.reads(key.path[-1]) and sink_key(sink, key.path[-1]) == key:
-                return sink, key.path[-1]
+            if sink.reads(topic) and key in (sink_key(sink, topic), sealed_key(sink, topic)):
+                return sink, topic
         raise dg.Failure(f"{key.to_user_string()} is no asset of a sink of this code location")
 
 

@@ -35,7 +35,7 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         "commits": len(tile.commits),
         "new_commits": landed.new,
         "complete": dg.MetadataValue.bool(tile.complete),
-        "offsets": _offsets(tile),
+        "offsets": offsets(tile),
         "index": dg.MetadataValue.path(f"s3://{bucket}/{index.tile_key(tile.hour)}"),
     }
     if landed.manifests:
@@ -48,7 +48,8 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
     return metadata
 
 
-def _offsets(tile: "Tile") -> dg.TableMetadataValue:
+def offsets(tile: "Tile") -> dg.TableMetadataValue:
+    """The tile's intervals, a topic-partition a row."""
     columns = [dg.TableColumn(name, "int") for name in ("partition", "start", "landed")]
     records = [
         dg.TableRecord(

@@ -17,6 +17,7 @@ TOPIC = "s3lake/topic"
 STATE = "s3lake/state"
 BEAT = "s3lake/beat"
 REFUSED = "s3lake/refused"
+SEALED = "s3lake/sealed"
 
 
 def topic_key(topic: str) -> dg.AssetKey:
@@ -27,6 +28,11 @@ def topic_key(topic: str) -> dg.AssetKey:
 def sink_key(sink: Sink, topic: str) -> dg.AssetKey:
     """The asset of what `sink` lands of `topic`: `s3/<sink>/<topic>`."""
     return dg.AssetKey(["s3", sink.name, topic])
+
+
+def sealed_key(sink: Sink, topic: str) -> dg.AssetKey:
+    """The asset of the sealed hours of `topic`: `s3/<sink>/<topic>/sealed`."""
+    return dg.AssetKey([*sink_key(sink, topic).path, "sealed"])
 
 
 def example_key(sink: Sink, topic: str) -> dg.AssetKey:
@@ -61,3 +67,8 @@ def refuse_clashes(names: Iterable[tuple[str, str]]) -> None:
 def hourly(sink: Sink) -> dg.HourlyPartitionsDefinition:
     """The hours of a sink, UTC, the one under way included."""
     return dg.HourlyPartitionsDefinition(start_date=sink.start, fmt=hours.FORMAT, timezone="UTC", end_offset=1)
+
+
+def hourly_over(sink: Sink) -> dg.HourlyPartitionsDefinition:
+    """The same hours without the one under way: only an hour that is over can be sealed, or be late."""
+    return dg.HourlyPartitionsDefinition(start_date=sink.start, fmt=hours.FORMAT, timezone="UTC")

@@ -7,16 +7,18 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import msgspec
 
 from s3lake import hours
+from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.resources import landing
+from s3lake.orchestration.sealed import left_behind
 from s3lake.plan import due
 from s3lake.sink import Sink
 
@@ -49,6 +51,7 @@ class Cursor(msgspec.Struct):
         complete: per sink, ranges of hours known to be complete.
         looked: per sink, up to which of those a second look has come: a rewrite that died makes one incomplete again.
         waiting: per sink, the backlog of the open tile.
+        announced: per sink, ranges of hours known to be announced as sealed.
     """
 
     observed_ms: int = 0
@@ -56,6 +59,7 @@ class Cursor(msgspec.Struct):
     complete: dict[str, list[tuple[str, str]]] = {}
     looked: dict[str, str] = {}
     waiting: dict[str, Seen] = {}
+    announced: dict[str, list[tuple[str, str]]] = {}
 
 
 def topic_sensor(
@@ -104,7 +108,7 @@ def topic_sensor(
         if not asked:
             raise dg.Failure(str(failed[0])) from failed[0]
         requests = [one.request for one in asked if one.request]
-        events = []
+        events: list[dg.AssetObservation | dg.AssetMaterialization] = [event for one in asked for event in one.sealed]
         if requests or now - cursor.observed_ms >= OBSERVE_EVERY_MS:
             lags = {one.sink: one.lag for one in asked if one.lag is not None}
             events.append(_observation(topic, ends, lags, cursor, now))
@@ -125,22 +129,43 @@ class _Asked:
 
     Attributes:
         lag: offsets that wait in the tiles looked at; None while there is none.
+        sealed: hours that nobody else announces.
     """
 
     sink: str
     why: str
     lag: int | None
     request: dg.RunRequest | None = None
+    sealed: Sequence[dg.AssetMaterialization] = ()
 
 
 def _ask(
     instance: dg.DagsterInstance, lander: "Landing", job: str, ends: Mapping[int, int], cursor: Cursor, now: int
 ) -> _Asked:
-    sink, topic = lander.sink, lander.topic
-    policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
     head = lander.index.head()
     looked = _look(lander, head[0], cursor) if head else []
-    latest = head[0].hours[-1][1] if head and head[0].hours else None
+    asked = _due(instance, lander, job, head[0] if head else None, looked, ends, cursor, now)
+    if head is None:
+        return asked
+    name, sealing = lander.sink.name, Sealing.of(lander.index, head[0], looked)
+    known, complete = cursor.announced.get(name, []), cursor.complete[name]
+    found, cursor.announced[name] = left_behind(instance, lander, sealing, looked, known, complete, now)
+    return replace(asked, sealed=found)
+
+
+def _due(
+    instance: dg.DagsterInstance,
+    lander: "Landing",
+    job: str,
+    head: "TopicHead | None",
+    looked: Sequence["Tile"],
+    ends: Mapping[int, int],
+    cursor: Cursor,
+    now: int,
+) -> _Asked:
+    sink, topic = lander.sink, lander.topic
+    policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
+    latest = head.hours[-1][1] if head and head.hours else None
     lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
     wanted = {
         *due.incomplete(looked, now, policy.grace_ms),
@@ -260,6 +285,7 @@ def _cursor(text: str | None) -> Cursor:
     try:
         cursor = msgspec.json.decode(text or "{}", type=Cursor)
         cursor.complete = {sink: hours.united(known) for sink, known in cursor.complete.items()}
+        cursor.announced = {sink: hours.united(known) for sink, known in cursor.announced.items()}
         cursor.looked = {sink: hour for sink, hour in cursor.looked.items() if not hour or hours.parse(hour)}
         return cursor
     except (msgspec.MsgspecError, ValueError):

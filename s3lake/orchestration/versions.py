@@ -1,7 +1,5 @@
 """What an hour was made from: the tags by which Dagster tells which data and which code a materialisation has."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 
 import dagster as dg
@@ -15,6 +13,8 @@ from dagster._core.definitions.data_version import (
     get_input_event_pointer_tag,
 )
 
+from s3lake.plan.sealed import content
+
 
 def version_tags(context: dg.AssetExecutionContext, commits: Sequence[str]) -> dict[str, str]:
     """The tags that Dagster gives its own materialisations, with a data version for each hour.
@@ -24,7 +24,7 @@ def version_tags(context: dg.AssetExecutionContext, commits: Sequence[str]) -> d
     key, step = context.asset_key, context.get_step_execution_context()
     tags = {
         CODE_VERSION_TAG: context.assets_def.code_versions_by_key[key] or context.run.run_id,
-        DATA_VERSION_TAG: hashlib.sha256(json.dumps(list(commits)).encode()).hexdigest()[:32],
+        DATA_VERSION_TAG: content(commits),
         DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
     }
     for parent in sorted(context.assets_def.asset_deps[key]):

@@ -70,7 +70,8 @@ class TestTopics:
     def test_a_topic_of_two_sinks_is_one_asset_with_one_sensor(self) -> None:
         both = repository(EVENTS, "{name: copy, topics: [orders], bucket: lake, prefix: copy, start: 2026-01-05T00}")
         keys = {key.to_user_string() for key in both.asset_graph.get_all_asset_keys()}
-        assert keys == {"kafka/orders", "s3/events/orders", "s3/copy/orders"}
+        sealed = {"s3/events/orders/sealed", "s3/copy/orders/sealed"}
+        assert keys == {"kafka/orders", "s3/events/orders", "s3/copy/orders", *sealed}
         assert [sensor.name for sensor in both.sensor_defs] == ["kafka_orders"]
 
     def test_a_topic_may_have_every_character_that_kafka_allows(self) -> None:
@@ -82,14 +83,26 @@ class TestTopics:
 
 
 class TestSinkAssets:
-    def test_lineage_goes_from_kafka_to_the_sink_to_the_example(self) -> None:
+    def test_lineage_goes_from_kafka_to_the_sink_to_its_sealed_hours_to_the_example(self) -> None:
         graph = repository(
             "{name: events, topics: [orders], bucket: lake, start: 2026-01-05T00, format: {type: parquet}}",
             examples=True,
         ).asset_graph
         landed = graph.get(dg.AssetKey(["s3", "events", "orders"]))
         assert landed.parent_keys == {dg.AssetKey(["kafka", "orders"])}
-        assert landed.child_keys == {dg.AssetKey(["example", "events", "orders_by_type"])}
+        assert landed.child_keys == {dg.AssetKey(["s3", "events", "orders", "sealed"])}
+        sealed = graph.get(dg.AssetKey(["s3", "events", "orders", "sealed"]))
+        assert sealed.child_keys == {dg.AssetKey(["example", "events", "orders_by_type"])}
+
+    def test_sealed_hours_are_materialised_by_nobody_else_and_are_hours_that_are_over(self) -> None:
+        sealed = repository(EVENTS).asset_graph.get(dg.AssetKey(["s3", "events", "orders", "sealed"]))
+        assert sealed.is_external
+        assert not sealed.is_materializable
+        with dg.partition_loading_context(hours.parse("2026-01-05T03")):
+            assert sealed.partitions_def is not None
+            assert list(sealed.partitions_def.get_partition_keys()) == list(
+                hours.span("2026-01-05T00", "2026-01-05T02")
+            )
 
     def test_examples_of_several_topics_have_names_of_their_own(self) -> None:
         sink = "{name: events, topics: [orders, clicks], bucket: lake, start: 2026-01-05T00, format: {type: parquet}}"
@@ -356,7 +369,7 @@ class TestTopicsByExpression:
         broker += ["orders"]
         built = build_definitions(config(self.SINK, EVENTS.replace("events", "other"))).get_repository_def()
         keys = {key.to_user_string() for key in built.asset_graph.get_all_asset_keys()}
-        assert keys == {"kafka/orders", "s3/other/orders"}
+        assert keys == {"kafka/orders", "s3/other/orders", "s3/other/orders/sealed"}
         assert not built.has_job("land_events")
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"a": 1}', '{"a": {"b": 1}}', "\x00"])

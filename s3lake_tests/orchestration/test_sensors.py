@@ -14,11 +14,12 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.sealing import WATERMARK_TILES
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.reader import Brokers
-from s3lake.orchestration import resources, runs, sensors
+from s3lake.orchestration import resources, runs, sealed, sensors
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
 from s3lake.plan.tile import Span, Tile
@@ -110,6 +111,8 @@ class World:
         ) as context:
             result = self.sensor.evaluate_tick(context)
         self.cursor = result.cursor
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)  # as the daemon does
         return result
 
 
@@ -211,8 +214,11 @@ class TestHoursOfTheIndex:
 
         monkeypatch.setattr(TopicIndex, "tile", counted)
         world.tick()
-        assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1
-        world.tick()
+        assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1 + WATERMARK_TILES
+        while json.loads(world.cursor or "")["announced"]["events"] != [[past[0], past[-1]]]:
+            read.clear()
+            world.tick()
+            assert len(read) <= sensors.TILES_PER_TICK + sealed.A_TICK + WATERMARK_TILES
         read.clear()
         world.tick()
         assert len(read) <= sensors.SECOND_LOOKS_PER_TICK + 1

@@ -1,0 +1,107 @@
+"""Sealing: which hours of a topic the index calls sealed, and up to which hour all of them are.
+
+How far that is stands in `sealed.json`, because nobody can read a tile of every hour after each one. It is a note of
+what tiles say, moved on by whoever announces an hour, and never back: an hour that is being rewritten was sealed.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from s3lake import hours
+from s3lake.commit import sums
+from s3lake.commit.index import TopicHead, TopicIndex, Watermark
+from s3lake.commit.sums import Commits
+from s3lake.plan import sealed
+from s3lake.plan.tile import Sums, Tile
+
+WATERMARK_TILES = 48
+"""That one look moves the watermark on over; a long history takes a few."""
+
+
+@dataclass
+class Sealing:
+    """The hours of one topic, each tile read once.
+
+    Attributes:
+        head: `topic.json`.
+    """
+
+    index: TopicIndex
+    head: TopicHead
+    _tiles: dict[str, Tile | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = ()) -> "Sealing":
+        """Hours of which `tiles` need not be read."""
+        return cls(index, head, {tile.hour: tile for tile in tiles})
+
+    def tile(self, hour: str) -> Tile | None:
+        """The tile of `hour`; None where there is none."""
+        if hour not in self._tiles:
+            found = self.index.tile(hour) if hours.in_ranges(hour, self.head.hours) else None
+            self._tiles[hour] = found[0] if found else None
+        return self._tiles[hour]
+
+    def sums(self, tile: Tile) -> Sums:
+        """What the commits of a tile hold together."""
+        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits))
+
+    def flaw(self, hour: str) -> str | None:
+        """Why `hour` is not sealed; None where it is."""
+        tile = self.tile(hour)
+        if tile is None or not tile.complete:
+            return "it is not landed as a whole"
+        for one, following in self.neighbours(tile):
+            if not sealed.meet(one, following):
+                return f"the edges of {one.hour} and {following.hour} do not meet"
+        return None if sealed.explained(tile, self.sums(tile)) else "its files do not explain its offsets"
+
+    def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
+        """The tile before that there is and this one, and this one and the one after, where offsets lead on."""
+        before = hours.before(tile.hour, self.head.hours)
+        after = hours.after(tile.hour, self.head.hours)
+        for hour in (before, after):
+            other = self.tile(hour) if hour else None
+            if other is not None:
+                one, following = (other, tile) if other.hour < tile.hour else (tile, other)
+                if not (self.head.since and one.hour < self.head.since <= following.hour):
+                    yield one, following  # else offsets of a topic that was deleted and of the present one
+
+    def upto(self, start: str) -> str | None:
+        """The last hour such that all up to it, from the sink's `start` on, are sealed, by the tiles themselves."""
+        since = self._since(start)
+        return self._moved(since, hours.shift(since, -1), None)
+
+    def watermark(self, start: str) -> str | None:
+        """The same as it was noted last; None where nothing is noted."""
+        noted = self.index.watermark()
+        return noted[0].upto if noted and noted[0].since == self._since(start) else None
+
+    def move(self, start: str) -> str | None:
+        """Note how far it is now, beginning where it was noted last: the last sealed hour, None where none is."""
+        since = self._since(start)
+        noted = self.index.watermark()
+        known = noted[0].upto if noted and noted[0].since == since else None
+        found = self._moved(since, known or hours.shift(since, -1), WATERMARK_TILES)
+        if found is not None and found != known:
+            # Lost: somebody else has moved it, and the next one moves it on.
+            wanted = Watermark(since, found)
+            if noted is None:
+                self.index.create(self.index.watermark_key, wanted)
+            else:
+                self.index.swap(self.index.watermark_key, wanted, noted[1])
+        return found
+
+    def _since(self, start: str) -> str:
+        """Hours before were landed by a connector, or belong to a topic that was deleted."""
+        return max(start, self.head.since or start)
+
+    def _moved(self, since: str, upto: str, most: int | None) -> str | None:
+        last = self.head.hours[-1][1] if self.head.hours else upto
+        following = hours.span(hours.shift(upto, 1), last)
+        for hour in itertools.islice(following, most):
+            if self.flaw(hour) is not None:
+                break
+            upto = hour
+        return upto if upto >= since else None

@@ -1,0 +1,153 @@
+"""Sealed hours: an asset of them for each sink and topic, materialised once for every content of an hour.
+
+Which hours are sealed the index says, which of them were announced Dagster's event log does. A run announces what it
+has landed and checked; what it died before the topic's sensor finds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import msgspec
+from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
+
+from s3lake import hours
+from s3lake.commit.rewrite import REASON
+from s3lake.commit.sealing import Sealing
+from s3lake.orchestration import metadata, names
+from s3lake.orchestration.alive import silent
+from s3lake.plan.sealed import content
+from s3lake.plan.tile import Tile
+from s3lake.sink import Sink
+
+if TYPE_CHECKING:
+    from s3lake.landing import Landing
+
+FIRST = "landed"
+_MOST_RUNS = 100
+A_TICK = 24
+_AGAIN_MS = 86_400_000
+
+
+def sealed_asset(sink: Sink, topic: str) -> dg.AssetSpec:
+    """The sealed hours of what `sink` lands of `topic`; nobody materialises it but s3lake."""
+    return dg.AssetSpec(
+        names.sealed_key(sink, topic),
+        deps=[names.sink_key(sink, topic)],
+        description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and checked.",
+        partitions_def=names.hourly_over(sink),
+        group_name=names.identifier(sink.name),
+        kinds={"s3"},
+        tags={names.SEALED: "true"},
+    )
+
+
+def announcements(
+    instance: dg.DagsterInstance, lander: "Landing", sealing: Sealing, wanted: Iterable[str], now_ms: int
+) -> list[dg.AssetMaterialization]:
+    """Those of the hours `wanted` that are sealed, and were not announced with their present content."""
+    tiles = [tile for hour in wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
+    before = announced(instance, lander.sink, lander.topic, [tile.hour for tile in tiles])
+    new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
+    upto = sealing.move(lander.sink.start) if new else None
+    return [_announcement(lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
+
+
+def announced(instance: dg.DagsterInstance, sink: Sink, topic: str, wanted: Sequence[str]) -> Mapping[str, str]:
+    """Of these hours those that were announced, with the digest of their content then."""
+    if not wanted:
+        return {}
+    tags = instance.event_log_storage.get_latest_tags_by_partition(
+        names.sealed_key(sink, topic),
+        dg.DagsterEventType.ASSET_MATERIALIZATION,
+        tag_keys=[DATA_VERSION_TAG],
+        asset_partitions=list(wanted),
+    )
+    return {hour: found[DATA_VERSION_TAG] for hour, found in tags.items() if DATA_VERSION_TAG in found}
+
+
+def left_behind(
+    instance: dg.DagsterInstance,
+    lander: "Landing",
+    sealing: Sealing,
+    looked: Iterable[Tile],
+    known: Sequence[hours.Range],
+    complete: Sequence[hours.Range],
+    now_ms: int,
+) -> tuple[list[dg.AssetMaterialization], list[hours.Range]]:
+    """What a sensor has to announce, because no living run will.
+
+    Args:
+        instance: its event log says what was announced.
+        lander: the sink and the topic.
+        sealing: of its index.
+        looked: tiles that this tick has read.
+        known: hours that were announced as an earlier tick saw; advice, as all of a cursor.
+        complete: hours that the index is known to call complete.
+        now_ms: the clock.
+
+    Returns:
+        The announcements, and what of `known` is right now.
+    """
+    since_ms = now_ms - max(_AGAIN_MS, 60_000 * hours.count(complete))  # a round of second looks, and more
+    waiting = hours.latest(hours.without(complete, known), A_TICK)
+    again = [tile.hour for tile in looked if tile.complete and _written_since(tile, since_ms)]
+    chosen = sorted({*waiting, *again})
+    if not chosen:
+        return [], list(known)
+    tiles = {hour: sealing.tile(hour) for hour in chosen}
+    versions = announced(instance, lander.sink, lander.topic, chosen)
+    # A tile may be gone with the objects of its time: nobody's to announce.
+    left = [hour for hour, tile in tiles.items() if tile and versions.get(hour) != content(tile.commits)]
+    known = hours.without(hours.united([*known, *hours.ranges(chosen)]), hours.ranges(left))
+    busy = _under_way(instance, names.sink_key(lander.sink, lander.topic), now_ms) if left else []
+    wanted = [hour for hour in left if not any(first <= hour <= last for first, last in busy)]
+    return announcements(instance, lander, sealing, wanted, now_ms), known
+
+
+def _written_since(tile: Tile, since_ms: int) -> bool:
+    """Whether a second look may find what a run that died has rewritten."""
+    return bool(tile.commits) and (tile.sums is msgspec.UNSET or tile.sums.landed_ms >= since_ms)
+
+
+def _under_way(instance: dg.DagsterInstance, key: dg.AssetKey, now_ms: int) -> list[hours.Range]:
+    """Hours of runs that may land this asset and live: they announce what they have checked."""
+    found = []
+    wanted = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
+    for record in instance.get_run_records(wanted, limit=_MOST_RUNS):
+        run = record.dagster_run
+        first = run.tags.get(names.RANGE_START) or run.tags.get(names.PARTITION)
+        if first and key in (run.asset_selection or {key}) and not silent(record, now_ms):
+            found.append((first, run.tags.get(names.RANGE_END) or first))
+    return found
+
+
+def _announcement(
+    lander: "Landing", sealing: Sealing, tile: Tile, upto: str | None, now_ms: int, *, again: bool
+) -> dg.AssetMaterialization:
+    sums, sink = sealing.sums(tile), lander.sink
+    told: dict[str, Any] = {
+        "dagster/partition_row_count": sums.landed,
+        "rows": sums.landed,
+        "files": sums.files,
+        "bytes": sums.bytes,
+        "dead_letters": sums.dead,
+        "late": sums.late,
+        "expired": sum(end - start for _, start, end in tile.expired),
+        "offsets": metadata.offsets(tile),
+        "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
+        "reason": _reason(lander, tile) if again else FIRST,
+        "index": dg.MetadataValue.path(f"s3://{sink.bucket}/{lander.index.tile_key(tile.hour)}"),
+    }
+    return dg.AssetMaterialization(
+        names.sealed_key(sink, lander.topic),
+        partition=tile.hour,
+        metadata=told if upto is None else {**told, "sealed_up_to": upto},
+        tags={DATA_VERSION_TAG: content(tile.commits), DATA_VERSION_IS_USER_PROVIDED_TAG: "true"},
+    )
+
+
+def _reason(lander: "Landing", tile: Tile) -> str:
+    """Why a sealed hour has other commits than it had."""
+    return lander.index.listed(tile.hour, tile.commits[-1]).reason or REASON

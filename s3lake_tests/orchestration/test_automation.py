@@ -1,0 +1,123 @@
+"""What follows sealed hours: asked of Dagster's own evaluation of the conditions, tick by tick."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+import s3lake
+from s3lake import hours
+from s3lake.orchestration import names
+from s3lake.sink import Sink
+
+NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
+SINK = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-04T00"})
+LANDED, SEALED = names.sink_key(SINK, "orders"), names.sealed_key(SINK, "orders")
+HOURLY, DAILY = dg.AssetKey("hourly"), dg.AssetKey("daily")
+
+
+class World:
+    """Assets downstream of sealed hours, one by the hour and one by the day, and ticks of what materialises them."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        definitions = s3lake.build_definitions(
+            s3lake.Config.model_validate(
+                {"kafka": {"bootstrap_servers": "a:1"}, "sinks": [SINK.model_dump(mode="json", by_alias=True)]}
+            )
+        )
+
+        @dg.asset(
+            key=HOURLY,
+            deps=[LANDED, SEALED],
+            partitions_def=names.hourly_over(SINK),
+            automation_condition=s3lake.on_sealed_hours(),
+        )
+        def hourly() -> None: ...
+
+        @dg.asset(
+            key=DAILY,
+            deps=[SEALED],
+            partitions_def=dg.DailyPartitionsDefinition("2026-01-04", timezone="UTC"),
+            automation_condition=s3lake.on_sealed_hours(),
+        )
+        def daily() -> None: ...
+
+        self.definitions = dg.Definitions.merge(definitions, dg.Definitions(assets=[hourly, daily]))
+        self.instance = instance
+        self.cursor = None
+        self.tick()
+
+    def tick(self) -> list[tuple[str, str | None]]:
+        """What is asked for now: asset and partition."""
+        result = dg.evaluate_automation_conditions(
+            self.definitions,
+            self.instance,
+            cursor=self.cursor,
+            asset_selection=dg.AssetSelection.assets(HOURLY, DAILY),
+            evaluation_time=hours.parse("2026-01-06T01"),
+        )
+        self.cursor = result.cursor  # type: ignore[assignment]
+        return [
+            (key.to_user_string(), partition)
+            for key in (HOURLY, DAILY)
+            for partition in sorted(result.get_requested_partitions(key))  # type: ignore[type-var]
+        ]
+
+    def happens(self, key: dg.AssetKey, *partitions: str) -> None:
+        """A materialisation of each."""
+        for partition in partitions:
+            self.instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield World(instance)
+
+
+def test_an_hour_that_is_landed_in_part_fires_nothing(world: World) -> None:
+    world.happens(LANDED, TEN)
+    assert world.tick() == []
+
+
+def test_a_sealed_hour_fires_once(world: World) -> None:
+    world.happens(SEALED, TEN)
+    assert world.tick() == [("hourly", TEN)]
+    world.happens(HOURLY, TEN)
+    assert world.tick() == []
+    assert world.tick() == []
+
+
+def test_a_rewritten_hour_fires_again(world: World) -> None:
+    world.happens(SEALED, TEN)
+    world.tick()
+    world.happens(HOURLY, TEN)
+    world.tick()
+    world.happens(SEALED, TEN)
+    assert world.tick() == [("hourly", TEN)]
+
+
+def test_several_hours_of_one_tick_fire_each(world: World) -> None:
+    world.happens(SEALED, NINE, ELEVEN)
+    assert world.tick() == [("hourly", NINE), ("hourly", ELEVEN)]
+
+
+def test_an_hour_long_ago_fires_too(world: World) -> None:
+    world.happens(SEALED, "2026-01-04T03")
+    assert world.tick() == [("hourly", "2026-01-04T03")]
+
+
+def test_a_day_fires_once_all_its_hours_are_sealed(world: World) -> None:
+    day = list(hours.span("2026-01-05T00", "2026-01-05T23"))
+    world.happens(SEALED, *day[:-1])
+    assert ("daily", "2026-01-05") not in world.tick()
+    world.happens(SEALED, day[-1])
+    assert ("daily", "2026-01-05") in world.tick()
+    world.happens(DAILY, "2026-01-05")
+    assert world.tick() == []
+
+
+def test_what_was_sealed_before_the_condition_was_first_looked_at_fires_nothing() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.report_runless_asset_event(dg.AssetMaterialization(SEALED, partition=TEN))
+        assert World(instance).tick() == []

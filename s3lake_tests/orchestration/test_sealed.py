@@ -1,0 +1,201 @@
+"""When an hour is announced as sealed: by the run that landed and checked it, or by the sensor that came after it."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
+from dagster._core.test_utils import create_run_for_test
+
+from s3lake import hours
+from s3lake.commit.sealing import Sealing
+from s3lake.orchestration import checks, names, sealed
+from s3lake.orchestration.sealed import announced
+from s3lake.plan.tile import Sums, Tile
+from s3lake_tests.commit.world import TOPIC
+from s3lake_tests.orchestration.test_progress import Runs
+from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Filed, World
+
+FOURTH = hours.shift(THIRD, 1)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    monkeypatch.setattr(World, "lands", Filed)
+    return Runs(instance, monkeypatch)
+
+
+def events(runs: Runs) -> list[dg.AssetMaterialization]:
+    """Every announcement there is, in order."""
+    key = names.sealed_key(runs.landing.sink, TOPIC)
+    records = runs.instance.fetch_materializations(key, limit=100, ascending=True).records
+    return [record.asset_materialization for record in records if record.asset_materialization]
+
+
+def told(runs: Runs) -> list[tuple[str | None, Any]]:
+    """Hours and reasons of the announcements."""
+    return [(one.partition, one.metadata["reason"].value) for one in events(runs)]
+
+
+def tick(runs: Runs, known: list[hours.Range] | None = None) -> list[hours.Range]:
+    """What a sensor's tick does that has looked at every hour, and what it remembers."""
+    lander = runs.world.landing()
+    head, tiles = lander.index.head(), list(lander.index.tiles())
+    assert head is not None
+    complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
+    found, after = sealed.left_behind(
+        runs.instance, lander, Sealing.of(lander.index, head[0], tiles), tiles, known or [], complete, lander.clock()
+    )
+    for event in found:
+        runs.instance.report_runless_asset_event(event)
+    return after
+
+
+def forget(runs: Runs) -> None:
+    """As if every run had died between its last commit and the announcement."""
+    runs.instance.wipe_assets([names.sealed_key(runs.landing.sink, TOPIC)])
+
+
+class TestRun:
+    def test_announces_each_hour_that_it_landed_as_a_whole_once(self, runs: Runs) -> None:
+        runs.land()
+        assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
+
+    def test_that_finds_nothing_new_announces_nothing(self, runs: Runs) -> None:
+        runs.land()
+        runs.again()
+        runs.land()
+        assert len(events(runs)) == 3
+
+    def test_says_what_the_hour_holds(self, runs: Runs) -> None:
+        runs.land(FIRST, SECOND)
+        metadata = {name: value.value for name, value in events(runs)[1].metadata.items()}
+        counts = {name: metadata[name] for name in ("rows", "files", "bytes", "dead_letters", "late", "expired")}
+        assert counts == {"rows": 10, "files": 1, "bytes": 10, "dead_letters": 0, "late": 0, "expired": 0}
+        (row,) = metadata["offsets"].records
+        assert row.data == {"partition": 0, "start": 10, "landed": 20, "end": "20"}
+        assert metadata["sealed_after_s"] == (600 - 120) * 60
+        assert metadata["sealed_up_to"] == SECOND
+
+    def test_announces_no_hour_that_is_landed_in_part(self, runs: Runs) -> None:
+        runs.landing = dataclasses.replace(runs.landing, clock=lambda: hours.start_ms(SECOND) + 60_000)
+        runs.land(FIRST, SECOND)
+        assert len(runs.hours) == 2
+        assert told(runs) == [(FIRST, "landed")]
+
+    def test_announces_a_rewritten_hour_again_with_the_reason(self, runs: Runs) -> None:
+        runs.land()
+        runs.again().rewrite(SECOND)
+        runs.land()
+        assert told(runs)[3:] == [(SECOND, "rewrite")]
+        versions = [one.tags and one.tags[DATA_VERSION_TAG] for one in events(runs) if one.partition == SECOND]
+        assert len(set(versions)) == 2
+
+    def test_an_hour_rewritten_before_anybody_was_told_of_it_is_only_landed(self, runs: Runs) -> None:
+        runs.land()
+        forget(runs)
+        runs.again().rewrite(SECOND)
+        runs.land(SECOND, SECOND)
+        assert told(runs) == [(SECOND, "landed")]
+
+    def test_an_hour_that_a_check_fails_on_is_not_sealed_until_it_is_fine_again(
+        self, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fine = Sealing.sums
+        wrong = lambda _, tile: Sums(offsets=10, read=9, landed=9) if tile.hour == SECOND else fine(_, tile)  # noqa: E731
+        with monkeypatch.context() as patch:
+            patch.setattr(Sealing, "sums", wrong)
+            runs.land()
+            assert told(runs) == [(FIRST, "landed"), (THIRD, "landed")]
+        runs.again()
+        runs.land()
+        assert told(runs)[2:] == [(SECOND, "landed")]
+
+
+class TestSensor:
+    def test_announces_what_a_run_died_before_once(self, runs: Runs) -> None:
+        runs.land()
+        forget(runs)
+        known = tick(runs)
+        known = tick(runs, known)
+        tick(runs, known)
+        assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
+
+    def test_announces_nothing_that_a_run_has_announced(self, runs: Runs) -> None:
+        runs.land()
+        tick(runs)
+        assert len(events(runs)) == 3
+
+    def test_leaves_an_hour_to_the_run_that_is_landing_it(self, runs: Runs) -> None:
+        runs.land()
+        forget(runs)
+        tags = {"dagster/asset_partition_range_start": SECOND, "dagster/asset_partition_range_end": FOURTH}
+        key = names.sink_key(runs.landing.sink, TOPIC)
+        create_run_for_test(
+            runs.instance, tags=tags, status=dg.DagsterRunStatus.STARTED, asset_selection=frozenset([key])
+        )
+        tick(runs)
+        assert told(runs) == [(FIRST, "landed")]
+
+    def test_finds_a_rewrite_that_no_run_of_dagster_made(self, runs: Runs) -> None:
+        runs.land()
+        known = tick(runs)
+        runs.again().rewrite(SECOND)
+        tick(runs, known)
+        assert told(runs)[3:] == [(SECOND, "rewrite")]
+
+    def test_remembers_only_what_the_event_log_says(self, runs: Runs) -> None:
+        runs.land()
+        assert tick(runs) == [(FIRST, THIRD)]
+        forget(runs)
+        assert tick(runs) == []
+
+    def test_asks_the_event_log_nothing_when_all_is_announced(
+        self, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs.land()
+        known = tick(runs)
+        monkeypatch.setattr(sealed, "_written_since", lambda *_: False)
+        monkeypatch.setattr(sealed, "announced", lambda *_: pytest.fail("it was asked"))
+        tick(runs, known)
+
+
+def test_a_quiet_hour_is_sealed_too(runs: Runs) -> None:
+    runs.land(FIRST, FOURTH)
+    assert told(runs)[3:] == [(FOURTH, "landed")]
+    assert events(runs)[3].metadata["rows"].value == 0
+
+
+def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
+    old, new = Sums(landed_ms=1_000), Sums(landed_ms=3_000)
+    assert not sealed._written_since(Tile(FIRST, {}, commits=("c",), sums=old), 2_000)
+    assert sealed._written_since(Tile(FIRST, {}, commits=("c",), sums=new), 2_000)
+    assert sealed._written_since(Tile(FIRST, {}, commits=("c",)), 2_000)
+    assert not sealed._written_since(Tile(FIRST, {}), 2_000)
+
+
+def test_announcements_are_found_by_hour_with_their_content(runs: Runs) -> None:
+    runs.land()
+    found = announced(runs.instance, runs.landing.sink, TOPIC, [FIRST, THIRD, FOURTH])
+    assert sorted(found) == [FIRST, THIRD]
+
+
+def test_checks_alone_announce_too(runs: Runs) -> None:
+    runs.land()
+    forget(runs)
+    defs = dg.Definitions(
+        assets=[dg.AssetSpec(names.sink_key(runs.landing.sink, TOPIC), partitions_def=names.hourly(runs.landing.sink))],
+        asset_checks=[checks.sink_checks(runs.landing.sink, TOPIC)],
+        resources={"kafka": object(), "s3": object()},
+        jobs=[dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())],
+    )
+    defs.resolve_job_def("look").execute_in_process(tags={"dagster/partition": SECOND}, instance=runs.instance)
+    assert told(runs) == [(SECOND, "landed")]
