@@ -17,7 +17,8 @@ from s3lake.errors import TooManyFilesError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
-from s3lake.orchestration import metadata, sensors
+from s3lake.orchestration import metadata, sealed, sensors
+from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
@@ -54,6 +55,10 @@ def landed(number: int, *, end: int | None) -> tuple[Tile, Manifest]:
     file = File(f"lake/{start}", "u", ('"e"',), 0, start, start + 9, 10, 100)
     manifest = Manifest(commit, "orders", hour, {0: Read(start, start + 10, 10, 10)}, (file,))
     return Tile(hour, {0: Span(start, start + 10, end)}, commits=(commit,)), manifest
+
+
+def _announced(hour: str) -> str:
+    return content([f"{hours.count([(FIRST, hour)]) - 1:032x}"])
 
 
 def history(count: int = HOURS, *, still_open: bool = True) -> TopicIndex:
@@ -143,9 +148,11 @@ class TestTick:
         return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), Brokers("127.0.0.1:1"))
 
     @pytest.fixture
-    def ask(self, lander: Landing) -> Iterator[Callable[[], object]]:
-        """A tick with the cursor of the one before, while the last hour lasts."""
+    def ask(self, lander: Landing, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], object]]:
+        """A tick with the cursor of the one before, while the last hour lasts; the others are announced as sealed."""
         now, cursor = hours.start_ms(LAST) + 1_800_000, sensors.Cursor()
+        cursor.announced["events"] = [(FIRST, hours.shift(LAST, -1))]
+        monkeypatch.setattr(sealed, "announced", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
 
         def once() -> object:
             nonlocal cursor

@@ -16,6 +16,7 @@ def counts_by_type(sink: Sink, topic: str) -> dg.AssetsDefinition:
     @dg.asset(
         key=names.example_key(sink, topic),
         ins={"landed": dg.AssetIn(names.sealed_key(sink, topic), input_manager_key="sink")},
+        deps=[names.sink_key(sink, topic)],  # in one run with the hours themselves it comes after them
         automation_condition=on_sealed_hours(),
         partitions_def=names.hourly_over(sink),
         backfill_policy=backfill_policy(sink),
