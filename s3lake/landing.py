@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,7 +31,7 @@ from s3lake.convert import columns as kinds
 from s3lake.convert import types
 from s3lake.convert.columns import Columns
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
-from s3lake.job import Job, KafkaEngine
+from s3lake.job import Engine, Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
 from s3lake.kafka.offsets import Offsets
@@ -66,6 +67,8 @@ class Landing:
         group: told how far the topic is landed after each commit; None where nobody is.
         observer: told what is planned, committed and done.
         clock: epoch milliseconds.
+        engine: where Spark jobs run; landings of several topics may share one (`fleet.py`).
+        committing: held while a commit is made visible.
     """
 
     sink: Sink
@@ -78,6 +81,8 @@ class Landing:
     group: PublishedGroup | None = None
     observer: Observer = field(default_factory=Logged)
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
+    engine: Callable[[KafkaEngine], Engine] = lambda own: own
+    committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
 
@@ -189,10 +194,11 @@ class Landing:
         )
 
     def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
-        if self.sink.exactly_once:
-            manifest = protocol.commit(self.index, attempt, staged)
-        else:
-            manifest = protocol.commit_at_once(self.index, attempt, staged)
+        with self.committing:
+            if self.sink.exactly_once:
+                manifest = protocol.commit(self.index, attempt, staged)
+            else:
+                manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest
         return manifest
 
@@ -226,7 +232,7 @@ class Landing:
             dead_letter_topic=self.dead_letter_topic,
         )
         engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count or TASK_RECORDS)
-        job = Job(self.sink, self.topic, engine, self.spark)
+        job = Job(self.sink, self.topic, self.engine(engine), self.spark)
         done, work = job.staged(work, attempt.batch.reads, known[0] if known else None, self._record)
         for one in done:
             self._staging.update(one.requests)

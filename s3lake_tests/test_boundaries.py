@@ -46,6 +46,7 @@ ROOMS = [
     "job",
     "observer",
     "landing",
+    "fleet",
     "metrics",
     "verify",
     "orchestration",
@@ -92,6 +93,7 @@ VERIFY_DOES_NOT_KNOW = {
     "readback",
     "job",
     "landing",
+    "fleet",
     "metrics",
 }
 """`verify` finds the writer's mistakes, so it may not share them."""

@@ -1,0 +1,314 @@
+"""Many topics landed at once: one session, and one Spark job for the small ranges of all.
+
+Each topic is landed by its own `Landing` in a thread of its own, with its own plan, commits and errors. Only the Spark
+job is shared: landings that have little to read meet here, and the last one to come starts the job for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from s3lake.errors import TaskFailedError, TransientError
+from s3lake.job import Engine, KafkaEngine
+from s3lake.kafka import reader
+from s3lake.kafka.reader import Brokers, Range
+from s3lake.landing import Landing
+from s3lake.outcomes import Failed, Outcome, outcome_of
+from s3lake.pipeline import Work, run
+from s3lake.plan.batch import Intervals
+from s3lake.projection.table import Tabulate
+from s3lake.spark import meaning, parallelism
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST = 256
+"""Topics that are landed at once; the next one begins when one of them is done."""
+AT_WORK = 12
+"""Threads that ask Kafka and S3 at once: more only take turns in one Python process."""
+SMALL = 100_000
+"""Offsets below which a micro-batch is part of the shared job; a larger one gets a job, and all cores, of its own."""
+PATIENCE_S = 2.0
+"""How long those who wait for a job wait for others that are slow: who settles what a dead writer left, say."""
+_TOPIC = 2_000  # what a topic costs a task beside its records, in records
+_ROWS = "number int, outcome binary"
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class Trip(Generic[A]):
+    """One topic's landing, and what is to be done with it."""
+
+    landing: Landing
+    work: Callable[[], A]
+
+
+def together(trips: Sequence[Trip[A]], spark: Callable[[], SparkSession]) -> Voyage[A]:
+    """Begin to land: every trip's work in a thread of its own, `MOST` at once.
+
+    Args:
+        trips: their landings have no engine of their own yet.
+        spark: gives the session; called when there is something to read.
+    """
+    return Voyage(trips, _Meeting(spark, len(trips)))
+
+
+class Voyage(Generic[A]):
+    """Trips under way, each with its outcome to come."""
+
+    def __init__(self, trips: Sequence[Trip[A]], meeting: _Meeting) -> None:
+        self.outcomes: list[Future[A]] = [Future() for _ in trips]
+        self._meeting = meeting
+        self._waiting = iter(zip(trips, self.outcomes, strict=True))
+        self._taking = threading.Lock()
+        for trip in trips:
+            trip.landing.spark, trip.landing.engine = meeting.session, meeting.engine
+            trip.landing.committing = meeting.committing
+        # Daemons: a run that is cancelled does not wait for a Spark job of minutes.
+        self._threads = [
+            threading.Thread(target=self._land, name=f"s3lake-fleet-{number}", daemon=True)
+            for number in range(min(MOST, len(trips)))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def cancel(self, within_s: float) -> None:
+        """Begin nothing new; what is being committed has `within_s` seconds to arrive."""
+        self._meeting.cancelled = True
+        deadline = time.monotonic() + within_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _land(self) -> None:
+        while True:
+            with self._taking:
+                trip, outcome = next(self._waiting, (None, None))
+            if trip is None or outcome is None:
+                return
+            with self._meeting.attended():
+                try:
+                    outcome.set_result(trip.work())
+                except BaseException as error:
+                    outcome.set_exception(error)
+
+
+@dataclass
+class _Wish:
+    """What one landing wants to be read; `alone` where the shared job failed, so that each needs its own."""
+
+    engine: KafkaEngine
+    work: Work
+    reads: Intervals
+    granted: Future[list[Outcome] | None] = field(default_factory=Future)
+
+    @property
+    def size(self) -> int:
+        return _TOPIC + sum(end - start for start, end in self.reads.values())
+
+
+class _Meeting:
+    """Where landings wait for one another.
+
+    Attributes:
+        committing: bounds how many commits are made visible at once.
+    """
+
+    def __init__(self, spark: Callable[[], SparkSession], landings: int) -> None:
+        self.committing = threading.BoundedSemaphore(AT_WORK)
+        self.cancelled = False
+        self._make = spark
+        self._made: SparkSession | None = None
+        self._making = threading.Lock()
+        self._turns = threading.BoundedSemaphore(AT_WORK)
+        self._alone = threading.Lock()
+        self._changed = threading.Condition()
+        self._unended = landings
+        self._away = 0
+        self._wishes: list[_Wish] = []
+        self._came_s = 0.0
+        self._running = False
+
+    @contextmanager
+    def attended(self) -> Iterator[None]:
+        """A landing, from its begin to its end."""
+        self._turns.acquire()
+        try:
+            yield
+        finally:
+            self._turns.release()
+            with self._changed:
+                self._unended -= 1
+                self._changed.notify_all()
+
+    def engine(self, own: KafkaEngine) -> Engine:
+        """The engine of one micro-batch: its own, or everybody's."""
+        return _Shared(own, self)
+
+    def outcomes(self, engine: KafkaEngine, work: Work, reads: Intervals) -> list[Outcome]:
+        """What the tasks have to say of `reads`, as part of the next job."""
+        wish = _Wish(engine, work, reads)
+        with self._gone():
+            with self._changed:
+                self._wishes.append(wish)
+                self._came_s = time.monotonic()
+                self._changed.notify_all()
+            while (taken := self._taken(wish)) is not None:
+                self._grant(taken)
+        found = wish.granted.result()
+        return self.alone(lambda: engine.outcomes(work, reads)) if found is None else found
+
+    def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
+        """What the tasks of a job of its own have to say; one at a time, so each has all cores."""
+        with self._gone(), self._absent(), self._alone:
+            return job()
+
+    @contextmanager
+    def _gone(self) -> Iterator[None]:
+        """While Spark works the thread needs no turn."""
+        if self.cancelled:
+            raise TransientError("the run was cancelled")
+        self._turns.release()
+        try:
+            yield
+        finally:
+            self._turns.acquire()
+
+    @contextmanager
+    def _absent(self) -> Iterator[None]:
+        """Nobody waits for a landing that has a job of its own."""
+        with self._changed:
+            self._away += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._away -= 1
+
+    def _taken(self, wish: _Wish) -> list[_Wish] | None:
+        """Wait until `wish` is granted, or for all wishes, to be granted by this thread."""
+        with self._changed:
+            while not wish.granted.done():
+                if not self._running and self._wishes and self._are_all_here():
+                    taken, self._wishes, self._running = self._wishes, [], True
+                    return taken
+                self._changed.wait(PATIENCE_S)
+            return None
+
+    def _are_all_here(self) -> bool:
+        expected = min(self._unended, MOST) - self._away
+        return len(self._wishes) >= expected or time.monotonic() - self._came_s >= PATIENCE_S
+
+    def _grant(self, wishes: list[_Wish]) -> None:
+        try:
+            for wish, found in zip(wishes, self._run(wishes), strict=True):
+                wish.granted.set_result(found)
+        except Exception as error:
+            failure = meaning(error, f"landing {len(wishes)} topics in one job")
+            for wish in wishes:
+                if len(wishes) > 1 and self._lives():
+                    wish.granted.set_result(None)
+                else:
+                    wish.granted.set_exception(failure)
+        finally:
+            with self._changed:
+                self._running = False
+                self._changed.notify_all()
+
+    def _run(self, wishes: Sequence[_Wish]) -> list[list[Outcome] | None]:
+        session = self.session()
+        loads = _shared_out(wishes, 2 * parallelism(session))
+
+        def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column("id").to_pylist():
+                    for load in loads[number]:
+                        yield from load()
+
+        found: list[list[Outcome] | None] = [[] for _ in wishes]
+        for row in session.range(0, len(loads), 1, len(loads)).mapInArrow(read, _ROWS).collect():
+            outcomes = found[row.number]
+            assert outcomes is not None
+            outcomes.append(outcome_of(bytes(row.outcome)))
+        return found
+
+    def session(self) -> SparkSession:
+        """Made once: Spark itself knows for each thread apart which one is active."""
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def _lives(self) -> bool:
+        try:
+            self.session().range(1).collect()
+        except Exception:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """The engine of one landing at a meeting."""
+
+    own: KafkaEngine
+    meeting: _Meeting
+
+    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+        """See `Engine.outcomes`."""
+        if sum(end - start for start, end in reads.values()) < SMALL:
+            return self.meeting.outcomes(self.own, work, reads)
+        return self.meeting.alone(lambda: self.own.outcomes(work, reads))
+
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """See `Engine.table`."""
+        return self.own.table(tabulate, reads)
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """See `Engine.projected`."""
+        return self.meeting.alone(lambda: self.own.projected(work, frame))
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What a task does for one topic, as plain values."""
+
+    number: int
+    work: Work
+    brokers: Brokers
+    topic: str
+    ranges: tuple[Range, ...]
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        for outcome in self._outcomes():
+            arrays: list[Any] = [pa.array([self.number], pa.int32()), pa.array([msgspec.json.encode(outcome)])]
+            yield pa.record_batch(arrays, names=["number", "outcome"])
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        records = reader.batches(self.brokers, self.topic, self.ranges, self.work.kafka_columns)
+        try:
+            yield from run(self.work, records)
+        except Exception as error:  # the other topics of this task have nothing to do with it
+            yield Failed(TaskFailedError.__name__, f"landing topic {self.topic!r}: {type(error).__name__}: {error}")
+
+
+def _shared_out(wishes: Sequence[_Wish], tasks: int) -> list[list[_Load]]:
+    """The wishes as the work of at most `tasks` tasks of like size, a topic whole."""
+    loads: list[list[_Load]] = [[] for _ in range(min(len(wishes), tasks))]
+    sizes = [0] * len(loads)
+    for number, wish in sorted(enumerate(wishes), key=lambda one: one[1].size, reverse=True):
+        least = sizes.index(min(sizes))
+        ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(wish.reads.items()))
+        loads[least].append(_Load(number, wish.work, wish.engine.brokers, wish.engine.topic, ranges))
+        sizes[least] += wish.size
+    return loads
