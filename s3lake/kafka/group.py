@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -68,10 +69,9 @@ class PublishedGroup:
             return KafkaError(KafkaError._TIMED_OUT)
         return next((one.error for one in answers if one.error is not None), None)
 
-    @functools.cached_property
+    @property
     def _client(self) -> AdminClient:
-        settings: dict[str, Any] = {"client.id": "s3lake", "log_level": 0, **client_properties(self.properties)}
-        return AdminClient({**settings, "bootstrap.servers": self.bootstrap_servers})
+        return _client(os.getpid(), self.bootstrap_servers, tuple(sorted(client_properties(self.properties).items())))
 
     def _warn(self, topic: str, error: KafkaError) -> None:
         remedy = ""
@@ -87,3 +87,10 @@ class PublishedGroup:
             "offsets of %s are not published to consumer group %s (%s: %s)%s; landing does not need them",
             *(topic, self.name, error.name(), error.str(), remedy),
         )
+
+
+@functools.lru_cache(maxsize=16)
+def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> AdminClient:  # noqa: ARG001
+    """One for all topics of a process (`pid`: none survives a fork): each has threads and connections of its own."""
+    given: dict[str, Any] = {"client.id": "s3lake", "log_level": 0, **dict(settings), "bootstrap.servers": servers}
+    return AdminClient(given)

@@ -11,6 +11,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
 
 BATCH_ROWS = 10_000
+FIRST_ROWS = 100
+"""Of the first batch, while nobody knows how large records are: they keep coming while a batch is taken."""
 BATCH_BYTES = 16 * 2**20
 QUEUE_BYTES = 32 * 2**20
 """What librdkafka reads ahead, at most, beside the batch that is worked on."""
@@ -30,6 +33,7 @@ QUEUE_BYTES = 32 * 2**20
 SILENCE_S = 30.0
 """How long nothing may come before the brokers are asked whether they are there; they have as long for an answer."""
 
+_INTRODUCED_S = 2.0
 _WAIT_S = 0.1  # short, because a gap at a range's end is waited out
 _SILENCES = 20  # gigabytes of aborted records are read without a word
 
@@ -120,6 +124,7 @@ def batches(brokers: Brokers, topic: str, ranges: Iterable[Range], columns: Sequ
         RecordError: a record is none that librdkafka can hand over.
     """
     consumer, trouble = _consumer(os.getpid(), tuple(sorted(brokers.consumer_settings.items())))
+    _introduce(consumer, topic)
     for part in ranges:
         yield from _Reading(consumer, trouble, brokers.bootstrap_servers, topic, part).batches(columns)
 
@@ -153,6 +158,14 @@ def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer
         raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {error.args[0].str()}") from None
 
 
+def _introduce(consumer: Consumer, topic: str) -> None:
+    """Let the client ask where the topic is: of one that is only assigned it asks a second later."""
+    from confluent_kafka import KafkaException
+
+    with suppress(KafkaException):  # reading meets the same, and tells what it means
+        consumer.list_topics(topic, timeout=_INTRODUCED_S)
+
+
 class _Reading:
     """One range on its way."""
 
@@ -166,7 +179,7 @@ class _Reading:
 
         self._trouble.last = None  # from an earlier outage
         self._consumer.assign([TopicPartition(self._topic, self._range.partition, self._range.start)])
-        rows, silent, asked = BATCH_ROWS, time.monotonic(), 0
+        rows, silent, asked = FIRST_ROWS, time.monotonic(), 0
         try:
             while self._next < self._range.end:
                 messages = self._taken(self._consumer.consume(min(rows, self._range.end - self._next), _WAIT_S))

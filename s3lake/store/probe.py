@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from s3lake.store import COMMIT, Document, Store
 
 _log = logging.getLogger(__name__)
 _honest: set[tuple[str, ...]] = set()
+_trying = threading.Lock()
 REMEMBERED_S = 86_400
 """A trial is 21 requests, and a run lands a few files: one trial a day is enough for all runs of a place."""
 
@@ -36,10 +38,13 @@ def trust(store: Store, index: str, data: str) -> None:
     if place in _honest:
         return
     memory = _key(f"{index.rstrip('/')}/", hashlib.sha256("\n".join(place).encode()).hexdigest()[:16])
-    if not _is_recent(store.get(memory)):
-        probe(store, index, data)
-        store.put(memory, str(int(time.time())).encode())
-    _honest.add(place)
+    with _trying:  # of the threads that land many topics one tries for all
+        if place in _honest:
+            return
+        if not _is_recent(store.get(memory)):
+            probe(store, index, data)
+            store.put(memory, str(int(time.time())).encode())
+        _honest.add(place)
 
 
 def probe(store: Store, index: str, data: str) -> None:
