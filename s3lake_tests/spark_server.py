@@ -18,16 +18,16 @@ ROOT = Path(__file__).parents[1]
 class SparkServer:
     """`s3lake spark` in a process of its own, which has a directory for its temporary files."""
 
-    def __init__(self, home: Path, *options: str, master: str = "local[2]", port: int = 0) -> None:
+    def __init__(self, home: Path, *options: str, master: str = "local[2]", port: int = 0, code: Path = ROOT) -> None:
         self.mark, self.home, self.log = str(uuid.uuid4()), home, home.with_suffix(".log")
         home.mkdir(exist_ok=True)
-        environment = _environment({MARK: self.mark, "TMPDIR": str(home), "SPARK_LOCAL_DIRS": str(home)})
+        environment = _environment({MARK: self.mark, "TMPDIR": str(home), "SPARK_LOCAL_DIRS": str(home)}, code)
         environment["JAVA_TOOL_OPTIONS"] = f"-Djava.io.tmpdir={home} -XX:-UsePerfData"
         command = [sys.executable, "-c", "from s3lake.cli import main; main()", "spark", "--json"]
         command += ["--master", master, "--port", str(port), *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+                command, env=environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True, cwd=code
             )
 
     def ready(self) -> dict[str, Any]:
@@ -82,6 +82,6 @@ def session(**conf):
 """
 
 
-def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+def _environment(more: Mapping[str, str], code: Path = ROOT) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(code), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, **more}

@@ -19,6 +19,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import SparkUnavailableError
 from s3lake.sink import Spark
 from s3lake.spark import session, shared
+from s3lake.spark.installation import Installation
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.processes import marked
 from s3lake_tests.spark_server import ROOT, SparkServer, client, opened
@@ -92,7 +93,7 @@ class TestAddresses:
 
     def test_differ_with_the_code(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = shared.session_id({})
-        monkeypatch.setattr(shared, "_code", lambda: "other")
+        monkeypatch.setattr(shared, "here", lambda: Installation("0.1.0", "other", "3.11"))
         assert shared.session_id({}) != before
 
     def test_where_nobody_listens_are_told_at_once_without_their_secrets(self) -> None:

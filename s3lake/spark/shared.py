@@ -7,19 +7,16 @@ the code of s3lake, Python, Spark, and the settings of the session.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import platform
 import socket
 import threading
 import uuid
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
+from s3lake.spark.installation import agree, here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +32,9 @@ _CONNECT_S = 5.0
 _TRIES, _LONGEST_WAIT_MS = 8, 2_000
 _lock = threading.Lock()
 _made: Any = None
+# PySpark's destructor of a session ends a thread pool that all sessions have. Where the garbage collector calls it while
+# another session hands a task to that pool, the process waits for itself: so none is ever collected.
+_ended: list[Any] = []
 
 
 def session(master: str, settings: Mapping[str, str], active: SparkSession | None) -> SparkSession:
@@ -46,7 +46,7 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
         active: what this process has; one that s3lake has not made is left as it is.
 
     Raises:
-        SparkUnavailableError: nothing listens there.
+        SparkUnavailableError: nothing listens there, or what does has another s3lake or Python.
     """
     global _made
     with _lock:
@@ -61,6 +61,11 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
         for number in itertools.count():
             made = _open(address(master, session_id(settings, number)), settings)
             if made is not None:
+                try:
+                    agree(made)
+                except BaseException:
+                    _forget(made)
+                    raise
                 _made = made
                 return made
     raise AssertionError("numbers do not end")
@@ -79,7 +84,7 @@ def session_id(settings: Mapping[str, str], number: int = 0) -> str:
     """The name of the session for this code and these settings."""
     import pyspark
 
-    parts = [_code(), platform.python_version(), pyspark.__version__, *map(str, sorted(settings.items()))]
+    parts = [*here(), pyspark.__version__, *map(str, sorted(settings.items()))]
     return str(uuid.uuid5(_SPACE, "\n".join([*parts, str(number)])))
 
 
@@ -97,16 +102,6 @@ def _host_and_port(master: str) -> tuple[str, int]:
         return parts.hostname, parts.port or PORT
     except ValueError:
         raise ConfigurationError("spark.master: an address of Spark Connect is written sc://HOST:PORT") from None
-
-
-@lru_cache
-def _code() -> str:
-    """A digest of s3lake's own code, its version among it: in a checkout it changes without that."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 def _reach(master: str) -> None:
@@ -152,3 +147,4 @@ def _forget(made: Any) -> None:
     """Close this process's end, and let the server keep its own."""
     made.release_session_on_close = False
     made.stop()
+    _ended.append(made)
