@@ -15,9 +15,9 @@ import pytest
 from s3lake import cli
 from s3lake.cli.iam import policy_of
 from s3lake.cli.reach import attempts, outcome
+from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.dialects import native
 from s3lake.errors import StoreDeniedError
 from s3lake.store.s3 import S3Connection, S3Store
 from s3lake_tests.lake import START, Lake, at, values
