@@ -20,10 +20,11 @@ MOUNTED = {
     "docker/compose.yaml": "docker/compose.yaml",
     "docker/grafana/dashboard.json": "docker/dashboard.json",
     "docker/prometheus/alerts.yml": "docker/alerts.yml",
+    "docker/s3lake.yaml": "docker/s3lake.yaml",
 }
 """Path in the repository: path in the site."""
 _SOURCES = {uri: path for path, uri in MOUNTED.items()}
-_LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
+_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<path>[^)#\s:]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -34,15 +35,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Let links lead to where the pages stand in the site."""
+    """Let links lead to where the pages stand in the site; code is no page, so that a link to it becomes its text."""
     here = page.file.src_uri
     directory = posixpath.dirname(_SOURCES.get(here, f"docs/{here}"))
 
     def moved(link: re.Match[str]) -> str:
-        path = posixpath.normpath(posixpath.join(directory, link[0]))
+        path = posixpath.normpath(posixpath.join(directory, link["path"]))
         if (ROOT / path / "README.md").is_file():
             path += "/README.md"
+        if path.startswith("s3lake/") and (ROOT / path).is_file():
+            return link["text"]
         uri = MOUNTED.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
-        return link[0] if uri is None else posixpath.relpath(uri, posixpath.dirname(here) or ".")
+        if uri is None:
+            return link[0]
+        return f"[{link['text']}]({posixpath.relpath(uri, posixpath.dirname(here) or '.')}{link['anchor'] or ''})"
 
     return _LINK.sub(moved, markdown)
