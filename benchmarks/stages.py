@@ -18,13 +18,14 @@ import records
 from sink import SCHEMA_ID, registry
 
 from s3lake import hours
-from s3lake.convert import columns as kinds
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.reader import Brokers, Range
 from s3lake.outcomes import Done, Grown, Outcome
 from s3lake.pipeline import Work, run
+from s3lake.schema.types import from_document
+from s3lake.schema.unite import agree
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 
@@ -86,7 +87,7 @@ def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:
     work = Work.of(sink, topic, lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0)
     for outcome in run(work, some):
         seen = outcome.columns if isinstance(outcome, Grown) else outcome.seen if isinstance(outcome, Done) else {}
-        work = work.with_columns(kinds.agree(work.columns, seen))
+        work = work.with_columns(agree(work.columns, from_document(seen)))
     return work
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.recovery import abort
-from s3lake.convert.columns import Columns
 from s3lake.convert.values import Conversion
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError
 from s3lake.kafka import reader
@@ -27,6 +26,7 @@ from s3lake.plan.batch import Intervals
 from s3lake.plan.tasks import shared_out
 from s3lake.projection.statement import failure, projected, statement, table_types
 from s3lake.projection.table import Tabulate
+from s3lake.schema.types import Columns, from_document
 from s3lake.spark import meaning, parallelism
 from s3lake.transform import sql
 
@@ -162,10 +162,10 @@ class Job:
             if self.sink.sql is not None:
                 columns = record(self._look(work, heads))
             if work.conversion.has_columns:
-                columns = record(self._run(work.looking(), heads, columns.source))
+                columns = record(self._run(work.looking(), heads, from_document(columns.source)))
         while True:
-            work = work.with_columns(columns.columns)
-            outcomes = self._run(work, reads, columns.source)
+            work = work.with_columns(from_document(columns.columns))
+            outcomes = self._run(work, reads, from_document(columns.source))
             done = [one for one in outcomes if isinstance(one, Done)]
             if len(done) == len(outcomes):
                 break

@@ -27,9 +27,6 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.commit.sums import Commits
-from s3lake.convert import columns as kinds
-from s3lake.convert import types
-from s3lake.convert.columns import Columns
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.job import Engine, Job, KafkaEngine
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
@@ -43,6 +40,9 @@ from s3lake.pipeline import Stores, Work
 from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
+from s3lake.schema import grammar
+from s3lake.schema.types import Columns, fields_of, from_document, to_document
+from s3lake.schema.unite import shown
 from s3lake.store import Store
 from s3lake.store.probe import trust
 
@@ -217,7 +217,7 @@ class Landing:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
         landed = self.sink.landed
         known = self.index.columns()
-        self._same_types(known[0].columns if known else {})
+        self._same_types(from_document(known[0].columns) if known else {})
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.ensure()
         work = Work.of(
@@ -254,7 +254,7 @@ class Landing:
             converter=landed.converter.value,
             nulls=landed.nulls,
             shape=landed.shape,
-            columns=None if work.file_columns is None else with_seen(work.file_columns, done),
+            columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, done)),
             replacing=work.keys.replaces,
         )
 
@@ -269,12 +269,12 @@ class Landing:
 
     def _same_types(self, recorded: Columns) -> None:
         """Columns that the user gives have the types that the sink's files have."""
-        kind = recorded.get("value") if self.sink.envelope else {"struct": recorded}
-        value = kind.get("struct", {}) if isinstance(kind, dict) else {}  # else no value was an object so far
+        value = fields_of(recorded.get("value")) if self.sink.envelope else recorded
         for name, text in self.sink.columns.items():
-            if name in value and types.parse(text) != value[name]:
+            # As documents, where the order of a struct's fields means nothing: the user may list them in another one.
+            if name in value and to_document({name: grammar.parse(text)}) != to_document({name: value[name]}):
                 raise ConfigurationError(
-                    f"sink {self.sink.name}: column {name!r} is {text} now, and {kinds.name_of(value[name])} in the "
+                    f"sink {self.sink.name}: column {name!r} is {text} now, and {shown(value[name])} in the "
                     f"files of topic {self.topic!r}: keep that type, or give the sink another name"
                 )
 

@@ -11,9 +11,9 @@ import msgspec
 from s3lake import errors
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File, Read
-from s3lake.convert import columns as kinds
-from s3lake.convert.columns import Columns
 from s3lake.errors import S3LakeError
+from s3lake.schema.types import Columns, from_document, to_document
+from s3lake.schema.unite import agree, agree_within
 
 OUTCOME = "outcome binary"
 """Spark schema of the rows that a task returns."""
@@ -74,7 +74,7 @@ def outcome_of(encoded: bytes) -> Outcome:
 def united(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
     """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
     for one in sorted(grown, key=lambda one: (one.partition, one.offset)):
-        columns = kinds.agree_within(columns, one.columns, most)
+        columns = agree_within(columns, from_document(one.columns), most)
     return columns
 
 
@@ -84,17 +84,16 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int) -> Recorded
     Each task keeps to `most` columns, all together need not: what there is no room for is refused when they read again.
     """
     grown = [one for one in outcomes if isinstance(one, Grown)]
-    columns = united(have.columns, [one for one in grown if not one.source], most)
-    source = united(have.source, [one for one in grown if one.source], most)
+    columns = united(from_document(have.columns), [one for one in grown if not one.source], most)
     columns = with_seen(columns, [one for one in outcomes if isinstance(one, Done)])
-    if (columns, source) == (have.columns, have.source):
-        return have
-    return Recorded(columns, source, have.rev + 1)
+    source = united(from_document(have.source), [one for one in grown if one.source], most)
+    documents = to_document(columns), to_document(source)
+    return have if documents == (have.columns, have.source) else Recorded(*documents, have.rev + 1)
 
 
 def with_seen(columns: Columns, done: Iterable[Done]) -> Columns:
     """Columns, and those of records that brought their own schema."""
-    return reduce(kinds.agree, (one.seen for one in done), columns)
+    return reduce(agree, (from_document(one.seen) for one in done), columns)
 
 
 def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:

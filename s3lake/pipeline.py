@@ -18,8 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.index import Read
-from s3lake.convert import columns as kinds
-from s3lake.convert.columns import Columns
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
@@ -28,6 +26,8 @@ from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
 from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of
+from s3lake.schema.types import Columns, to_document
+from s3lake.schema.unite import agree
 from s3lake.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.store import Store
 
@@ -324,7 +324,7 @@ class _Task:
         if self._grown:
             self.staging.abort()
             first = min(((partition, counts.first) for partition, counts in self._counts.items()), default=None)
-            return Grown(*first, self._columns) if first else None
+            return Grown(*first, to_document(self._columns)) if first else None
         for where in list(self._waiting):
             self._sort(where)
         for partition, letters in self._dead.items():
@@ -336,7 +336,7 @@ class _Task:
             partition: Read(c.first, c.last + 1, c.read, c.landed, c.skipped, c.dead, c.late)
             for partition, c in self._counts.items()
         }
-        return Done(files, reads, dict(getattr(self.store, "requests", {})), self._seen)
+        return Done(files, reads, dict(getattr(self.store, "requests", {})), to_document(self._seen))
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
         counts = self._counts.setdefault(partition, _Counts(batch.column("offset")[0].as_py(), 0))
@@ -349,7 +349,7 @@ class _Task:
             self._columns, self._grown = converted.columns, True
             self.staging.abort()  # all of it will be read once more, with these columns
             self._waiting.clear()
-        self._seen = kinds.agree(self._seen, converted.seen)
+        self._seen = agree(self._seen, converted.seen)
         if converted.refused and not self._refuse(partition, original, "convert", converted.refused):
             return
         counts.last = batch.column("offset")[-1].as_py()

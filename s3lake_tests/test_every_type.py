@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Columns
-from s3lake.convert import columns as kinds
-from s3lake.convert import types
 from s3lake.readback import objects
 from s3lake.readback.shape import Shape
+from s3lake.schema import grammar
+from s3lake.schema.types import Primitive, Struct, from_document, to_document
+from s3lake.schema.unite import shown
 from s3lake_tests.unstaged import World as Unstaged
 from s3lake_tests.verify.test_writer_agrees import staged
 from s3lake_tests.verify.world import World
@@ -49,36 +50,37 @@ LANDED = [
 
 
 def test_no_primitive_type_is_left_out() -> None:
-    assert {text for text in SAMPLES if text in types.PRIMITIVES} == set(types.PRIMITIVES)
+    assert SAMPLES.keys() >= set(map(str, Primitive))
 
 
 @pytest.mark.parametrize("text", SAMPLES)
 def test_it_is_written_down_and_read_again(text: str) -> None:
-    kind = types.parse(text)
-    assert types.text(kind) == text
-    document = Columns({"c": kind})
-    assert msgspec.json.decode(msgspec.json.encode(document), type=Columns) == document
+    type = grammar.parse(text)
+    assert str(type) == text
+    document = Columns(to_document({"c": type}))
+    assert from_document(msgspec.json.decode(msgspec.json.encode(document), type=Columns).columns) == {"c": type}
 
 
 @pytest.mark.parametrize("text", SAMPLES)
 def test_messages_and_dagster_s_metadata_have_words_for_it(text: str) -> None:
-    kind = types.parse(text)
-    assert kinds.name_of(kind)
-    assert dg.TableColumn("c", types.text(kind)).type == text
+    type = grammar.parse(text)
+    assert shown(type) == text
+    assert dg.TableColumn("c", str(type)).type == text
 
 
 @pytest.mark.parametrize("envelope", [None, {}], ids=["plain", "envelope"])
 @pytest.mark.parametrize("text", SAMPLES)
 def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, Any] | None) -> None:
-    kind = types.parse(text)
-    recorded = {"value": {"struct": {"c": kind}}} if envelope is not None else {"c": kind}
+    value = {"c": grammar.parse(text)}
+    recorded = {"value": Struct(value)} if envelope is not None else value
     landing = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).landing()
     landing._same_types(recorded)
 
 
 @pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=str)
 def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: Any) -> None:
-    Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).landing()._same_types({"value": value})
+    landing = Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).landing()
+    landing._same_types(from_document({"value": value}))
 
 
 @pytest.mark.parametrize(("text", "format", "envelope"), LANDED)
@@ -94,7 +96,7 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     assert manifest.columns
     shape = Shape.of(manifest)
     body = world.store.objects[file.key][0]
-    found = list(objects.batches(body, file.key, shape, shape.schema(manifest.columns)))
+    found = list(objects.batches(body, file.key, shape, shape.schema(from_document(manifest.columns))))
     rows = [row for batch in found for row in batch.to_pylist()]
     cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
     assert [cell is None for cell in cells] == [False, True, True]

@@ -26,6 +26,7 @@ from s3lake.job import Job
 from s3lake.kafka.reader import SCHEMA
 from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, recorded, united
 from s3lake.pipeline import Work, run
+from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 
@@ -71,7 +72,14 @@ def bucket() -> Bucket:
 def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
     return Work.of(
-        sink, "t", bucket, commit="c1", renamed="", hour_start_ms=HOUR, columns=columns or {}, wallclock_ms=HOUR
+        sink,
+        "t",
+        bucket,
+        commit="c1",
+        renamed="",
+        hour_start_ms=HOUR,
+        columns=from_document(columns or {}),
+        wallclock_ms=HOUR,
     )
 
 
@@ -463,15 +471,19 @@ def test_partitioned_tables_have_their_own_rows(bucket: Bucket) -> None:
 
 def test_bare_values_in_parquet_never_grow(bucket: Bucket) -> None:
     of = work(bucket, converter={"value": "bytes"}, **PARQUET)
-    assert of.file_columns == {"value": "binary"}
+    assert of.file_columns == {"value": Primitive.BINARY}
     (body,) = bucket.visible(outcome(of, [Record(b"\xff"), Record(b"")])).values()
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"value": b"\xff"}, {"value": b""}]
 
 
 def test_where_tasks_disagree_the_earlier_record_decides() -> None:
     later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
-    assert united({}, [later, earlier], 100) == {"a": "int64", "b": "bool", "c": "bool"}
-    assert united({"a": "double"}, [later, earlier], 100) == {"a": "double", "b": "bool", "c": "bool"}
+    assert to_document(united({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
+    assert to_document(united(from_document({"a": "double"}), [later, earlier], 100)) == {
+        "a": "double",
+        "b": "bool",
+        "c": "bool",
+    }
 
 
 # Several tasks, several tries
@@ -567,7 +579,14 @@ def test_a_worker_imports_neither_dagster_nor_pydantic(tmp_path: Path) -> None:
         layout={"partition_by": ("_date.yyyy",)},  # type: ignore[arg-type]
     )
     of = Work.of(
-        sink, "t", MemoryStore, commit="c1", renamed="", hour_start_ms=HOUR, columns={"n": "int64"}, wallclock_ms=HOUR
+        sink,
+        "t",
+        MemoryStore,
+        commit="c1",
+        renamed="",
+        hour_start_ms=HOUR,
+        columns={"n": Primitive.INT64},
+        wallclock_ms=HOUR,
     )
     path = tmp_path / "work.pickle"
     path.write_bytes(pickle.dumps((of, batch(of, objects(1, 2)))))

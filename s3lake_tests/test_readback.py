@@ -22,6 +22,7 @@ from s3lake.commit.index import Manifest
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.readback import objects
 from s3lake.readback.shape import Shape
+from s3lake.schema.types import from_document
 
 LINES = ["", "\n", "\n"]
 
@@ -31,7 +32,7 @@ def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key:
     converter, columns = said.pop("value", "json"), said.pop("columns", recorded)
     manifest = Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=converter, shape=said, columns=columns)
     shape = Shape.of(manifest)
-    schema = shape.schema(recorded or {})
+    schema = shape.schema(from_document(recorded or {}))
     found = list(objects.batches(body, key, shape, schema))
     assert all(batch.schema == schema for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
@@ -407,4 +408,4 @@ def test_every_schema_is_one_that_spark_has() -> None:
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
         shape = Shape("avro", "json", style=style, fields=tuple(fields))
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
-        assert from_arrow_schema(shape.schema(recorded)).fieldNames() == list(fields or COLUMNS)
+        assert from_arrow_schema(shape.schema(from_document(recorded))).fieldNames() == list(fields or COLUMNS)

@@ -18,10 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import columns as kinds
-from s3lake.convert import gate, typed
+from s3lake.convert import gate
+from s3lake.convert.pinned import DAY_MS, converted
 from s3lake.convert.schemas import Numbers
-from s3lake.convert.types import Type
+from s3lake.schema.arrow import arrow_type
+from s3lake.schema.types import UNKNOWN, Decimal, List, Map, Primitive, Type, fields_of
+from s3lake.schema.unite import held
 
 Decode = Callable[["Cursor"], pa.Array]
 """Reads one value of every record that a cursor stands at."""
@@ -162,52 +164,51 @@ def behind(raw: pa.BinaryArray, skipped: int) -> pa.BinaryArray:
     return every_second(starts[:-1] + skipped, starts[1:], raw.buffers()[2])
 
 
-def compiled(plain: Any, kind: Type) -> Decode | None:
+def compiled(plain: Any, type: Type) -> Decode | None:
     """How all values of a schema are read; None where there is a struct without fields, which no table holds.
 
     Args:
-        plain: as `avro_schema.Node` has it.
-        kind: of its column.
+        plain: as `schema.avro.Node` has it.
+        type: of its column.
     """
-    return _compiled(plain, kind) if kinds.held({"": kind}) == {"": kind} else None
+    return _compiled(plain, type) if held({"": type}) == {"": type} else None
 
 
-def _compiled(plain: Any, kind: Type | None) -> Decode:
+def _compiled(plain: Any, type: Type) -> Decode:
     if isinstance(plain, list):
         branches = [one for one in plain if one != "null"]
-        return _union(plain, kind) if len(branches) > 1 else _optional(plain, kind)
+        return _union(plain, type) if len(branches) > 1 else _optional(plain, type)
     if isinstance(plain, str):
-        return _primitive(plain, kind)
+        return _primitive(plain, type)
     match plain["type"]:
         case "record":
-            return _record(plain, kind)
+            return _record(plain, type)
         case "array":
-            return _array(plain, kind)
+            return _array(plain, type)
         case "map":
-            return _map(plain, kind)
+            return _map(plain, type)
         case "enum":
             return _enum(plain["symbols"])
-    return _fixed(plain["size"], kind)
+    return _fixed(plain["size"], type)
 
 
-def _primitive(name: str, kind: Any) -> Decode:
+def _primitive(name: str, type: Type) -> Decode:
     match name:
         case "null":
             return lambda cursor: pa.nulls(len(cursor))
         case "boolean":
             return _boolean
         case "int":
-            return _time if kind == "time" else lambda cursor: pa.array(_int32(cursor)).view(kinds.arrow_type(kind))
+            return _time if type is Primitive.TIME else lambda cursor: pa.array(_int32(cursor)).view(arrow_type(type))
         case "long":
-            return lambda cursor: pa.array(cursor.varint()).view(kinds.arrow_type(kind))
+            return lambda cursor: pa.array(cursor.varint()).view(arrow_type(type))
         case "float":
             return lambda cursor: pa.array(cursor.words[cursor.skip(4)].astype(np.uint32).view(np.float32))
         case "double":
             return lambda cursor: pa.array(cursor.words[cursor.skip(8)].view(np.float64))
         case "string":
-            return _uuid_of_text if kind == "uuid" else _text
-    digits = kinds.digits_of(kind)
-    return (lambda cursor: _decimal(cursor, *_extent(cursor), *digits)) if digits else _bytes
+            return _uuid_of_text if type is Primitive.UUID else _text
+    return (lambda cursor: _decimal(cursor, *_extent(cursor), type)) if isinstance(type, Decimal) else _bytes
 
 
 def _boolean(cursor: Cursor) -> pa.Array:
@@ -224,7 +225,7 @@ def _int32(cursor: Cursor) -> npt.NDArray[np.int32]:
 
 def _time(cursor: Cursor) -> pa.Array:
     found = _int32(cursor)
-    cursor.refuse((found < 0) | (found >= typed.DAY_MS))
+    cursor.refuse((found < 0) | (found >= DAY_MS))
     return pa.array(found).view(pa.time32("ms"))
 
 
@@ -264,7 +265,7 @@ def _text(cursor: Cursor) -> pa.StringArray:
 def _uuid_of_text(cursor: Cursor) -> pa.Array:
     found = _text(cursor)
     try:
-        return typed.converted(found, "uuid")
+        return converted(found, Primitive.UUID)
     except pa.ArrowInvalid:
         right = pc.match_substring_regex(found, _UUID).to_numpy(zero_copy_only=False)
         raise _Odd(cursor.rows[~right]) from None
@@ -281,20 +282,18 @@ def _enum(symbols: Sequence[str]) -> Decode:
     return decode
 
 
-def _fixed(size: int, kind: Any) -> Decode:
-    digits = kinds.digits_of(kind)
-
+def _fixed(size: int, type: Type) -> Decode:
     def decode(cursor: Cursor) -> pa.Array:
         start, sizes = cursor.skip(size), np.full(len(cursor), size)
-        if digits:
-            return _decimal(cursor, start, sizes, *digits)
+        if isinstance(type, Decimal):
+            return _decimal(cursor, start, sizes, type)
         found = _slices(cursor, start, sizes)
-        return pa.ExtensionArray.from_storage(pa.uuid(), found.cast(pa.binary(16))) if kind == "uuid" else found
+        return pa.ExtensionArray.from_storage(pa.uuid(), found.cast(pa.binary(16))) if type is Primitive.UUID else found
 
     return decode
 
 
-def _decimal(cursor: Cursor, start: Numbers, size: Numbers, precision: int, scale: int) -> pa.Array:
+def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa.Array:
     """Two's complement, the most significant byte first, as Arrow has it: 16 bytes, the least significant first."""
     cursor.refuse(size > 16)
     negative = (size > 0) & (cursor.data[start] >= 0x80)
@@ -303,28 +302,28 @@ def _decimal(cursor: Cursor, start: Numbers, size: Numbers, precision: int, scal
         has = size > at
         found[has, at] = cursor.data[(start + size - 1 - at)[has]]
     low, high = found.view("<u8")[:, 0], found.view("<i8")[:, 1]
-    (most, more), (least, less) = divmod(10**precision, 2**64), divmod(-(10**precision), 2**64)
+    (most, more), (least, less) = divmod(10**type.precision, 2**64), divmod(-(10**type.precision), 2**64)
     below = (high < most) | ((high == most) & (low < more))
     above = (high > least) | ((high == least) & (low > less))
     cursor.refuse(~(below & above))
-    return pa.Array.from_buffers(pa.decimal128(precision, scale), len(start), [None, pa.py_buffer(found)])
+    return pa.Array.from_buffers(arrow_type(type), len(start), [None, pa.py_buffer(found)])
 
 
-def _record(plain: Any, kind: Any) -> Decode:
-    fields = [(one["name"], _compiled(one["type"], kind["struct"].get(one["name"]))) for one in plain["fields"]]
-    type_of = kinds.arrow_type(kind)
+def _record(plain: Any, type: Type) -> Decode:
+    types, arrow = fields_of(type), arrow_type(type)
+    reads = [(field["name"], _compiled(field["type"], types.get(field["name"], UNKNOWN))) for field in plain["fields"]]
 
     def decode(cursor: Cursor) -> pa.Array:
-        found = {name: read(cursor) for name, read in fields}
-        return pa.StructArray.from_arrays([found[one.name] for one in type_of], fields=list(type_of))
+        arrays = {name: read(cursor) for name, read in reads}
+        return pa.StructArray.from_arrays([arrays[field.name] for field in arrow], fields=list(arrow))
 
     return decode
 
 
-def _optional(plain: Sequence[Any], kind: Any) -> Decode:
+def _optional(plain: Sequence[Any], type: Type) -> Decode:
     """A union of one type, with or without null."""
     value = next((at for at, one in enumerate(plain) if one != "null"), None)
-    read = _compiled("null" if value is None else plain[value], kind)
+    read = _compiled("null" if value is None else plain[value], type)
 
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.varint()
@@ -334,13 +333,13 @@ def _optional(plain: Sequence[Any], kind: Any) -> Decode:
     return decode
 
 
-def _union(plain: Sequence[Any], kind: Any) -> Decode:
+def _union(plain: Sequence[Any], type: Type) -> Decode:
     """A union of several types is a struct with a field for each."""
-    type_of = kinds.arrow_type(kind)
+    types, arrow = fields_of(type), arrow_type(type)
     branches = {
         at: (one["fields"][0]["name"], one["fields"][0]["type"]) for at, one in enumerate(plain) if one != "null"
     }
-    reads = {at: (name, _compiled(one, kind["struct"].get(name))) for at, (name, one) in branches.items()}
+    reads = {at: (name, _compiled(one, types.get(name, UNKNOWN))) for at, (name, one) in branches.items()}
 
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.varint()
@@ -348,7 +347,7 @@ def _union(plain: Sequence[Any], kind: Any) -> Decode:
         found = {name: _where(cursor, branch == at, read) for at, (name, read) in reads.items()}
         nothing = ~np.isin(branch, list(reads))
         mask = pa.array(nothing) if nothing.any() else None
-        return pa.StructArray.from_arrays([found[one.name] for one in type_of], fields=list(type_of), mask=mask)
+        return pa.StructArray.from_arrays([found[field.name] for field in arrow], fields=list(arrow), mask=mask)
 
     return decode
 
@@ -363,18 +362,20 @@ def _where(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> pa.Ar
     return found.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
 
 
-def _array(plain: Any, kind: Any) -> Decode:
-    read, type_of = _compiled(plain["items"], kind["list"]), kinds.arrow_type(kind)
+def _array(plain: Any, type: Type) -> Decode:
+    assert isinstance(type, List)
+    read, arrow = _compiled(plain["items"], type.item), arrow_type(type)
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (values,) = _items(cursor, [read])
-        return pa.ListArray.from_arrays(_offsets(cursor, owners), values, type=type_of)
+        return pa.ListArray.from_arrays(_offsets(cursor, owners), values, type=arrow)
 
     return decode
 
 
-def _map(plain: Any, kind: Any) -> Decode:
-    read = _compiled(plain["values"], kind["map"])
+def _map(plain: Any, type: Type) -> Decode:
+    assert isinstance(type, Map)
+    read = _compiled(plain["values"], type.value)
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (names, values) = _items(cursor, [_text, read])

@@ -15,14 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import avro_columns, json_text
-from s3lake.convert import columns as kinds
-from s3lake.convert.types import Type
+from s3lake.schema.types import MOST_DIGITS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, Unknown
 
 Spell = Callable[[pa.Array], pa.BinaryArray]
 """Gives the texts of values, `null` for null."""
 
-_NUMBERS = {"int32": "int32", "int64": "int64", "date": "int32", "time": "int32", "timestamp": "int64"}
-_DIGITS = 38
+_NUMBERS = {
+    Primitive.INT32: Primitive.INT32,
+    Primitive.INT64: Primitive.INT64,
+    Primitive.DATE: Primitive.INT32,
+    Primitive.TIME: Primitive.INT32,
+    Primitive.TIMESTAMP: Primitive.INT64,
+}
 _NAMES = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -39,62 +43,64 @@ class Texts:
     spell: Spell
 
 
-def compiled(plain: Any, kind: Type) -> Texts | None:
+def compiled(plain: Any, type: Type) -> Texts | None:
     """How values of a schema become JSON; None where they can only one by one.
 
     Args:
-        plain: as `avro_schema.Node` has it.
-        kind: of its column.
+        plain: as `schema.avro.Node` has it.
+        type: of its column.
     """
     try:
-        plainest, spell = _node(plain, kind)
+        plainest, spell = _node(plain, type)
     except _OneByOne:
         return None
     decode = avro_columns.compiled(plain, plainest)
     return Texts(decode, spell) if decode is not None else None
 
 
-def _node(plain: Any, kind: Any) -> tuple[Any, Spell]:
+def _node(plain: Any, type: Type) -> tuple[Type, Spell]:
     """The type that values are read in, and how they are spelt."""
-    if kind is None:
-        return None, lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
-    if isinstance(kind, str):
-        return _primitive(plain, kind)
-    if isinstance(plain, list) and len([one for one in plain if one != "null"]) == 1:
-        return _node(next(one for one in plain if one != "null"), kind)
-    if "map" in kind:
-        values, spell = _node(plain["values"], kind["map"])
-        return {"map": values}, lambda array: _object(array, spell)
-    if "list" in kind:
-        items, spell = _node(plain["items"], kind["list"])
-        return {"list": items}, lambda array: _between(array, b"[", spell(array.values), b"]")
-    members = [one["fields"][0] for one in plain if one != "null"] if isinstance(plain, list) else plain["fields"]
-    found = {one["name"]: _node(one["type"], kind["struct"].get(one["name"])) for one in members}
-    fields = {name: inner for name, (inner, _) in found.items() if inner is not None}
-    spells = {name: spell for name, (_, spell) in found.items()}
-    return {"struct": fields}, lambda array: _members(array, spells)
+    if isinstance(type, Unknown):
+        return UNKNOWN, lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
+    branches = [branch for branch in plain if branch != "null"] if isinstance(plain, list) else [plain]
+    match type:
+        case Primitive() | Decimal():
+            return _leaf(branches[0], type)
+        case Map(value):
+            values, spell = _node(branches[0]["values"], value)
+            return Map(values), lambda array: _object(array, spell)
+        case List(item):
+            items, spell = _node(branches[0]["items"], item)
+            return List(items), lambda array: _between(array, b"[", spell(array.values), b"]")
+        case Struct(fields):
+            # A wide union has a branch for each field, and each branch is a record of that one field.
+            is_union = len(branches) > 1
+            members = [branch["fields"][0] for branch in branches] if is_union else branches[0]["fields"]
+            nodes = {field["name"]: _node(field["type"], fields.get(field["name"], UNKNOWN)) for field in members}
+            types = {name: inner for name, (inner, _) in nodes.items() if inner != UNKNOWN}
+            spells = {name: spell for name, (_, spell) in nodes.items()}
+            return Struct(types), lambda array: _members(array, spells)
 
 
-def _primitive(plain: Any, kind: str) -> tuple[str, Spell]:
-    if isinstance(plain, list):
-        plain = next(one for one in plain if one != "null")
-    if kind in _NUMBERS:
-        return _NUMBERS[kind], json_text.numbers
-    match kind:
-        case "bool":
-            return kind, _booleans
-        case "float" | "double":
-            return kind, _floats
-        case "string":
-            return kind, _quoted
-        case "uuid" if plain == "string":
-            return "string", _quoted
-        case "binary":
-            return kind, json_text.quoted_base64
-    digits = kinds.digits_of(kind)
-    if digits is None or digits == (_DIGITS, _DIGITS):  # which stands for more digits after the point too
-        raise _OneByOne
-    return kind, lambda array: _listed(array.to_pylist())
+def _leaf(plain: Any, leaf: Primitive | Decimal) -> tuple[Type, Spell]:
+    if isinstance(leaf, Decimal):
+        if leaf == Decimal(MOST_DIGITS, MOST_DIGITS):  # which stands for more digits after the point too
+            raise _OneByOne
+        return leaf, lambda array: _listed(array.to_pylist())
+    if leaf in _NUMBERS:
+        return _NUMBERS[leaf], json_text.numbers
+    match leaf:
+        case Primitive.BOOL:
+            return leaf, _booleans
+        case Primitive.FLOAT | Primitive.DOUBLE:
+            return leaf, _floats
+        case Primitive.STRING:
+            return leaf, _quoted
+        case Primitive.UUID if plain == "string":
+            return Primitive.STRING, _quoted
+        case Primitive.BINARY:
+            return leaf, json_text.quoted_base64
+    raise _OneByOne
 
 
 def _booleans(array: pa.Array) -> pa.BinaryArray:

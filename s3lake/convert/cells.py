@@ -9,10 +9,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import connect, gate, json_text
-from s3lake.convert.connect import Schema
+from s3lake.convert import gate, json_text
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Schemas
+from s3lake.schema import connect
+from s3lake.schema.connect import Schema
 
 if TYPE_CHECKING:
     from s3lake.registry.client import Connection

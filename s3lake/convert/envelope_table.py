@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import columns as kinds
 from s3lake.convert import headers, json_text, table
 from s3lake.convert.cells import JSON, Column, Rows
-from s3lake.convert.columns import Columns
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.table import Rule
-from s3lake.convert.typed import fields_of
-from s3lake.convert.types import AVRO_NAME, Type
+from s3lake.schema.arrow import to_arrow
+from s3lake.schema.avro_names import LEGAL_NAME
+from s3lake.schema.types import Columns, Primitive, Struct, Type, fields_of
+from s3lake.schema.unite import beyond, held
 
 NAME = b"s3lake.name"
 """The member of a schema's metadata with the name of its rows' type."""
@@ -25,7 +25,12 @@ ENCODED = b"s3lake.encoded"
 
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
 _NO_FIELDS = "the schema has a struct without fields, which a table cannot hold"
-_METADATA: Columns = {"timestamp": "int64", "topic": "string", "partition": "int32", "offset": "int64"}
+_METADATA: Columns = {
+    "timestamp": Primitive.INT64,
+    "topic": Primitive.STRING,
+    "partition": Primitive.INT32,
+    "offset": Primitive.INT64,
+}
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,12 @@ class Shape:
             case "headers":
                 return headers.LIST_TYPE
             case "metadata":
-                return {"struct": _METADATA}
+                return Struct(_METADATA)
             case "offset":
-                return "int64"
+                return Primitive.INT64
             case "timestamp":
-                return "timestamp"
-        return "string" if self.converters[part] == "string" else "binary"
+                return Primitive.TIMESTAMP
+        return Primitive.STRING if self.converters[part] == "string" else Primitive.BINARY
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def read(shape: Shape, rows: Rows, columns: Columns) -> Found:
 def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
     part = rows.column(str(shape.spread))
     schema = part.schema
-    if schema is not None and not (isinstance(schema.kind, dict) and "struct" in schema.kind):
+    if schema is not None and not isinstance(schema.type, Struct):
         # No object, so it is a column of its own.
         return _by_part(_alone(shape), rows, {})
     texts = part.data
@@ -110,7 +115,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         batch, columns, refused = table.read_objects(texts, columns, shape.given, shape.rule, shape.most)
         seen: Columns = {}
     else:
-        seen = fields_of(schema.kind)
+        seen = fields_of(schema.type)
         batch, refused = _with_schema(part, texts, schema.name, seen, shape)
     if present is not None:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
@@ -137,10 +142,10 @@ def _with_schema(
     part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, shape: Shape
 ) -> tuple[pa.RecordBatch | None, Refusals]:
     rule = shape.rule
-    reason = table.misfit(columns, rule) or kinds.beyond(columns, {}, shape.most)
-    if rule == "avro" and name and not all(map(AVRO_NAME.fullmatch, name.split("."))):
+    reason = table.misfit(columns, rule) or beyond(columns, {}, shape.most)
+    if rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
         reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
-    reason = reason or (None if kinds.held(columns) == columns != {} else _NO_FIELDS)
+    reason = reason or (None if held(columns) == columns != {} else _NO_FIELDS)
     if reason:
         return None, dict.fromkeys(range(len(texts)), reason)
     if (array := part.array) is not None:
@@ -163,11 +168,9 @@ def _spaced(
 
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
-    seen: Columns = {part: schema.kind for part, schema in schemas.items()}
+    seen: Columns = {part: schema.type for part, schema in schemas.items()}
     reason = (
-        table.misfit(seen, shape.rule)
-        or kinds.beyond(seen, {}, shape.most)
-        or (_NO_FIELDS if kinds.held(seen) != seen else None)
+        table.misfit(seen, shape.rule) or beyond(seen, {}, shape.most) or (_NO_FIELDS if held(seen) != seen else None)
     )
     if reason:
         return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
@@ -197,7 +200,7 @@ def _parsed(
     shape: Shape, rows: Rows, columns: Columns, seen: Columns
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
     """The columns of the JSON parts: each record as one object, so that primitives and nulls come out right."""
-    given: Columns = {"value": {"struct": shape.given}} if shape.given and "value" in shape.json_parts else {}
+    given: Columns = {"value": Struct(shape.given)} if shape.given and "value" in shape.json_parts else {}
     known = {part: columns[part] for part in shape.json_parts if part in columns and part not in seen}
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(shape.json_parts):
@@ -243,7 +246,7 @@ def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:
     topics = topic.take(pa.array([0] * len(rows), pa.int64()))
     partitions = rows.kafka.column("partition").cast(pa.int32())
     return pa.StructArray.from_arrays(
-        [rows.timestamps, topics, partitions, rows.offsets], fields=list(kinds.to_arrow(_METADATA))
+        [rows.timestamps, topics, partitions, rows.offsets], fields=list(to_arrow(_METADATA))
     )
 
 

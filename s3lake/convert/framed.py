@@ -19,11 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert import avro_columns, avro_file, avro_schema, avro_text, decoded
-from s3lake.convert.connect import Schema, SchemaError
+from s3lake.convert import avro_columns, avro_text, pinned
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
 from s3lake.registry.client import Connection, Registered, UnknownSchema, client
+from s3lake.schema import avro as avro_schemas
+from s3lake.schema import avro_spliced
+from s3lake.schema.connect import Schema, SchemaError
 
 if TYPE_CHECKING:
     from s3lake.sink import Registry
@@ -90,7 +92,7 @@ class _Reader:
 
     schema: Schema
     file: bytes | None
-    node: avro_schema.Node
+    node: avro_schemas.Node
     parsed: Any
     columns: avro_columns.Decode | None
     texts: avro_text.Texts | None
@@ -256,13 +258,13 @@ def _one_by_one(
         lines.add(np.array(found, np.int64), pa.array(texts, pa.binary()))
     array = None
     if tabular and reader.columns is not None:
-        array, wrong = decoded.column(objects, reader.schema.kind)
+        array, wrong = pinned.column(objects, reader.schema.type)
         refused |= {found[at]: reason for at, reason in wrong.items()}
     gathering.add(reader.schema, np.array(found, np.int64), array)
     return refused
 
 
-def _text(datum: Any, node: avro_schema.Node) -> bytes:
+def _text(datum: Any, node: avro_schemas.Node) -> bytes:
     return _encode(_named_numbers(datum) if node.is_odd is not None and node.is_odd(datum) else datum)
 
 
@@ -306,15 +308,15 @@ def _compiled(kind: str, text: str, references: tuple[tuple[str, str], ...], tab
     if registered.kind != "AVRO":
         return f"it is a schema of {registered.kind}, not of AVRO: set the converter that fits"
     try:
-        name, node = avro_schema.compiled(registered.text, registered.references, tabular=tabular)
-        schema = Schema(name, node.kind or {"struct": {}})
+        name, node = avro_schemas.compiled(registered.text, registered.references, tabular=tabular)
+        schema = Schema(name, node.type)
         return _Reader(
             schema,
-            avro_file.schema_of(node.written),
+            avro_spliced.schema_of(node.written),
             node,
             parse_schema(node.plain),
-            avro_columns.compiled(node.plain, schema.kind),
-            avro_text.compiled(node.plain, schema.kind),
+            avro_columns.compiled(node.plain, schema.type),
+            avro_text.compiled(node.plain, schema.type),
         )
     except SchemaError as error:
         return str(error)

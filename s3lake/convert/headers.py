@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate, json_text
 from s3lake.convert.gate import Refusals
-from s3lake.convert.types import Type
+from s3lake.schema.types import List, Primitive, Struct
 
 LIST = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TEXT_LIST = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
-LIST_TYPE: Type = {"list": {"struct": {"key": "string", "value": "binary"}}}
+LIST_TYPE = List(Struct({"key": Primitive.STRING, "value": Primitive.BINARY}))
 
 
 @dataclass(frozen=True)

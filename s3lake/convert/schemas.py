@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert.connect import Schema
+from s3lake.schema.connect import Schema
 
 Numbers = npt.NDArray[np.int64]
 

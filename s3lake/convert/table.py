@@ -7,18 +7,22 @@ themselves in what pyarrow infers beside the given schema; the caller then start
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
-from s3lake.convert import columns as kinds
-from s3lake.convert import decimals, typed
-from s3lake.convert.columns import Columns, Conflict
 from s3lake.convert.gate import Refusals, all_begin_with, joined
-from s3lake.convert.spelling import Number, respelt
+from s3lake.convert.json_columns import JsonColumns, Spelling, fitted, json_columns
+from s3lake.convert.json_values import Number, respelt
+from s3lake.convert.pinned import converted
+from s3lake.schema.arrow import from_arrow, to_arrow
+from s3lake.schema.avro_names import illegal_name
+from s3lake.schema.json import of_object
+from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive
+from s3lake.schema.unite import Conflict, agree, beyond, held, leaves, shown
 
 Rule = Literal["", "flat", "avro"]
 """What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
@@ -46,71 +50,69 @@ def read_objects(
         rows that are refused, which the batch lacks.
     """
     given = given or {}
-    known = _known(columns, given, rule)
+    known = json_columns(_known(columns, given, rule), given)
     refused = _not_objects(values)
     kept = _without(values, refused)
     try:
-        if _outgrows(kept, known, given, most):
+        if _outgrows(kept, known, most):
             raise Conflict("each record has fields of its own")
-        batch, united = _parse(kept, known, given, rule)
-        if kinds.beyond(kinds.held(united), known, most):
+        batch, united = _parse(kept, known, rule)
+        if beyond(held(united), known.columns, most):
             raise Conflict("some record has too many fields")
     except (pa.ArrowInvalid, Conflict):
-        texts, united, conflicts = _one_by_one(kept.to_pylist(), known, given, rule, most)
+        texts, united, conflicts = _one_by_one(kept.to_pylist(), known, rule, most)
         rows = [row for row in range(len(values)) if row not in refused]
         refused.update({rows[position]: reason for position, reason in conflicts.items()})
-        batch, united = _parse(_without(texts, conflicts), united, given, rule, respelt=True)
+        batch, united = _parse(_without(texts, conflicts), json_columns(united, given), rule, respelt=True)
     if not united:  # a file without columns cannot hold rows
         return None, columns, dict.fromkeys(range(len(values)), NOTHING) | refused
-    return batch, kinds.agree(columns, united), refused
+    return batch, agree(columns, united), refused
 
 
 def misfit(columns: Columns, rule: Rule) -> str | None:
     """Why a format cannot hold these columns, None where it can."""
     if rule == "flat":
-        for name, kind in columns.items():
-            if isinstance(kind, dict):
-                return f"field {name!r} is {kinds.name_of(kind)}, which a row of CSV cannot hold: use another format"
-    elif rule == "avro" and (path := kinds.illegal_in_avro(kinds.held(columns))):
+        for name, type in columns.items():
+            if not isinstance(type, Primitive | Decimal):
+                return f"field {name!r} is {shown(type)}, which a row of CSV cannot hold: use another format"
+    elif rule == "avro" and (path := illegal_name(held(columns))):
         return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
     return None
 
 
 def _known(columns: Columns, given: Columns, rule: Rule) -> Columns:
     # What the user gives beats what is recorded; the recorded columns of another format may not fit this one.
-    fitting = {name: kind for name, kind in columns.items() if misfit({name: kind}, rule) is None}
+    fitting = {name: type for name, type in columns.items() if misfit({name: type}, rule) is None}
     united = dict(given)
-    for name, kind in fitting.items():
+    for name, type in fitting.items():
         try:
-            united |= typed.fitted({name: united.get(name)}, {name: kind}, given)
+            united |= fitted({name: united.get(name, UNKNOWN)}, {name: type}, given)
         except Conflict:
             united[name] = given[name]
     return united
 
 
 def _parse(
-    values: pa.BinaryArray, columns: Columns, given: Columns, rule: Rule, *, respelt: bool = False
+    values: pa.BinaryArray, known: JsonColumns, rule: Rule, *, respelt: bool = False
 ) -> tuple[pa.RecordBatch | None, Columns]:
+    united = known.columns
     if not len(values):
-        return None, columns
-    if not respelt and any(map(typed.has_map, columns.values())):
+        return None, united
+    if not respelt and known.has_map:
         raise pa.ArrowInvalid("maps are read one by one")
-    if not respelt and not decimals.are_safe(values, columns):
+    if not respelt and known.decimals is not None and not known.decimals(values):
         raise pa.ArrowInvalid("some decimal would overflow, or is no plain number")
     block = joined(values)
-    pinned = {name for name, kind in columns.items() if typed.holds_pinned(kind, given.get(name))}
-    spellings: tuple[typed.Spelling, ...] = ("number",) if respelt else ("text", "number") if pinned else ("text",)
-    table, schema, how = _spelt(block, columns, given, pinned, spellings)
+    table, schema, spell = _spelt(block, known, ("number",) if respelt else ("text", "number"))
     if rule == "flat" and any(pa.types.is_nested(field.type) for field in table.schema):
         raise pa.ArrowInvalid("some record holds an object or a list")
-    found = {} if respelt else kinds.from_arrow(table.schema)
-    united = typed.fitted(columns, found, given)
-    if misfit(united, rule):
-        raise pa.ArrowInvalid("some record has a column that does not fit the format")
     if table.schema != schema:
+        united = united if respelt else fitted(united, from_arrow(table.schema), known.given)
+        if misfit(united, rule):
+            raise pa.ArrowInvalid("some record has a column that does not fit the format")
         # Inferred types serve, inferred arrays do not: strings became timestamps, and lists that begin with a null
         # point outside of their memory (apache/arrow#51305).
-        table = _read(block, typed.spelt_schema(united, given, *how), "ignore")
+        table = _read(block, spell(json_columns(united, known.given)), "ignore")
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):
@@ -118,47 +120,48 @@ def _parse(
     if not united:
         return None, united
     batch = table.combine_chunks().to_batches()[0]
-    if pinned:
+    if known.pinned:
         arrays = [
-            typed.converted(batch.column(at), kind) if name in pinned else batch.column(at)
-            for at, (name, kind) in enumerate(united.items())
+            converted(batch.column(at), type) if name in known.pinned else batch.column(at)
+            for at, (name, type) in enumerate(united.items())
         ]
-        batch = pa.record_batch(arrays, schema=kinds.to_arrow(united))
+        batch = pa.record_batch(arrays, schema=json_columns(united, known.given).arrow)
     return batch, united
 
 
-def _outgrows(values: pa.BinaryArray, known: Columns, given: Columns, most: int) -> bool:
+def _outgrows(values: pa.BinaryArray, known: JsonColumns, most: int) -> bool:
     """Whether the columns become too many, found out slice by slice: a table has every column in every row."""
-    united, start = known, 0
+    united, start = known.columns, 0
     while start < len(values) - _FEW:
         end = start + (_MANY if start else _FEW)
         try:
-            part = _read(joined(values[start:end]), typed.spelt_schema(known, given, "text"), "infer")
+            part = _read(joined(values[start:end]), known.spelt["text"], "infer")
         except pa.ArrowInvalid:
             return False  # for a reason that tells itself when all are read
-        found = kinds.agree(united, kinds.from_arrow(part.schema))
-        if kinds.leaves(found) > max(most, kinds.leaves(known)):
+        wider = agree(united, from_arrow(part.schema))
+        if leaves(wider) > max(most, leaves(known.columns)):
             return True
-        if not start and found == united:
+        if not start and wider == united:
             return False
-        united, start = found, end
+        united, start = wider, end
     return False
 
 
 def _spelt(
-    block: pa.Buffer, columns: Columns, given: Columns, pinned: set[str], spellings: Sequence[typed.Spelling]
-) -> tuple[pa.Table, pa.Schema, tuple[Any, ...]]:
-    """The table, the schema that it was read with, and how its pinned columns are spelt."""
-    for spelling in spellings:
-        schema = typed.spelt_schema(columns, given, spelling)
+    block: pa.Buffer, known: JsonColumns, spellings: Sequence[Spelling]
+) -> tuple[pa.Table, pa.Schema, Callable[[JsonColumns], pa.Schema]]:
+    """The table, the schema that it was read with, and how to make such a schema of more columns."""
+    for spelling in spellings if known.pinned else spellings[:1]:
+        schema = known.spelt[spelling]
         try:
-            return _read(block, schema, "infer"), schema, (spelling,)
+            return _read(block, schema, "infer"), schema, lambda columns, spelling=spelling: columns.spelt[spelling]
         except pa.ArrowInvalid:
-            if len(spellings) == 1:
+            if not known.pinned or len(spellings) == 1:
                 raise
-    shown = _read(block, kinds.to_arrow({name: columns[name] for name in columns.keys() - pinned}), "infer").schema
-    schema = typed.spelt_schema(columns, given, "text", shown)
-    return _read(block, schema, "infer"), schema, ("text", shown)
+    plain = {name: type for name, type in known.columns.items() if name not in known.pinned}
+    shown_types = _read(block, to_arrow(plain), "infer").schema
+    schema = known.spelt_like(shown_types)
+    return _read(block, schema, "infer"), schema, lambda columns: columns.spelt_like(shown_types)
 
 
 def _has_infinity(column: Any) -> bool:
@@ -194,25 +197,24 @@ def _not_objects(values: pa.BinaryArray) -> Refusals:
 
 
 def _one_by_one(
-    values: Sequence[bytes], columns: Columns, given: Columns, rule: Rule, most: int
+    values: Sequence[bytes], known: JsonColumns, rule: Rule, most: int
 ) -> tuple[pa.BinaryArray, Columns, Refusals]:
     """The texts with pinned columns spelt alike, their columns, and those that are refused."""
-    respell = any(typed.holds_pinned(kind, given.get(name)) for name, kind in columns.items())
-    united, texts, refused = columns, list(values), {}
+    united, texts, refused = known.columns, list(values), {}
     for row, value in enumerate(values):
         try:
             decoded = json.loads(value, object_pairs_hook=_unique, parse_int=_integer, parse_float=Number.of)
-            if respell:
-                texts[row] = json.dumps(respelt(decoded, columns, given)).encode()
-            found = typed.fitted(united, kinds.of_object(decoded), given)
-            if found == united:
+            if known.pinned:
+                texts[row] = json.dumps(respelt(decoded, known.columns, known.given)).encode()
+            wider = fitted(united, of_object(decoded), known.given)
+            if wider == united:
                 continue
-            if reason := misfit(found, rule) or kinds.beyond(found, united, most):
+            if reason := misfit(wider, rule) or beyond(wider, united, most):
                 raise Conflict(reason)
-            united = found
+            united = wider
         except (Conflict, RecursionError) as error:
             refused[row] = str(error) if isinstance(error, Conflict) else "nested too deeply"
-    return pa.array(texts, pa.binary()), kinds.held(united), refused
+    return pa.array(texts, pa.binary()), held(united), refused
 
 
 def _integer(digits: str) -> int | float:

@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, envelope_json, envelope_table, flat, gate, headers, sidecars, table, types
-from s3lake.convert import columns as kinds
+from s3lake.convert import cells, envelope_json, envelope_table, flat, gate, headers, sidecars, table
 from s3lake.convert.cells import Rows
-from s3lake.convert.columns import Columns
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Numbers
 from s3lake.registry.client import Connection
+from s3lake.schema import grammar
+from s3lake.schema.types import Columns
+from s3lake.schema.unite import agree
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -108,7 +109,7 @@ class Conversion:
             format=sink.format.type,
             nulls=sink.nulls,
             envelope=Envelope.of(sink, topic),
-            given={name: types.parse(text) for name, text in sink.columns.items()},
+            given={name: grammar.parse(text) for name, text in sink.columns.items()},
             keys=sink.sidecars.keys,
             headers=sink.sidecars.headers,
             apart=sink.layout.tombstones is not None,
@@ -166,7 +167,7 @@ class Conversion:
         for numbers, group in self._groups(rows if kept is None else rows.take(kept), kept):
             part, lost, columns, more = self._part(numbers, group, columns)
             refused |= lost
-            seen = kinds.agree(seen, more)
+            seen = agree(seen, more)
             parts.extend([] if part is None else [part])
         skipped = len(left_out) if self.nulls == "skip" else 0
         return Converted(_merged(parts), refused, skipped, columns, seen)

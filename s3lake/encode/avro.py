@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.encode.avro_datum import datums
-from s3lake.encode.avro_schema import schema_of
 from s3lake.encode.buffers import ENCODED, finished, offsets_of
 from s3lake.encode.codecs import compress_block
+from s3lake.schema.avro_written import schema_of
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk

@@ -23,7 +23,7 @@ Valid = npt.NDArray[np.bool_]
 
 
 def datums(batch: pa.RecordBatch) -> pa.BinaryArray:
-    """One datum for each row of `batch`, in the schema that `avro_schema.schema_of` gives."""
+    """One datum for each row of `batch`, in the schema that `schema.avro_written.schema_of` gives."""
     return _joined([piece for column in batch.columns for piece in _nullable(column)])
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from s3lake.convert import types
+from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
@@ -43,7 +43,7 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         metadata["dagster/uri"] = f"s3://{bucket}/{index.manifest_key(tile.hour, last.id)}"
         if last.columns:
             metadata["dagster/column_schema"] = dg.TableSchema(
-                columns=[dg.TableColumn(name, types.text(kind)) for name, kind in last.columns.items()]
+                columns=[dg.TableColumn(name, str(type)) for name, type in from_document(last.columns).items()]
             )
     return metadata
 

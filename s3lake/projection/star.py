@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from s3lake.convert.columns import Columns
-from s3lake.convert.types import Type
+from s3lake.schema.types import Columns, List, Struct, Type
 from s3lake.transform.sql import META, Path, Star
 
 
@@ -15,17 +14,17 @@ def columns_of(star: Star, fields: Columns) -> list[str]:
     Names are compared as Spark compares them, without their case: what is to be left out is never landed because it is
     spelled in another one.
     """
-    within: Type | None = {"struct": {name: type for name, type in fields.items() if name not in META}}
+    within: Type | None = Struct({name: type for name, type in fields.items() if name not in META})
     for step in star.of:
-        within = within["struct"].get(step) if isinstance(within, dict) and "struct" in within else None
+        within = within.fields.get(step) if isinstance(within, Struct) else None
     of = ".".join(map(quoted, star.of))
     if within is None:
         return [text for _, text in star.replaced]
-    if not isinstance(within, dict) or "struct" not in within:
+    if not isinstance(within, Struct):
         return [f"{of}.*"]  # which Spark refuses, and says why
     replaced = {name.lower(): text for name, text in star.replaced}
     entries = []
-    for name, type in within["struct"].items():
+    for name, type in within.fields.items():
         inner = _inner(star.without, name)
         if () in inner:
             continue
@@ -51,13 +50,13 @@ def _inner(paths: Sequence[Path], name: str) -> list[Path]:
 
 def _without(value: str, type: Type, paths: Sequence[Path], depth: int) -> str:
     """A value without some of its fields, also where it is a list of objects."""
-    if isinstance(type, dict) and "list" in type:
+    if isinstance(type, List):
         each = f"s3lake_{depth}"
-        return f"transform({value}, {each} -> {_without(each, type['list'], paths, depth + 1)})"
-    if not isinstance(type, dict) or "struct" not in type:
+        return f"transform({value}, {each} -> {_without(each, type.item, paths, depth + 1)})"
+    if not isinstance(type, Struct):
         return value
     kept = []
-    for name, field in type["struct"].items():
+    for name, field in type.fields.items():
         inner = _inner(paths, name)
         if () not in inner:
             text = f"{value}.{quoted(name)}"

@@ -16,11 +16,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import columns as kinds
 from s3lake.convert import gate, table
-from s3lake.convert.columns import Columns
 from s3lake.convert.gate import Refusals
 from s3lake.outcomes import Grown
+from s3lake.schema.arrow import arrow_type
+from s3lake.schema.types import Columns, Primitive, Struct, fields_of, to_document
 from s3lake.transform.sql import Query
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Tabulate:
     Attributes:
         topic: the topic.
         key, value: converters, after transforms.
-        source: what was seen so far, `{"value": {"struct": …}, "key": …}`; a value that is no object is a struct of
-            one field `value`.
+        source: what was seen so far of `value`, a struct, and of `key`; a value that is no object is a struct of one
+            field `value`.
         query: what is asked; fields that it names and that were not seen yet are null texts.
         chain: transforms, which come before SQL.
         wallclock_ms: the micro-batch's time, epoch milliseconds.
@@ -90,20 +90,21 @@ class Tabulate:
     def fields(self) -> Columns:
         """Columns of the value, as SQL sees them."""
         if self.value != "json":
-            return {"value": "binary" if self.value == "bytes" else "string"}
-        found: Columns = dict(self.source.get("value", {}).get("struct", {}))
+            return {"value": Primitive.BINARY if self.value == "bytes" else Primitive.STRING}
+        found: Columns = dict(fields_of(self.source.get("value")))
         for path in sorted(self.query.paths):
             _add(found, path)
-        return found or {"value": "string"}
+        return found or {"value": Primitive.STRING}
 
     @property
     def schema(self) -> pa.Schema:
         """Columns of the table."""
-        key = self.source.get("key", "string") if self.key == "json" else "binary" if self.key == "bytes" else "string"
+        plain = Primitive.BINARY if self.key == "bytes" else Primitive.STRING
+        key = self.source.get("key", plain) if self.key == "json" else plain
         return pa.schema(
             [
-                (VALUE, kinds.arrow_type({"struct": self.fields})),
-                ("_key", kinds.arrow_type(key)),
+                (VALUE, arrow_type(Struct(self.fields))),
+                ("_key", arrow_type(key)),
                 ("_headers", pa.map_(pa.string(), pa.string())),
                 ("_topic", pa.string()),
                 ("_partition", pa.int32()),
@@ -130,7 +131,7 @@ class Tabulate:
             if not grown:
                 yield rows
         if grown and first is not None:
-            mark = msgspec.json.encode(Grown(*first, source, source=True))
+            mark = msgspec.json.encode(Grown(*first, to_document(source), source=True))
             columns = [pa.array([mark if one.name == "__grown" else None], one.type) for one in self.schema]
             yield pa.record_batch(columns, schema=self.schema)
 
@@ -226,11 +227,11 @@ def _add(columns: Columns, path: tuple[str, ...]) -> None:
     name, *rest = path
     known = columns.get(name)
     if not rest:
-        columns.setdefault(name, "string")
-    elif known is None or (isinstance(known, dict) and "struct" in known):
-        deeper = dict(known["struct"]) if known else {}
+        columns.setdefault(name, Primitive.STRING)
+    elif known is None or isinstance(known, Struct):
+        deeper = dict(fields_of(known))
         _add(deeper, tuple(rest))
-        columns[name] = {"struct": deeper}
+        columns[name] = Struct(deeper)
 
 
 def _places(kept: list[int], total: int) -> list[int | None]:

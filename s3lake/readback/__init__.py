@@ -13,6 +13,7 @@ from s3lake.pipeline import Stores
 from s3lake.plan.tile import Tile
 from s3lake.readback import completeness, objects
 from s3lake.readback.shape import Shape
+from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +61,7 @@ def frame(
         number = shapes.setdefault(shape, len(shapes))
         files += [(file.key, number) for file in manifest.files if file.kind == "data"]
     recorded = index.columns()
-    schema = now.schema(recorded[0].columns if recorded else {})
+    schema = now.schema(from_document(recorded[0].columns) if recorded else {})
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema
     if not files:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from s3lake.convert import columns as kinds
+from s3lake.schema.arrow import arrow_type
+from s3lake.schema.types import Columns
 
 if TYPE_CHECKING:
     from s3lake.commit.index import Manifest
@@ -99,7 +100,7 @@ class Shape:
         """What must be the same in all commits that are read together: it decides the columns."""
         return self.format, self.value, self.key, self.style, self.fields, self.bare, self.value_encoding
 
-    def schema(self, recorded: kinds.Columns) -> pa.Schema:
+    def schema(self, recorded: Columns) -> pa.Schema:
         """The columns that files are read into; `recorded` are the sink's."""
         if self.style in ("", "iggy") or (self.in_columns and self._spread):
             return self._value_alone(recorded)
@@ -111,19 +112,19 @@ class Shape:
         converters = {"key": self.key, "value": self.value}
         return self.bare and converters.get(self.fields[0]) in _JSON
 
-    def _value_alone(self, recorded: kinds.Columns) -> pa.Schema:
+    def _value_alone(self, recorded: Columns) -> pa.Schema:
         if self.in_columns and (self.value in _JSON or self._spread):
-            return pa.schema([(name, readable(kinds.arrow_type(kind))) for name, kind in recorded.items()])
+            return pa.schema([(name, readable(arrow_type(type))) for name, type in recorded.items()])
         if self.format == "bytes" or (self.format not in ("json", "json_array") and self.value == "bytes"):
             return pa.schema([("value", pa.binary())])
         return pa.schema([("value", pa.string())])
 
-    def _column(self, field: str, recorded: kinds.Columns) -> pa.DataType:
+    def _column(self, field: str, recorded: Columns) -> pa.DataType:
         if field in _FIXED:
             return _FIXED[field]
         converter = self.key if field == "key" else self.value
         if self.in_columns and converter in _JSON and field in recorded:
-            return readable(kinds.arrow_type(recorded[field]))
+            return readable(arrow_type(recorded[field]))
         in_base64 = self.format == "csv" and (field == "key" or self.value_encoding == "base64")
         return pa.binary() if converter == "bytes" or in_base64 else pa.string()
 

@@ -9,6 +9,9 @@ from pydantic import Field, PrivateAttr, field_serializer, field_validator, mode
 
 from s3lake import expressions, hours
 from s3lake.quantities import duration_text, seconds_of, size_of, size_text
+from s3lake.schema import grammar
+from s3lake.schema.avro_names import LEGAL_NAME
+from s3lake.schema.types import Decimal, Primitive
 from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
@@ -214,18 +217,14 @@ class Sink(Part):
     @field_validator("columns")
     @classmethod
     def _types(cls, value: dict[str, str]) -> dict[str, str]:
-        from s3lake.convert import types
-
         for name, text in value.items():
             try:
-                types.parse(text)
+                grammar.parse(text)
             except ValueError as error:
                 raise Misfit(str(error), name) from None
         return value
 
     def _columns_fit(self, after: Converter) -> None:
-        from s3lake.convert import types
-
         kind = self.format.type
         if self.columns and (kind not in TABULAR or after.value not in _INFERRED):
             raise Misfit(
@@ -233,9 +232,9 @@ class Sink(Part):
                 "columns",
             )
         for name, text in self.columns.items():
-            if kind == "csv" and not isinstance(types.parse(text), str):
+            if kind == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):
                 raise Misfit(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
-            if kind == "avro" and not types.AVRO_NAME.fullmatch(name):
+            if kind == "avro" and not LEGAL_NAME.fullmatch(name):
                 raise Misfit(f"{name!r} is no name in Avro: letters, digits and '_', no digit first", "columns", name)
 
     @model_validator(mode="before")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from s3lake.convert import connect
+from s3lake.schema import connect
 
 Side = Literal["key", "value"]
 Header = tuple[str, bytes | None]

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from s3lake.convert import avro_columns, avro_schema, framed
+from s3lake.convert import avro_columns, framed
 from s3lake.convert.values import Conversion, Converted
+from s3lake.schema import avro
+from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
 from s3lake_tests.registry.server import SchemaRegistry, serving
 from s3lake_tests.registry.server import framed as message
@@ -90,9 +92,8 @@ def of(registry: SchemaRegistry, schema: Any, datums: list[bytes]) -> pa.RecordB
 
 def read_at_once(schema: Any, datums: list[bytes]) -> int:
     """How many of them are not left to fastavro."""
-    _, node = avro_schema.compiled(json.dumps(schema), {}, tabular=True)
-    assert node.kind is not None
-    decode = avro_columns.compiled(node.plain, node.kind)
+    _, node = avro.compiled(json.dumps(schema), {}, tabular=True)
+    decode = avro_columns.compiled(node.plain, node.type)
     assert decode is not None
     _, plainly = avro_columns.decoded(decode, pa.array(datums, pa.binary()), np.arange(len(datums)), 0)
     return int(plainly.sum())
@@ -268,8 +269,8 @@ def test_sound_records_of_every_kind_are_read_at_once(registry: SchemaRegistry, 
 @pytest.mark.parametrize("number", [0, -1, 63, -64, 64, 2**13, 2**55 - 1, 2**55, -(2**62), 2**62, 2**63 - 1, -(2**63)])
 def test_integers_of_each_length_are_read_at_once(number: int) -> None:
     datums = [datum("long", one) for one in (number, 5, number)]
-    _, node = avro_schema.compiled('"long"', {}, tabular=True)
-    decode = avro_columns.compiled(node.plain, "int64")
+    _, node = avro.compiled('"long"', {}, tabular=True)
+    decode = avro_columns.compiled(node.plain, Primitive.INT64)
     assert decode is not None
     array, plainly = avro_columns.decoded(decode, pa.array(datums, pa.binary()), np.arange(3), 0)
     assert plainly.all()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
+from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_columns import KINDS, datum, fresh, record
 from s3lake_tests.encode.written import written
@@ -61,7 +62,8 @@ def test_the_file_has_the_producers_schema_and_bytes(registry: SchemaRegistry) -
 
 def test_columns_are_reported_as_they_are_of_any_format(registry: SchemaRegistry) -> None:
     value = framed(registry.add(field(SIZE)), b"\2")
-    assert landed(registry, "avro", value).seen == landed(registry, "parquet", value).seen == {"a": "string"}
+    columns = {"a": Primitive.STRING}
+    assert landed(registry, "avro", value).seen == landed(registry, "parquet", value).seen == columns
 
 
 @pytest.mark.parametrize("valued", [False, True])

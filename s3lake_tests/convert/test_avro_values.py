@@ -16,11 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from s3lake.convert import columns as kinds
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
 from s3lake.registry import client as module
+from s3lake.schema.arrow import to_arrow
+from s3lake.schema.types import Primitive, fields_of, from_document, to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.registry.server import SchemaRegistry, framed, serving
 
@@ -155,10 +156,10 @@ def test_each_type_has_its_column_and_its_json(
     number = registry.add(record(("n", "int"), ("a", kind)))
     value = framed(number, datum(record(("n", "int"), ("a", plainly(kind))), {"n": 7, "a": value}))
     converted = conversion(registry)(batch(value), {})
-    known = {"n": "int32"} | ({"a": column} if column else {})
+    known = from_document({"n": "int32"} | ({"a": column} if column else {}))
     assert rows(converted) == [(None, [{"n": 7} | ({"a": in_table} if column else {})])]
     assert converted.seen == known
-    assert converted.parts[0].streams["data"].schema.equals(kinds.to_arrow(known))
+    assert converted.parts[0].streams["data"].schema.equals(to_arrow(known))
     (text,) = conversion(registry, "json")(batch(value), {}).parts[0].streams["data"].to_pylist()
     assert json.loads(text) == {"n": 7, "a": in_json}
 
@@ -185,7 +186,7 @@ def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaR
             ],
         )
     ]
-    assert converted.seen["a"]["struct"]["bytes"] == "decimal(4,1)"
+    assert str(fields_of(converted.seen["a"])["bytes"]) == "decimal(4,1)"
     texts = conversion(registry, "json")(batch(values[1]), {}).parts[0].streams["data"].to_pylist()
     assert texts == [b'{"a":{"int":5,"long":null,"bytes":null,"Inner":null}}']
 
@@ -236,7 +237,7 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
     values = [message(registry, old, {"a": 1}), message(registry, new, {"a": 2, "b": "x"})]
     converted = conversion(registry)(batch(*values, values[0]), {})
     assert rows(converted) == [([0, 2], [{"a": 1}, {"a": 1}]), ([1], [{"a": 2, "b": "x"}])]
-    assert converted.seen == {"a": "int64", "b": "string"}
+    assert to_document(converted.seen) == {"a": "int64", "b": "string"}
     assert [part.schema for part in converted.parts] == ["com.acme.Order", "com.acme.Order"]
     assert converted.columns == {}
 
@@ -383,7 +384,7 @@ def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegi
     else:
         day = {"a": datetime.date(1970, 1, 2)}
         assert found == [{"key": 5, "value": day}, {"key": 6, "value": day}]
-        assert converted.seen == {"key": "int64", "value": {"struct": {"a": "date"}}}
+        assert to_document(converted.seen) == {"key": "int64", "value": {"struct": {"a": "date"}}}
 
 
 def test_an_envelope_can_have_values_with_a_schema_beside_keys_of_json(registry: SchemaRegistry) -> None:
@@ -410,7 +411,7 @@ def test_json_schema_is_json_after_the_id_and_nobody_is_asked(registry: SchemaRe
     by = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
     converted = by(batch(framed(1, b'{"a":1}'), framed(2, b'{"a":\n0.5}'), None), {})
     assert rows(converted) == [([0, 1], [{"a": 1.0}, {"a": 0.5}])]
-    assert (converted.columns, converted.skipped) == ({"a": "double"}, 1)
+    assert (converted.columns, converted.skipped) == ({"a": Primitive.DOUBLE}, 1)
     assert converted.parts[0].values.to_pylist() == [b'{"a":1}', b'{"a": 0.5}']
     assert registry.asked == []
 

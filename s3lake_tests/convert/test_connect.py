@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.convert.columns import Columns
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion, Converted
+from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake_tests.convert.records import batch
 
 UTC = datetime.timezone.utc
 LOGICAL = "org.apache.kafka.connect.data."
 
 
-def conversion(format: str = "parquet", nulls: str = "skip", *, given: Columns | None = None) -> Conversion:
-    return Conversion("string", "connect_json", format, nulls, given=given or {})
+def conversion(format: str = "parquet", nulls: str = "skip", *, given: dict[str, Any] | None = None) -> Conversion:
+    return Conversion("string", "connect_json", format, nulls, given=from_document(given or {}))
 
 
 def field(called: str, kind: str, /, **more: Any) -> dict[str, Any]:
@@ -217,13 +217,15 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
         {b"s3lake.name": b"com.acme.User"},
         None,
     ]
-    assert (converted.columns, converted.seen) == ({"c": "double"}, {"a": "int32", "b": "string"})
+    assert to_document(converted.columns) == {"c": "double"}
+    assert to_document(converted.seen) == {"a": "int32", "b": "string"}
     assert list(converted.refused) == [4]
 
 
 def test_schemas_do_not_make_the_columns_of_plain_json_grow() -> None:
-    converted = conversion()(batch(message(struct(field("a", "int32")), {"a": 0})), {"c": "double"})
-    assert (converted.columns, converted.seen) == ({"c": "double"}, {"a": "int32"})
+    converted = conversion()(batch(message(struct(field("a", "int32")), {"a": 0})), {"c": Primitive.DOUBLE})
+    assert to_document(converted.columns) == {"c": "double"}
+    assert to_document(converted.seen) == {"a": "int32"}
 
 
 def test_schemas_that_differ_only_in_version_share_their_files() -> None:
@@ -238,7 +240,7 @@ def test_rows_with_the_same_columns_stay_in_order_though_only_some_have_a_schema
 
 def test_a_null_schema_is_plain_json() -> None:
     converted = conversion()(batch(b'{"schema":null,"payload":{"a":1}}'), {})
-    assert (rows(converted), converted.columns) == ([(None, [{"a": 1}])], {"a": "int64"})
+    assert (rows(converted), converted.columns) == ([(None, [{"a": 1}])], {"a": Primitive.INT64})
 
 
 @pytest.mark.parametrize("value", [b'{"schema":{"type":"int32"}}', b'{"schema":1,"payload":2,"more":3}'])
@@ -265,7 +267,7 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
         (
             "csv",
             struct(field("a", "array", items={"type": "int32"})),
-            "field 'a' is a list of int32, which a row of CSV",
+            "field 'a' is list<int32>, which a row of CSV",
         ),
         ("avro", struct(field("a", "int32"), name="my-topic.Value"), "the schema's name 'my-topic.Value' is none that"),
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
@@ -288,8 +290,8 @@ def test_an_envelope_has_key_and_value_in_the_types_of_their_schemas() -> None:
         ([0], [{"key": 1, "value": {"a": datetime.datetime(1970, 1, 1, tzinfo=UTC)}}]),
         ([1, 2], [{"key": "plain", "value": {"b": 1}}, {"key": None, "value": {"b": 2}}]),
     ]
-    assert converted.columns == {"key": "string", "value": {"struct": {"b": "int64"}}}
-    assert converted.seen == {"key": "int32", "value": {"struct": {"a": "timestamp"}}}
+    assert to_document(converted.columns) == {"key": "string", "value": {"struct": {"b": "int64"}}}
+    assert to_document(converted.seen) == {"key": "int32", "value": {"struct": {"a": "timestamp"}}}
 
 
 def test_an_envelope_of_json_has_the_payloads() -> None:

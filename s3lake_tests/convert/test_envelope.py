@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake.convert.columns import Columns, to_arrow
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
+from s3lake.schema.arrow import to_arrow
+from s3lake.schema.types import from_document, to_document
 from s3lake_tests.convert.records import batch, lines, table
 
 ALL = ("key", "value", "headers", "metadata")
@@ -23,9 +24,10 @@ def conversion(
     key: str = "string",
     value: str = "json",
     nulls: str = "write",
-    given: Columns | None = None,
+    given: dict[str, Any] | None = None,
 ) -> Conversion:
-    return Conversion(key, value, format, nulls, Envelope("record", fields or ALL, "orders"), given or {})
+    envelope = Envelope("record", fields or ALL, "orders")
+    return Conversion(key, value, format, nulls, envelope, from_document(given or {}))
 
 
 # JSON
@@ -128,7 +130,7 @@ def test_columns_are_all_of_the_file_and_stay_when_they_are_known() -> None:
     records = batch(b'{"id":1}', keys=[b'{"k":true}'])
     columns = by(records, {}).columns
     assert list(columns) == ["metadata", "key", "value"]
-    assert (columns["key"], columns["value"]) == ({"struct": {"k": "bool"}}, {"struct": {"id": "int64"}})
+    assert (str(columns["key"]), str(columns["value"])) == ("struct<k: bool>", "struct<id: int64>")
     assert by(records, columns).columns == columns
     assert (by.has_columns, by.fixed_columns) == (True, None)
 
@@ -136,7 +138,7 @@ def test_columns_are_all_of_the_file_and_stay_when_they_are_known() -> None:
 def test_columns_that_no_record_changes_are_fixed() -> None:
     by = conversion("avro", "key", "value", "headers", key="bytes", value="string")
     assert not by.has_columns
-    assert by.fixed_columns == {
+    assert to_document(by.fixed_columns) == {
         "key": "binary",
         "value": "string",
         "headers": {"list": {"struct": {"key": "string", "value": "binary"}}},
@@ -145,7 +147,7 @@ def test_columns_that_no_record_changes_are_fixed() -> None:
 
 def test_primitive_values_are_a_column_of_their_type() -> None:
     converted = conversion("parquet", "value")(batch(b"1", None, b"2.5"), {})
-    assert (converted.columns, table(converted)) == (
+    assert (to_document(converted.columns), table(converted)) == (
         {"value": "double"},
         [{"value": 1.0}, {"value": None}, {"value": 2.5}],
     )
@@ -180,7 +182,7 @@ def test_a_conflict_names_the_part_and_keeps_the_other_rows_together() -> None:
 
 def test_columns_of_the_user_are_those_of_the_value() -> None:
     converted = conversion("parquet", "value", given={"at": "date"})(batch(b'{"at":"1970-01-02"}', b'{"at":"x"}'), {})
-    assert converted.columns == {"value": {"struct": {"at": "date"}}}
+    assert to_document(converted.columns) == {"value": {"struct": {"at": "date"}}}
     assert "field 'value.at': 'x' does not fit date" in converted.refused[1]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
+from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch, lines, table
 
 ALL = ("value", "key", "timestamp", "offset", "headers")
@@ -131,12 +132,12 @@ def test_a_table_has_one_column_a_field(format: str) -> None:
 
 def test_a_bare_value_in_a_table_is_the_row() -> None:
     converted = flat("parquet", "value", value="json", bare=True)(batch(b'{"id":1}'), {})
-    assert (table(converted), converted.columns) == ([{"id": 1}], {"id": "int64"})
+    assert (table(converted), converted.columns) == ([{"id": 1}], {"id": Primitive.INT64})
 
 
 def test_a_bare_key_in_a_table_is_the_row() -> None:
     converted = flat("parquet", "key", key="json", bare=True)(batch(b"\xff", keys=[b'{"id":1}']), {})
-    assert (table(converted), converted.columns) == ([{"id": 1}], {"id": "int64"})
+    assert (table(converted), converted.columns) == ([{"id": 1}], {"id": Primitive.INT64})
 
 
 # Iggy

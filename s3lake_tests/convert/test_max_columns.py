@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from s3lake.commit.index import Columns as Recorded
-from s3lake.convert import columns as kinds
 from s3lake.convert import table
 from s3lake.outcomes import Grown, recorded
 from s3lake.preview import preview
 from s3lake.preview.records import Record
+from s3lake.schema.types import from_document, to_document
+from s3lake.schema.unite import leaves
 from s3lake_tests.test_preview import sink
 
 STAMP = 1_795_290_000_000
@@ -23,8 +24,8 @@ def read(
     values: Sequence[Any], most: int, columns: dict[str, Any] | None = None
 ) -> tuple[int, dict[str, Any], dict[int, str]]:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
-    batch, found, refused = table.read_objects(texts, columns or {}, most=most)
-    return (batch.num_rows if batch is not None else 0), found, refused
+    batch, found, refused = table.read_objects(texts, from_document(columns or {}), most=most)
+    return (batch.num_rows if batch is not None else 0), to_document(found), refused
 
 
 def test_a_record_with_one_field_too_many_is_refused_and_says_why() -> None:
@@ -55,7 +56,7 @@ def test_records_that_each_have_fields_of_their_own_cost_what_others_cost() -> N
     rows, found, refused = read(values, most=2000)
     assert time.process_time() - began < 8  # as one table of 20,000 columns: half a minute and gigabytes
     assert (rows, len(refused)) == (399, 3601)
-    assert kinds.leaves(found) == 1 + 399 * 5
+    assert leaves(from_document(found)) == 1 + 399 * 5
 
 
 @pytest.mark.parametrize("format", ["avro", "parquet"])

@@ -5,6 +5,7 @@ import pytest
 
 from s3lake.convert.headers import TEXT_LIST
 from s3lake.convert.values import Conversion
+from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
 
 
@@ -79,7 +80,7 @@ def test_a_header_that_is_no_text_is_a_record_error() -> None:
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_streams_have_the_rows_of_the_data_in_its_order(format: str) -> None:
     records = batch(b'{"a":1}', b"{", b'{"a":"x"}', b'{"a":2}', keys=[b"k0", b"k1", b"k2", b"k3"], headers=[None] * 4)
-    converted = conversion("json", "json", format=format)(records, {"a": "int64"})
+    converted = conversion("json", "json", format=format)(records, {"a": Primitive.INT64})
     (part,) = converted.parts
     kept = [row for row in range(4) if row not in converted.refused]
     assert part.rows.to_pylist() == kept

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake.convert.columns import Columns
 from s3lake.convert.values import Conversion, Converted, Part
+from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
 from s3lake_tests.convert.records import batch
 
@@ -18,8 +18,8 @@ def conversion(value: str = "json", format: str = "json", nulls: str = "skip") -
     return Conversion("string", value, format, nulls)
 
 
-def convert(by: Conversion, *values: bytes | None, columns: Columns | None = None) -> Converted:
-    return by(batch(*values), columns or {})
+def convert(by: Conversion, *values: bytes | None, columns: dict[str, Any] | None = None) -> Converted:
+    return by(batch(*values), from_document(columns or {}))
 
 
 def data(converted: Converted) -> Any:
@@ -173,13 +173,14 @@ def test_columns_grow_only_for_json_in_parquet() -> None:
         ("json", "text", None),
     ],
 )
-def test_bare_values_have_one_column(value: str, format: str, columns: Columns | None) -> None:
-    assert conversion(value, format).fixed_columns == columns
+def test_bare_values_have_one_column(value: str, format: str, columns: dict[str, Any] | None) -> None:
+    fixed = conversion(value, format).fixed_columns
+    assert (fixed and to_document(fixed)) == columns
 
 
 def test_a_batch_shows_its_new_columns() -> None:
     converted = convert(conversion(format="parquet"), b'{"a":1,"b":"x"}', columns={"a": "double"})
-    assert converted.columns == {"a": "double", "b": "string"}
+    assert to_document(converted.columns) == {"a": "double", "b": "string"}
 
 
 def test_it_is_what_the_sink_says_and_travels_to_the_workers() -> None:
@@ -244,7 +245,7 @@ def test_json_array_elements_are_json_on_one_line() -> None:
 @pytest.mark.parametrize("format", ["csv", "avro", "parquet"])
 def test_bare_values_are_one_column_of_a_table(format: str, value: str, kind: str) -> None:
     by = conversion(value, format)
-    assert (by.has_columns, by.fixed_columns) == (False, {"value": kind})
+    assert (by.has_columns, by.fixed_columns) == (False, {"value": Primitive(kind)})
     assert [list(row) for row in data(convert(by, b"x")).to_pylist()] == [["value"]]
 
 
@@ -257,15 +258,15 @@ def test_json_objects_are_rows_of_a_table(format: str) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (b'{"b":[1]}', "field 'b' is a list of int64, which a row of CSV cannot hold: use another format"),
-        (b'{"b":[]}', "field 'b' is an empty list, which a row of CSV cannot hold: use another format"),
-        (b'{"b":{}}', "field 'b' is an object, which a row of CSV cannot hold: use another format"),
+        (b'{"b":[1]}', "field 'b' is list<int64>, which a row of CSV cannot hold: use another format"),
+        (b'{"b":[]}', "field 'b' is list<unknown>, which a row of CSV cannot hold: use another format"),
+        (b'{"b":{}}', "field 'b' is struct<>, which a row of CSV cannot hold: use another format"),
     ],
 )
 def test_what_is_nested_is_a_record_error_in_csv_and_never_a_column(value: bytes, said: str) -> None:
     converted = convert(conversion("json", "csv"), b'{"a":1}', value, b'{"a":2}')
     assert converted.refused == {1: said}
-    assert (data(converted).to_pylist(), converted.columns) == ([{"a": 1}, {"a": 2}], {"a": "int64"})
+    assert (data(converted).to_pylist(), to_document(converted.columns)) == ([{"a": 1}, {"a": 2}], {"a": "int64"})
 
 
 @pytest.mark.parametrize(
@@ -281,15 +282,15 @@ def test_a_name_that_avro_forbids_is_a_record_error_in_avro(value: bytes, path: 
     converted = convert(conversion("json", "avro"), b'{"a":1}', value)
     assert path in converted.refused[1]
     assert "has a name that Avro forbids: letters, digits and '_', no digit first" in converted.refused[1]
-    assert converted.columns == {"a": "int64"}
+    assert to_document(converted.columns) == {"a": "int64"}
     assert convert(conversion("json", "parquet"), value).refused == {}
 
 
 def test_recorded_columns_of_another_format_are_left_out_and_stay_recorded() -> None:
-    recorded: Columns = {"a-b": "int64", "l": {"list": "int64"}, "a": "int64"}
+    recorded = {"a-b": "int64", "l": {"list": "int64"}, "a": "int64"}
     for format, names in (("avro", ["l", "a"]), ("csv", ["a-b", "a"])):
         converted = convert(conversion("json", format), b'{"a":1}', columns=recorded)
-        assert (data(converted).schema.names, converted.columns) == (names, recorded)
+        assert (data(converted).schema.names, to_document(converted.columns)) == (names, recorded)
 
 
 def test_the_sink_says_what_columns_the_user_gives() -> None:
@@ -304,6 +305,6 @@ def test_the_sink_says_what_columns_the_user_gives() -> None:
         sidecars={"keys": "json"},  # type: ignore[arg-type]
     )
     made = Conversion.of(sink, "t")
-    assert made.given == {"at": "timestamp", "price": "decimal(10,2)"}
+    assert to_document(made.given) == {"at": "timestamp", "price": "decimal(10,2)"}
     assert made.needs == {"key", "headers"}
     assert pickle.loads(pickle.dumps(made)) == made

@@ -6,15 +6,16 @@ import dagster as dg
 import pytest
 
 from s3lake.commit.index import Manifest, Read, TopicIndex
-from s3lake.convert.types import PRIMITIVES, parse
 from s3lake.observer import LandedHour
 from s3lake.orchestration import metadata
 from s3lake.plan.tile import Span, Tile
+from s3lake.schema.grammar import parse
+from s3lake.schema.types import Primitive, to_document
 from s3lake.store.memory import MemoryStore
 
 HOUR = "2026-01-05T10"
 WRITTEN = (
-    *PRIMITIVES,
+    *map(str, Primitive),
     "decimal(38,9)",
     "list<string>",
     "map<string, int64>",
@@ -33,7 +34,7 @@ def of_columns(columns: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_column_of_every_type_is_in_the_schema_of_the_materialisation(written: str) -> None:
-    found = of_columns({"a": parse(written)})
+    found = of_columns(to_document({"a": parse(written)}))
     event = dg.AssetMaterialization("orders", metadata=found)
     schema = event.metadata["dagster/column_schema"].value
     assert isinstance(schema, dg.TableSchema)

@@ -1,18 +1,21 @@
 """`*` as the columns that it stands for."""
 
 from s3lake.projection.star import columns_of
+from s3lake.schema.types import Primitive, from_document
 from s3lake.transform.sql import Star
 
-FIELDS = {
-    "id": "int64",
-    "Secret": "string",
-    "o": {"struct": {"a": "string", "b c": "int64", "deep": {"struct": {"x": "string"}}}},
-    "xs": {"list": {"struct": {"a": "string", "b": "string"}}},
-}
+FIELDS = from_document(
+    {
+        "id": "int64",
+        "Secret": "string",
+        "o": {"struct": {"a": "string", "b c": "int64", "deep": {"struct": {"x": "string"}}}},
+        "xs": {"list": {"struct": {"a": "string", "b": "string"}}},
+    }
+)
 
 
 def test_a_field_that_is_left_out_is_not_named() -> None:
-    assert columns_of(Star(), {"id": "int64", "a`b": "string"}) == ["`id`", "`a``b`"]
+    assert columns_of(Star(), {"id": Primitive.INT64, "a`b": Primitive.STRING}) == ["`id`", "`a``b`"]
     assert columns_of(Star(without=(("id",), ("o",), ("xs",))), FIELDS) == ["`Secret`"]
 
 
@@ -21,7 +24,7 @@ def test_case_does_not_matter_to_what_is_left_out() -> None:
 
 
 def test_a_field_that_was_never_seen_is_left_out_before_it_is() -> None:
-    assert columns_of(Star(without=(("later",), ("o2", "x"))), {"id": "int64"}) == ["`id`"]
+    assert columns_of(Star(without=(("later",), ("o2", "x"))), {"id": Primitive.INT64}) == ["`id`"]
 
 
 def test_a_field_of_an_object_is_left_out_of_it() -> None:

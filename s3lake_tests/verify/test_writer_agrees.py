@@ -16,6 +16,7 @@ from s3lake import hours
 from s3lake.commit.index import Read
 from s3lake.outcomes import Done, Grown
 from s3lake.pipeline import Work, run
+from s3lake.schema.types import from_document, to_document
 from s3lake.store import Store
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
@@ -146,7 +147,7 @@ def staged(world: World, records: list[Record]) -> None:
     work = Work.of(world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0)
     (outcome,) = run(work, [batch])
     while isinstance(outcome, Grown):
-        work = work.with_columns(outcome.columns)
+        work = work.with_columns(from_document(outcome.columns))
         (outcome,) = run(work, [batch])
     assert isinstance(outcome, Done)
     for file in outcome.files:
@@ -160,7 +161,7 @@ def staged(world: World, records: list[Record]) -> None:
         converter=landed.converter.value,
         nulls=landed.nulls,
         shape=landed.shape,
-        columns=work.file_columns,
+        columns=None if work.file_columns is None else to_document(work.file_columns),
     )
 
 

@@ -5,19 +5,17 @@ cannot stand as it is (decimals in base64, defaults, maps whose keys are no stri
 """
 
 import base64
+import decimal
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
 from typing import Annotated, Any, Optional
 
 import msgspec
 
-from s3lake.convert.types import Type
+from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, Decimal, List, Map, Primitive, Struct, Type
 
 _LOGICAL = "org.apache.kafka.connect.data."
-_DIGITS = 38
-_LEVELS = 32
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,7 +39,7 @@ class Schema:
     """
 
     name: str | None
-    kind: Type
+    type: Type
     file: bytes | None = None
 
 
@@ -55,7 +53,7 @@ Mend = Callable[[Any], Any]
 class _Node:
     """A compiled part of a schema: its column type, what msgspec decodes, and what mends the decoded value."""
 
-    kind: Type
+    type: Type
     decoded: Any
     mend: Mend | None = None
 
@@ -92,7 +90,7 @@ def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
         return str(error)
     decode = msgspec.json.Decoder(node.decoded).decode
     name = document.get("name")
-    schema = Schema(name if document["type"] == "struct" else None, node.kind)
+    schema = Schema(name if document["type"] == "struct" else None, node.type)
     mend = node.mend
     if mend is None:
 
@@ -109,8 +107,8 @@ def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
         raise SchemaError(
             f"{path} is no Connect schema: an object with a type is expected; or set the converter to json"
         )
-    if level > _LEVELS:
-        raise SchemaError(f"{path} nests deeper than {_LEVELS} levels, which Parquet's readers refuse")
+    if level > MOST_LEVELS:
+        raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
     kind, name = document["type"], document.get("name")
     if name is not None and not isinstance(name, str):
         raise SchemaError(f"{path}.name is {name!r}: a text is expected")
@@ -151,9 +149,9 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
             value = default() if _is_null(value) else value  # a new one each time: it is mended in place
             return mend(value) if mend else value
 
-        return _Node(node.kind, _nullable(node.decoded), fill)
+        return _Node(node.type, _nullable(node.decoded), fill)
     if document.get("optional") is True:
-        return _Node(node.kind, _nullable(node.decoded), _unless_null(mend) if mend else None)
+        return _Node(node.type, _nullable(node.decoded), _unless_null(mend) if mend else None)
     return node
 
 
@@ -194,33 +192,33 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
             setattr(value, attribute, one(getattr(value, attribute)))
         return value
 
-    return _Node({"struct": {name: node.kind for name, node in nodes.items()}}, decoded, mend if mends else None)
+    return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None)
 
 
 def _array(items: _Node) -> _Node:
     mend = items.mend
     decoded: Any = list[items.decoded]  # type: ignore[name-defined]
-    return _Node({"list": items.kind}, decoded, (lambda found: [mend(one) for one in found]) if mend else None)
+    return _Node(List(items.type), decoded, (lambda found: [mend(one) for one in found]) if mend else None)
 
 
 def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
     key, value = keys.mend or _same, values.mend or _same
     decoded: Any
-    if keys.kind == "string":
+    if keys.type is Primitive.STRING:
 
         def mend_values(found: Any) -> Any:
             return {name: value(one) for name, one in found.items()}
 
         decoded = dict[str, values.decoded]  # type: ignore[name-defined]
-        return _Node({"map": values.kind}, decoded, mend_values if values.mend else None)
+        return _Node(Map(values.type), decoded, mend_values if values.mend else None)
 
     def mend_pairs(found: Any) -> Any:
         pairs = [(key(one), value(other)) for one, other in found]
         return [{"key": one, "value": other} for one, other in pairs] if tabular else pairs
 
     decoded = list[tuple[keys.decoded, values.decoded]]  # type: ignore[name-defined]
-    kind: Type = {"list": {"struct": {"key": keys.kind, "value": values.kind}}}
-    return _Node(kind, decoded, mend_pairs if tabular or keys.mend or values.mend else None)
+    type = List(Struct({"key": keys.type, "value": values.type}))
+    return _Node(type, decoded, mend_pairs if tabular or keys.mend or values.mend else None)
 
 
 def _same(value: Any) -> Any:
@@ -231,20 +229,20 @@ def _logical(kind: str, name: str | None, document: dict[str, Any], path: str) -
     if name == f"{_LOGICAL}Decimal" and kind == "bytes":
         return _decimal(document, path)
     found = _TIMES.get((kind, (name or "").removeprefix(_LOGICAL))) if name and name.startswith(_LOGICAL) else None
-    return _Node(found, _TIME_OF_DAY if found == "time" else _PRIMITIVES[kind].decoded) if found else None
+    return _Node(found, _TIME_OF_DAY if found is Primitive.TIME else _PRIMITIVES[kind].decoded) if found else None
 
 
 def _decimal(document: dict[str, Any], path: str) -> _Node:
     parameters = document.get("parameters") or {}
     try:
         scale = int(parameters["scale"])
-        precision = int(parameters.get("connect.decimal.precision", _DIGITS))
+        precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SchemaError(f"{path}.parameters: a decimal needs its scale, for example {{'scale': '2'}}") from None
     # A decimal of more digits than 128 bits hold may still have values that fit.
-    precision = min(precision, _DIGITS)
+    precision = min(precision, MOST_DIGITS)
     if not 0 <= scale <= precision:
-        raise SchemaError(f"{path}: decimals of scale {scale} do not fit {_DIGITS} digits: use the converter json")
+        raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use the converter json")
 
     def mend(raw: Any) -> msgspec.Raw:
         text = bytes(raw)
@@ -253,9 +251,9 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
                 unscaled = int.from_bytes(
                     base64.b64decode(msgspec.json.decode(text), validate=True), "big", signed=True
                 )
-                number = Decimal(unscaled).scaleb(-scale, _EXACT)
+                number = decimal.Decimal(unscaled).scaleb(-scale, _EXACT)
             else:
-                number = Decimal(text.decode())
+                number = decimal.Decimal(text.decode())
             if not number.is_finite() or abs(number.adjusted()) > _EXACT.prec:
                 raise ValueError(text)
         except (ValueError, ArithmeticError):
@@ -265,12 +263,16 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
             ) from None
         return msgspec.Raw(format(number, "f").encode())
 
-    return _Node(f"decimal({precision},{scale})", msgspec.Raw, mend)
+    return _Node(Decimal(precision, scale), msgspec.Raw, mend)
 
 
-_EXACT = Context(prec=1_000, traps=[InvalidOperation])
+_EXACT = decimal.Context(prec=1_000, traps=[decimal.InvalidOperation])
 _TIME_OF_DAY = Annotated[int, msgspec.Meta(ge=0, lt=86_400_000)]
-_TIMES = {("int32", "Date"): "date", ("int32", "Time"): "time", ("int64", "Timestamp"): "timestamp"}
+_TIMES = {
+    ("int32", "Date"): Primitive.DATE,
+    ("int32", "Time"): Primitive.TIME,
+    ("int64", "Timestamp"): Primitive.TIMESTAMP,
+}
 
 
 def _integer(bits: int) -> Any:
@@ -278,13 +280,13 @@ def _integer(bits: int) -> Any:
 
 
 _PRIMITIVES = {
-    "boolean": _Node("bool", bool),
-    "int8": _Node("int32", _integer(8)),
-    "int16": _Node("int32", _integer(16)),
-    "int32": _Node("int32", _integer(32)),
-    "int64": _Node("int64", _integer(64)),
-    "float": _Node("float", float),
-    "double": _Node("double", float),
-    "string": _Node("string", str),
-    "bytes": _Node("binary", bytes),
+    "boolean": _Node(Primitive.BOOL, bool),
+    "int8": _Node(Primitive.INT32, _integer(8)),
+    "int16": _Node(Primitive.INT32, _integer(16)),
+    "int32": _Node(Primitive.INT32, _integer(32)),
+    "int64": _Node(Primitive.INT64, _integer(64)),
+    "float": _Node(Primitive.FLOAT, float),
+    "double": _Node(Primitive.DOUBLE, float),
+    "string": _Node(Primitive.STRING, str),
+    "bytes": _Node(Primitive.BINARY, bytes),
 }

@@ -9,40 +9,38 @@ Columns are those of Confluent's AvroData; a wide union is a struct with one fie
 
 from __future__ import annotations
 
+import decimal
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 from uuid import UUID
 
-from s3lake.convert.connect import SchemaError
-from s3lake.convert.types import Type
+from s3lake.schema.connect import SchemaError
+from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
 
 Mend = Callable[[Any], Any]
 
 UNION = "io.confluent.connect.avro.Union"
 """What Confluent calls the struct of a union."""
 
-_DIGITS = 38
-_LEVELS = 32
 _NODES = 10_000
-_EXACT = Context(prec=1_000, traps=[Inexact, InvalidOperation])
-_PRIMITIVES: dict[str, Type] = {
-    "boolean": "bool",
-    "int": "int32",
-    "long": "int64",
-    "float": "float",
-    "double": "double",
-    "bytes": "binary",
-    "string": "string",
+_EXACT = decimal.Context(prec=1_000, traps=[decimal.Inexact, decimal.InvalidOperation])
+_PRIMITIVES = {
+    "boolean": Primitive.BOOL,
+    "int": Primitive.INT32,
+    "long": Primitive.INT64,
+    "float": Primitive.FLOAT,
+    "double": Primitive.DOUBLE,
+    "bytes": Primitive.BINARY,
+    "string": Primitive.STRING,
 }
 _TIMES = {
-    ("int", "date"): "date",
-    ("int", "time-millis"): "time",
-    ("long", "timestamp-millis"): "timestamp",
-    ("long", "local-timestamp-millis"): "timestamp",
+    ("int", "date"): Primitive.DATE,
+    ("int", "time-millis"): Primitive.TIME,
+    ("long", "timestamp-millis"): Primitive.TIMESTAMP,
+    ("long", "local-timestamp-millis"): Primitive.TIMESTAMP,
 }
 """Those of columns' precision. Micros and nanos stay the `long` that they are, as AvroData has them: nothing is cut."""
 
@@ -52,7 +50,7 @@ class Node:
     """A compiled part of a schema.
 
     Attributes:
-        kind: of the column, None where there is never anything but null.
+        type: of the column, unknown where there is never anything but null.
         plain: the schema that fastavro reads with.
         mend: what a value that was read becomes; None where it stays.
         written: the schema as a file has it; None where its values would not read back as its column's do: a union of
@@ -60,7 +58,7 @@ class Node:
         is_odd: whether a value, mended, holds a number that JSON does not have; None where none ever does.
     """
 
-    kind: Type | None
+    type: Type
     plain: Any
     mend: Mend | None = None
     is_odd: Callable[[Any], bool] | None = None
@@ -113,8 +111,8 @@ class _Compiler:
     def node(self, schema: Any, path: str, space: str, level: int) -> Node:
         """A part of a schema; `space` is the namespace around it."""
         self.nodes += 1
-        if level > _LEVELS:
-            raise SchemaError(f"{path} nests deeper than {_LEVELS} levels, which Parquet's readers refuse")
+        if level > MOST_LEVELS:
+            raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
         if self.nodes > _NODES:
             raise SchemaError(f"the schema has more than {_NODES} parts")
         if isinstance(schema, list):
@@ -133,11 +131,13 @@ class _Compiler:
                 return _map(self.node(schema.get("values"), f"{path}{{}}", space, level + 1))
             case "enum":
                 plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema.get("symbols")}
-                return Node("string", plain, written=plain | {"name": _full(schema.get("name", ""), schema, space)})
+                return Node(
+                    Primitive.STRING, plain, written=plain | {"name": _full(schema.get("name", ""), schema, space)}
+                )
             case "fixed":
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
                 written = plain | {"name": _full(schema.get("name", ""), schema, space)}
-                return self._logical(schema, plain, written, path) or Node("binary", plain, written=written)
+                return self._logical(schema, plain, written, path) or Node(Primitive.BINARY, plain, written=written)
             case str() if kind in _PRIMITIVES:
                 return self._logical(schema, kind, {"type": kind}, path) or _primitive(kind)
             case str():
@@ -146,7 +146,7 @@ class _Compiler:
 
     def _by_name(self, name: str, path: str, space: str, level: int) -> Node:
         if name == "null":
-            return Node(None, "null")
+            return Node(UNKNOWN, "null")
         if name in _PRIMITIVES:
             return _primitive(name)
         found = self._named(name, space)
@@ -178,20 +178,20 @@ class _Compiler:
             "name": f"R{number}",
             "fields": [{"name": member, "type": one.plain} for member, one in nodes.items()],
         }
-        kind: Type = {"struct": {member: one.kind for member, one in nodes.items() if one.kind is not None}}
+        type = Struct({member: one.type for member, one in nodes.items() if one.type != UNKNOWN})
         members = [{"name": member, "type": one.written} for member, one in nodes.items()]
         is_whole = members and all(one["type"] for one in members)
         written = {"type": "record", "name": name, "fields": members} if is_whole else None
-        return Node(kind, plain, _mend_members(nodes), _odd_member(nodes), written)
+        return Node(type, plain, _mend_members(nodes), _odd_member(nodes), written)
 
     def _array(self, items: Node, path: str) -> Node:
-        if items.kind in (None, {"struct": {}}):
+        if items.type in (UNKNOWN, Struct({})):
             # Such items take no bytes, so a few could ask for more of them than any memory holds.
             raise SchemaError(f"{path} is an array of what holds nothing")
         mend, is_odd = items.mend, items.is_odd
         plain = {"type": "array", "items": items.plain}
         return Node(
-            {"list": items.kind},
+            List(items.type),
             plain,
             (lambda found: list(map(mend, found))) if mend else None,
             (lambda found: any(map(is_odd, found))) if is_odd else None,
@@ -203,11 +203,11 @@ class _Compiler:
         branches = [one for one in schema if one != "null"]
         if len(branches) < 2:
             nodes = [self.node(one, path, space, level) for one in schema]
-            inner = next((one for one in nodes if one.kind is not None), Node(None, "null"))
+            inner = next((one for one in nodes if one.type != UNKNOWN), Node(UNKNOWN, "null"))
             unless = _unless_null(inner.mend) if inner.mend else None
             is_whole = len(nodes) == 2 and inner.written
             written = [one.written or "null" for one in nodes] if is_whole else None
-            return Node(inner.kind, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd), written)
+            return Node(inner.type, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd), written)
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
@@ -217,7 +217,7 @@ class _Compiler:
             for at, (name, one) in enumerate(found.items())
         )
         plain = [one if one == "null" else next(wrapped) for one in schema]
-        kind: Type = {"struct": {name: one.kind for name, one in found.items() if one.kind is not None}}
+        type = Struct({name: one.type for name, one in found.items() if one.type != UNKNOWN})
         nothing = dict.fromkeys(found)
         mends = {name: one.mend or _same for name, one in found.items()}
 
@@ -227,7 +227,7 @@ class _Compiler:
             ((name, one),) = value.items()
             return {**nothing, name: mends[name](one)}
 
-        return Node(kind, plain, mend, _odd_unless_null(_odd_member(found)))
+        return Node(type, plain, mend, _odd_unless_null(_odd_member(found)))
 
     def _members(self, branches: list[Any], space: str) -> list[str]:
         """A branch's field is called after its type, with the namespace only where two have one name."""
@@ -253,9 +253,9 @@ class _Compiler:
         if logical == "decimal" and kind in ("bytes", "fixed"):
             return self._decimal(schema, plain, written, path)
         if logical == "uuid" and kind == "string":
-            return Node("uuid", plain, written=written)
+            return Node(Primitive.UUID, plain, written=written)
         if logical == "uuid" and kind == "fixed" and schema.get("size") == 16:
-            return Node("uuid", plain, _uuid_text)  # in files a text: many readers know no other
+            return Node(Primitive.UUID, plain, _uuid_text)  # in files a text: many readers know no other
         time = _TIMES.get((kind, logical)) if isinstance(logical, str) else None
         is_local = str(logical).startswith("local-")  # its column shows it as if it were in UTC
         return Node(time, plain, written=None if is_local else written) if time else None
@@ -264,15 +264,15 @@ class _Compiler:
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
             return None
-        if self.tabular and scale > _DIGITS:
-            raise SchemaError(f"{path}: decimals of scale {scale} do not fit {_DIGITS} digits: use format json")
+        if self.tabular and scale > MOST_DIGITS:
+            raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use format json")
 
-        def mend(data: bytes) -> Decimal:
-            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+        def mend(data: bytes) -> decimal.Decimal:
+            return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
 
         # A decimal of more digits than 128 bits hold may still have values that fit.
-        fits = written | {"precision": precision, "scale": scale} if precision <= _DIGITS else None
-        return Node(f"decimal({min(precision, _DIGITS)},{min(scale, _DIGITS)})", plain, mend, written=fits)
+        fits = written | {"precision": precision, "scale": scale} if precision <= MOST_DIGITS else None
+        return Node(Decimal(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS)), plain, mend, written=fits)
 
 
 def _parsed(text: str, what: str) -> Any:
@@ -334,7 +334,7 @@ def _map(values: Node) -> Node:
 
     odd = (lambda found: any(map(is_odd, found.values()))) if is_odd else None
     written = values.written and {"type": "map", "values": values.written}
-    return Node({"map": values.kind}, plain, mend_values if mend else None, odd, written)
+    return Node(Map(values.type), plain, mend_values if mend else None, odd, written)
 
 
 def _mend_members(nodes: dict[str, Node]) -> Mend | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from s3lake.convert.types import AVRO_NAME
+from s3lake.schema.avro_names import LEGAL_NAME
 
 _NAMED = ("record", "enum", "fixed")
 
@@ -19,7 +19,7 @@ def schema_of(written: Any) -> bytes | None:
     """The schema of files, None where the value's own cannot be one.
 
     Args:
-        written: as `avro_schema.Node` has it.
+        written: as `avro.Node` has it.
     """
     if not isinstance(written, dict) or written["type"] != "record" or not all(map(_is_legal, _names(written))):
         return None
@@ -70,4 +70,4 @@ def _parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _is_legal(name: str) -> bool:
-    return AVRO_NAME.fullmatch(name) is not None
+    return LEGAL_NAME.fullmatch(name) is not None

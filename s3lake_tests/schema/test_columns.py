@@ -7,20 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert.columns import (
-    Columns,
-    Conflict,
-    agree,
-    arrow_type,
-    from_arrow,
-    held,
-    illegal_in_avro,
-    of_object,
-    to_arrow,
-    unite,
-    unite_columns,
-)
-from s3lake.convert.types import PRIMITIVES
+from s3lake.schema.arrow import arrow_type, from_arrow, to_arrow
+from s3lake.schema.avro_names import illegal_name
+from s3lake.schema.json import of_object
+from s3lake.schema.types import Columns, Decimal, List, Map, Primitive, Struct, Type, from_document, to_document
+from s3lake.schema.unite import Conflict, agree, held, unite, unite_columns
+
+
+def type_of(document: Any) -> Type:
+    """A type as the index writes it."""
+    return from_document({"": document})[""]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +38,8 @@ from s3lake.convert.types import PRIMITIVES
         ({}, {}),
     ],
 )
-def test_what_an_object_shows(value: dict[str, Any], columns: Columns) -> None:
-    assert held(of_object(value)) == columns
+def test_what_an_object_shows(value: dict[str, Any], columns: dict[str, Any]) -> None:
+    assert to_document(held(of_object(value))) == columns
 
 
 @pytest.mark.parametrize(
@@ -93,7 +89,7 @@ def test_more_levels_than_readers_take_are_a_conflict() -> None:
     ],
 )
 def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
-    assert unite(one, other, "a") == united
+    assert unite(type_of(one), type_of(other), "a") == type_of(united)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +100,20 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
         ("int32", "float", "field 'a' is float, the sink's files have int32"),
         ("timestamp", "int64", "field 'a' is int64, the sink's files have timestamp"),
         ("decimal(4,2)", "decimal(5,2)", "field 'a' is decimal(5,2), the sink's files have decimal(4,2)"),
-        ({"map": "int64"}, {"struct": {}}, "field 'a' is an object, the sink's files have a map of int64"),
+        ({"map": "int64"}, {"struct": {}}, "field 'a' is struct<>, the sink's files have map<string, int64>"),
         ({"map": "date"}, {"map": "string"}, "field 'a{}' is string, the sink's files have date"),
-        ("string", {"struct": {}}, "field 'a' is an object, the sink's files have string"),
-        ({"list": "int64"}, {"struct": {"b": "bool"}}, "field 'a' is an object, the sink's files have a list of int64"),
+        ("string", {"struct": {}}, "field 'a' is struct<>, the sink's files have string"),
+        (
+            {"list": "int64"},
+            {"struct": {"b": "bool"}},
+            "field 'a' is struct<b: bool>, the sink's files have list<int64>",
+        ),
         ({"list": "int64"}, {"list": "string"}, "field 'a[]' is string, the sink's files have int64"),
-        ({"struct": {"b": "bool"}}, {"list": None}, "field 'a' is an empty list, the sink's files have an object"),
+        (
+            {"struct": {"b": "bool"}},
+            {"list": None},
+            "field 'a' is list<unknown>, the sink's files have struct<b: bool>",
+        ),
         (
             {"struct": {"b": {"struct": {"c": "string"}}}},
             {"struct": {"b": {"struct": {"c": "double"}}}},
@@ -119,23 +123,26 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
 )
 def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: str) -> None:
     with pytest.raises(Conflict) as conflict:
-        unite(one, other, "a")
+        unite(type_of(one), type_of(other), "a")
     assert str(conflict.value) == said
 
 
 def test_new_columns_come_after_known_ones() -> None:
-    assert list(unite_columns({"b": "bool", "a": "int64"}, {"c": "string", "a": "double"})) == ["b", "a", "c"]
+    known, other = from_document({"b": "bool", "a": "int64"}), from_document({"c": "string", "a": "double"})
+    assert list(unite_columns(known, other)) == ["b", "a", "c"]
 
 
 def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
-    one = {"a": "int64", "s": {"struct": {"x": "bool"}}}
-    other = {"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}}
-    assert agree(one, other) == {"a": "int64", "s": {"struct": {"x": "bool", "y": "int64"}}, "b": "bool"}
+    one = from_document({"a": "int64", "s": {"struct": {"x": "bool"}}})
+    other = from_document({"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}})
+    assert to_document(agree(one, other)) == {"a": "int64", "s": {"struct": {"x": "bool", "y": "int64"}}, "b": "bool"}
 
 
 def test_every_field_of_a_file_may_be_null() -> None:
     schema = to_arrow(
-        {"a": "int64", "b": {"list": {"struct": {"c": "string"}}}, "d": "binary", "e": "double", "f": "bool"}
+        from_document(
+            {"a": "int64", "b": {"list": {"struct": {"c": "string"}}}, "d": "binary", "e": "double", "f": "bool"}
+        )
     )
     assert schema == pa.schema(
         [
@@ -151,8 +158,8 @@ def test_every_field_of_a_file_may_be_null() -> None:
 
 def test_what_pyarrow_takes_for_a_timestamp_is_a_string() -> None:
     assert from_arrow(pa.schema([("a", pa.timestamp("s")), ("b", pa.list_(pa.timestamp("ns")))])) == {
-        "a": "string",
-        "b": {"list": "string"},
+        "a": Primitive.STRING,
+        "b": List(Primitive.STRING),
     }
 
 
@@ -174,20 +181,20 @@ def test_what_pyarrow_saw_only_null_is_no_column() -> None:
     ],
 )
 def test_each_type_is_one_of_arrows(kind: Any, arrow: pa.DataType) -> None:
-    assert arrow_type(kind) == arrow
+    assert arrow_type(type_of(kind)) == arrow
 
 
 def test_a_name_that_avro_forbids_is_found_however_deep() -> None:
-    assert illegal_in_avro({"a": "int64", "_b1": {"map": {"list": {"struct": {"c": "bool"}}}}}) is None
-    assert illegal_in_avro({"a": {"map": {"list": {"struct": {"c-d": "bool"}}}}}) == "a.c-d"
+    assert illegal_name(from_document({"a": "int64", "_b1": {"map": {"list": {"struct": {"c": "bool"}}}}})) is None
+    assert illegal_name(from_document({"a": {"map": {"list": {"struct": {"c-d": "bool"}}}}})) == "a.c-d"
 
 
 _types = st.recursive(
-    st.sampled_from([*PRIMITIVES, "decimal(4,2)"]),
+    st.sampled_from([*Primitive, Decimal(4, 2)]),
     lambda inner: (
-        st.builds(lambda kind: {"list": kind}, inner)
-        | st.builds(lambda kind: {"map": kind}, inner)
-        | st.builds(lambda fields: {"struct": fields}, st.dictionaries(st.sampled_from("abc"), inner, min_size=1))
+        st.builds(List, inner)
+        | st.builds(Map, inner)
+        | st.builds(Struct, st.dictionaries(st.sampled_from("abc"), inner, min_size=1))
     ),
     max_leaves=6,
 )
@@ -207,7 +214,7 @@ def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> N
         with pytest.raises(Conflict):
             unite_columns(other, one)
         return
-    assert unite_columns(other, one) == united
+    assert to_document(unite_columns(other, one)) == to_document(united)  # but for the order of fields
     assert unite_columns(united, one) == united
 
 

@@ -1,0 +1,197 @@
+"""The types of columns as values, whatever the format of the files that hold them.
+
+`str(type)` is the one spelling, in settings as in messages and in Dagster; `schema.grammar` reads it.
+
+>>> str(Struct({"id": Primitive.INT64, "tags": List(Primitive.STRING)}))
+'struct<id: int64, tags: list<string>>'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+import msgspec
+
+MOST_DIGITS = 38
+"""Of a decimal: what 128 bits hold, and every reader of Parquet takes."""
+
+MOST_LEVELS = 32
+"""How deep types nest: Parquet's readers go to 100 levels, of which a list takes two."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
+Result = TypeVar("Result")
+
+
+class Primitive(Enum):
+    """A type without parameters. Times are to the millisecond, timestamps in UTC."""
+
+    BOOL = "bool"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    BINARY = "binary"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    UUID = "uuid"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Decimal(msgspec.Struct, frozen=True):
+    """`decimal(10,2)`: ten digits, two of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """Of what held nothing yet: nulls, or the items of empty lists. It gets no column until something is seen in it."""
+
+    def __str__(self) -> str:
+        return "unknown"
+
+
+class List(msgspec.Struct, frozen=True):
+    """`list<string>`."""
+
+    item: Type
+
+    def __str__(self) -> str:
+        return f"list<{self.item}>"
+
+
+class Map(msgspec.Struct, frozen=True):
+    """`map<string, int64>`: the keys of a map are strings."""
+
+    value: Type
+
+    def __str__(self) -> str:
+        return f"map<string, {self.value}>"
+
+
+class Struct(msgspec.Struct, frozen=True, eq=False):
+    """`struct<a: int64, b: string>`: the order of its fields is the order of a file's columns, so it counts."""
+
+    fields: dict[str, Type]
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(f'{_quoted(name)}: {field}' for name, field in self.fields.items())}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Struct) and list(self.fields.items()) == list(other.fields.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.fields.items()))
+
+
+Type = Primitive | Decimal | List | Struct | Map | Unknown
+"""Every field may be null."""
+
+Columns = dict[str, Type]
+"""Name -> type."""
+
+UNKNOWN = Unknown()
+
+
+def fold(
+    type: Type,
+    leaf: Callable[[Primitive | Decimal | Unknown], Result],
+    list: Callable[[Result], Result],
+    struct: Callable[[dict[str, Result]], Result],
+    map: Callable[[Result], Result],
+) -> Result:
+    """A type from its leaves up: each function makes a result of the results of what is inside.
+
+    >>> fold(List(Primitive.DATE), str, lambda item: f"[{item}]", repr, repr)
+    '[date]'
+    """
+
+    def folded(type: Type) -> Result:  # mypy knows that no type is left out: there would be no result
+        match type:
+            case Primitive() | Decimal() | Unknown():
+                return leaf(type)
+            case List(item):
+                return list(folded(item))
+            case Struct(fields):
+                return struct({name: folded(field) for name, field in fields.items()})
+            case Map(value):
+                return map(folded(value))
+
+    return folded(type)
+
+
+def parts(types: Iterable[Type]) -> Iterator[Type]:
+    """The types, and all that are inside of them."""
+    waiting = [*types]
+    while waiting:
+        type = waiting.pop()
+        yield type
+        match type:
+            case List(inner) | Map(inner):
+                waiting.append(inner)
+            case Struct(fields):
+                waiting += fields.values()
+
+
+def fields_of(type: Type | None) -> Columns:
+    """The fields of a struct; those of any other type are none."""
+    return type.fields if isinstance(type, Struct) else {}
+
+
+def to_document(columns: Mapping[str, Type]) -> dict[str, Any]:
+    """Columns as the index writes them down: `{"id": "int64", "tags": {"list": "string"}}`."""
+    return {name: _to_document(type) for name, type in columns.items()}
+
+
+def _to_document(type: Type) -> Any:
+    match type:
+        case Primitive() | Decimal():
+            return str(type)
+        case List(item):
+            return {"list": _to_document(item)}
+        case Map(value):
+            return {"map": _to_document(value)}
+        case Struct(fields):
+            return {"struct": to_document(fields)}
+        case Unknown():
+            return None
+
+
+def from_document(document: Mapping[str, Any]) -> Columns:
+    """Columns that the index wrote down.
+
+    Raises:
+        ValueError: a type is unknown, as those of a later version are.
+    """
+    return {name: _from_document(type) for name, type in document.items()}
+
+
+def _from_document(document: Any) -> Type:
+    match document:
+        case None:
+            return UNKNOWN
+        case str():
+            digits = _DECIMAL.fullmatch(document)
+            return Decimal(int(digits[1]), int(digits[2])) if digits else Primitive(document)
+        case {"list": item}:
+            return List(_from_document(item))
+        case {"map": value}:
+            return Map(_from_document(value))
+        case {"struct": fields}:
+            return Struct(from_document(fields))
+    raise ValueError(f"{document!r:.80} is not the type of a column")
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,167 @@
+"""Columns united by name: what holds both of two types, and when nothing does.
+
+Integers widen to doubles; 32 bits widen to 64; any other difference is a conflict.
+"""
+
+from __future__ import annotations
+
+from s3lake.schema.types import (
+    MOST_LEVELS,
+    UNKNOWN,
+    Columns,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    Unknown,
+    fields_of,
+    fold,
+)
+
+_WIDER = {
+    frozenset((Primitive.INT32, Primitive.INT64)): Primitive.INT64,
+    frozenset((Primitive.FLOAT, Primitive.DOUBLE)): Primitive.DOUBLE,
+    frozenset((Primitive.INT32, Primitive.DOUBLE)): Primitive.DOUBLE,
+    frozenset((Primitive.INT64, Primitive.DOUBLE)): Primitive.DOUBLE,
+}
+_SHOWN = 80
+
+
+class Conflict(ValueError):
+    """Two types that have nothing in common; the message names the field and both."""
+
+
+def unite(known: Type, other: Type, path: str = "") -> Type:
+    """The type that holds both.
+
+    Raises:
+        Conflict: there is none.
+    """
+    if known == other:
+        return known
+    match known, other:
+        case Unknown(), _:
+            return other
+        case _, Unknown():
+            return known
+        case Primitive(), Primitive() if wider := _WIDER.get(frozenset((known, other))):
+            return wider
+        case List(item), List(other_item):
+            return List(unite(item, other_item, f"{path}[]"))
+        case Map(value), Map(other_value):
+            return Map(unite(value, other_value, f"{path}{{}}"))
+        case Struct(fields), Struct(other_fields):
+            return Struct(unite_columns(fields, other_fields, path))
+    raise Conflict(f"field {path!r} is {shown(other)}, the sink's files have {shown(known)}")
+
+
+def unite_columns(known: Columns, other: Columns, path: str = "") -> Columns:
+    """Columns of both, the known ones' order first.
+
+    Raises:
+        Conflict: a field's types have nothing in common.
+    """
+    united = dict(known)
+    for name, type in other.items():
+        united[name] = unite(known.get(name, UNKNOWN), type, joined(path, name))
+    return united
+
+
+def agree(known: Columns, other: Columns) -> Columns:
+    """Columns of both, where a conflict is decided for the known ones: the other's records will be refused."""
+    united = dict(known)
+    for name, type in other.items():
+        have = united.get(name, UNKNOWN)
+        try:
+            united[name] = unite(have, type, name)
+        except Conflict:
+            if isinstance(have, Struct) and isinstance(type, Struct):
+                united[name] = Struct(agree(have.fields, type.fields))
+    return united
+
+
+def agree_within(known: Columns, other: Columns, most: int) -> Columns:
+    """Like `agree`, with as many of the other's columns as there is room for: `most` in all."""
+    united = dict(known)
+    room = most - leaves(known)
+    for name, type in other.items():
+        have = united.get(name)
+        if isinstance(type, Struct) and (have is None or isinstance(have, Struct)):
+            fields = agree_within(fields_of(have), type.fields, leaves(fields_of(have)) + room)
+            wider: Columns = {name: Struct(fields)} if fields or have else {}
+        else:
+            wider = agree({} if have is None else {name: have}, {name: type})
+        more = leaves(wider) - (0 if have is None else leaves({name: have}))
+        if more <= max(0, room):
+            united |= wider
+            room -= more
+    return united
+
+
+def held(columns: Columns) -> Columns:
+    """The columns without those that hold nothing: nulls, empty lists and empty objects."""
+    seen = {name: fold(type, _itself, _list_of, _struct_of, _map_of) for name, type in columns.items()}
+    return {name: type for name, type in seen.items() if type != UNKNOWN}
+
+
+def _itself(leaf: Type) -> Type:
+    return leaf
+
+
+def _list_of(item: Type) -> Type:
+    return UNKNOWN if item == UNKNOWN else List(item)
+
+
+def _map_of(value: Type) -> Type:
+    return UNKNOWN if value == UNKNOWN else Map(value)
+
+
+def _struct_of(fields: Columns) -> Type:
+    seen = {name: field for name, field in fields.items() if field != UNKNOWN}
+    return Struct(seen) if seen else UNKNOWN
+
+
+def leaves(columns: Columns) -> int:
+    """How many columns these are to a file: what is in a struct counts, not the struct."""
+    # Nearly all are plain, and one by one each record asks for the leaves of all columns.
+    return sum(
+        1 if isinstance(type, Primitive) else fold(type, _one_if_known, int, _sum, _one_more)
+        for type in columns.values()
+    )
+
+
+def _one_if_known(leaf: Type) -> int:
+    return int(leaf != UNKNOWN)
+
+
+def _sum(fields: dict[str, int]) -> int:
+    return sum(fields.values())
+
+
+def _one_more(values: int) -> int:
+    return 1 + values
+
+
+def beyond(columns: Columns, known: Columns, most: int) -> str | None:
+    """Why columns are more than `most`, None where they are not, or were that many before."""
+    count = leaves(columns)
+    if count <= max(most, leaves(known)):
+        return None
+    return f"with its fields the files would have {count} columns, and max_columns allows {most}"
+
+
+def too_deep(path: str) -> Conflict:
+    """What a value is that nests beyond `MOST_LEVELS`."""
+    return Conflict(f"field {path[:80]!r}… nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+
+
+def shown(type: Type) -> str:
+    """A type in a message: the spelling of a large one is cut."""
+    text = str(type)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def joined(path: str, name: str) -> str:
+    """The path of a field."""
+    return f"{path}.{name}" if path else name
