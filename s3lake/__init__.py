@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from s3lake.config.load import load
     from s3lake.orchestration.automation import on_sealed_hours
     from s3lake.orchestration.build import build_definitions
+    from s3lake.orchestration.component import SinkComponent
     from s3lake.orchestration.io_manager import SinkIOManager
     from s3lake.orchestration.resources import KafkaResource, SparkResource
     from s3lake.sink import Config, Sink
@@ -17,6 +18,7 @@ __all__ = [
     "Config",
     "KafkaResource",
     "Sink",
+    "SinkComponent",
     "SinkIOManager",
     "SparkResource",
     "build_definitions",
@@ -29,6 +31,7 @@ _HOMES = {
     "Config": "s3lake.sink",
     "KafkaResource": "s3lake.orchestration.resources",
     "Sink": "s3lake.sink",
+    "SinkComponent": "s3lake.orchestration.component",
     "SinkIOManager": "s3lake.orchestration.io_manager",
     "SparkResource": "s3lake.orchestration.resources",
     "build_definitions": "s3lake.orchestration.build",

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, index, init, landed, metrics, spark, verify
+from s3lake.cli import adoption, configuration, demo, iam, index, init, landed, metrics, spark, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -35,6 +35,7 @@ for command in (
     configuration.convert,
     configuration.preview,
     configuration.schema,
+    iam.iam,
     adoption.adopt,
     verify.verify,
     metrics.metrics,

@@ -37,7 +37,7 @@ def attempts(config: Config) -> Iterator[Attempt]:
         yield where, functools.partial(_some_key, store, f"{place}/")
         if sink.exactly_once:
             yield f"conditional writes in {where}", functools.partial(probe, store, place, sink.root)
-        yield f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}{uuid.uuid4()}")
+        yield f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}.probe/{uuid.uuid4()}")
 
 
 def outcome(attempt: Callable[[], object]) -> str:

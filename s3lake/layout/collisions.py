@@ -53,13 +53,10 @@ class Keys:
     @classmethod
     def of(cls, sink: Sink, topic: str) -> Keys:
         """The keys of `sink` for `topic`."""
-        layouts = _layouts(sink)
-        begins = {_begin(pieces, topic) for pieces, _ in layouts}
-        dead_letters = f"{sink.root}_dead_letters/{sink.name}/{topic}/"
         return cls(
-            begins=() if "" in begins else (*sorted(begins), dead_letters),
-            patterns=tuple(tuple(_steps(*layout, topic)) for layout in layouts),
-            dead_letters=dead_letters,
+            begins=_begins(sink, topic),
+            patterns=tuple(tuple(_steps(*layout, topic)) for layout in _layouts(sink)),
+            dead_letters=_dead_letters(sink, topic),
         )
 
     def have(self, key: str) -> bool:
@@ -68,13 +65,29 @@ class Keys:
         return key.startswith(self.dead_letters) or any(_meet(pattern, plain) for pattern in self.patterns)
 
 
-def _begin(pieces: tuple[Piece, ...], topic: str) -> str:
+def begins(sink: Sink) -> tuple[str, ...]:
+    """What the keys of all topics begin with; none where a layout has nothing before what records say."""
+    of_topics = [_begins(sink, topic) for topic in sink.topics or (None,)]
+    return tuple(sorted({begin for of_topic in of_topics for begin in of_topic})) if all(of_topics) else ()
+
+
+def _begins(sink: Sink, topic: str | None) -> tuple[str, ...]:
+    """Those of one topic, or of any."""
+    found = {_begin(pieces, topic) for pieces, _ in _layouts(sink)}
+    return () if "" in found else (*sorted(found), _dead_letters(sink, topic))
+
+
+def _begin(pieces: tuple[Piece, ...], topic: str | None) -> str:
     begin = ""
     for piece in pieces:
-        if not isinstance(piece, Text | Topic):
+        if not isinstance(piece, Text | Topic) or (isinstance(piece, Topic) and topic is None):
             break
-        begin += piece.text if isinstance(piece, Text) else topic
+        begin += piece.text if isinstance(piece, Text) else topic or ""
     return begin
+
+
+def _dead_letters(sink: Sink, topic: str | None) -> str:
+    return f"{sink.root}_dead_letters/{sink.name}/" + (f"{topic}/" if topic is not None else "")
 
 
 def may_collide(one: Sink, other: Sink) -> bool:

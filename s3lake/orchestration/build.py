@@ -22,7 +22,11 @@ from s3lake.sink import Config, Sink, sinks_of
 
 
 def build_definitions(
-    config: Config, *, resources: Mapping[str, Any] | None = None, sensors_running: bool = False
+    config: Config,
+    *,
+    resources: Mapping[str, Any] | None = None,
+    sensors_running: bool = False,
+    matching: Mapping[str, Sequence[str]] | None = None,
 ) -> dg.Definitions:
     """Assets, sensors, checks, jobs, schedules and resources of a configuration. Asks neither Kafka nor S3 to load.
 
@@ -30,11 +34,12 @@ def build_definitions(
         config: the configuration.
         resources: stand-ins for `kafka`, `s3` and `spark`.
         sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
+        matching: topics of every `topics_regex`; without it the broker is asked, or what it said last is taken.
 
     Raises:
         ConfigurationError: two topics or sinks would get one name in Dagster.
     """
-    by_sink = topics_of(config)
+    by_sink = topics_of(config, matching)
     topics = sorted(set(chain.from_iterable(by_sink.values())))
     routes = [(config.sink(name), topic) for name, found in by_sink.items() for topic in found]
     names.refuse_clashes((topic, names.identifier("kafka", topic)) for topic in topics)

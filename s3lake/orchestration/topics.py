@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from s3lake.errors import KafkaUnavailableError
@@ -18,18 +18,25 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_S = 3.0
 
 
-def topics_of(config: Config) -> dict[str, list[str]]:
-    """Topics per sink, by name. A sink whose expression matches nothing yet has none until the location is reloaded."""
-    wanted = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
-    matching = _matching(config, wanted) if wanted else {}
+def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
+    """Topics per sink, by name. A sink whose expression matches nothing yet has none until the location is reloaded.
+
+    Args:
+        config: the configuration.
+        matches: topics per expression; without them those of `matching`.
+    """
+    by_expression = matching(config) if matches is None else matches
     return {
-        sink.name: sorted(sink.topics) if sink.topics_regex is None else matching.get(sink.topics_regex, [])
+        sink.name: sorted(sink.topics if sink.topics_regex is None else by_expression.get(sink.topics_regex, ()))
         for sink in config.sinks
     }
 
 
-def _matching(config: Config, expressions: list[str]) -> dict[str, list[str]]:
-    """Topics per expression: as the broker says, else as it said last."""
+def matching(config: Config) -> Mapping[str, Sequence[str]]:
+    """Topics per expression: as the broker says, else as it said last. Without an expression nobody is asked."""
+    expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
+    if not expressions:
+        return {}
     kafka, remembered = config.kafka, _remembered()
     known = remembered.get(kafka.bootstrap_servers, {})
     offsets = KafkaOffsets(kafka.bootstrap_servers, kafka.properties, _TIMEOUT_S)

@@ -32,6 +32,7 @@ from s3lake import jars
 from s3lake.cli import app
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake_tests.registry import apicurio
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,7 +76,7 @@ def loaded() -> dict[str, Any]:
 
 COMPOSE = loaded()
 SERVICES: Mapping[str, Mapping[str, Any]] = COMPOSE["services"]
-OURS = [name for name, service in SERVICES.items() if "build" in service]
+OURS = [name for name, service in SERVICES.items() if service["image"] == "s3lake"]
 ONE_SHOT = ["buckets"]
 SERVERS = [name for name in SERVICES if name not in ONE_SHOT]
 
@@ -143,11 +144,22 @@ def test_service_uses_what_is_declared_and_is_there(name: str) -> None:
         expected = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
         assert needs["condition"] == expected
         assert other in SERVICES
-    if name in OURS:
-        context = DOCKER / service["build"]["context"]
-        assert (context / service["build"]["dockerfile"]).is_file()
-    else:
+    if name not in OURS:
         assert re.fullmatch(r"[\w-]+(/[\w-]+)?:v?\d[\w.-]*", service["image"]), "an exact tag, and no registry's host"
+
+
+def test_image_is_built_once_by_the_service_that_every_profile_starts() -> None:
+    [builder] = [name for name, service in SERVICES.items() if "build" in service]
+    build = SERVICES[builder]["build"]
+    assert (DOCKER / build["context"] / build["dockerfile"]).is_file()
+    assert "profiles" not in SERVICES[builder]
+    policies = {name: SERVICES[name]["pull_policy"] for name in OURS}
+    assert policies == {name: "build" if name == builder else "never" for name in OURS}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_container_can_take_the_whole_machine(name: str) -> None:
+    assert re.fullmatch(r"\d+[mg]", SERVICES[name]["mem_limit"])
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -159,10 +171,35 @@ def test_server_restarts_and_tells_its_health(name: str) -> None:
 def test_only_what_people_look_at_is_published_and_only_to_this_machine() -> None:
     ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert ports == {
+        "kafka": ["127.0.0.1:9092:29092"],
+        "s3": ["127.0.0.1:7070:7070"],
         "webserver": ["127.0.0.1:3000:3000"],
         "prometheus": ["127.0.0.1:9090:9090"],
         "grafana": ["127.0.0.1:3001:3000"],
+        "registry": ["127.0.0.1:8081:8080"],
     }
+
+
+def test_clients_of_this_machine_are_told_the_address_at_which_kafka_is_published_to_it() -> None:
+    environment = SERVICES["kafka"]["environment"]
+    listeners, advertised = (
+        dict(re.findall(r"(\w+)://([^,]+)", environment[name]))
+        for name in ("KAFKA_LISTENERS", "KAFKA_ADVERTISED_LISTENERS")
+    )
+    [published] = SERVICES["kafka"]["ports"]
+    assert published == f"{advertised['MACHINE']}{listeners['MACHINE']}"
+    assert advertised["PLAINTEXT"] == SERVICES["code"]["environment"]["KAFKA_BOOTSTRAP"]
+
+
+def test_every_profile_and_service_is_in_the_readme() -> None:
+    text = (DOCKER / "README.md").read_text(encoding="utf-8")
+    assert [name for name in SERVICES if f"`{name}`" not in text] == []
+    profiles = {profile for service in SERVICES.values() for profile in service.get("profiles", ())}
+    assert profiles == set(re.findall(r"`--profile (\w+)`", text))
+
+
+def test_registry_is_the_version_that_s3lake_is_tested_with() -> None:
+    assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{apicurio.VERSION}"
 
 
 def test_there_can_be_only_one_daemon() -> None:

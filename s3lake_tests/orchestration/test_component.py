@@ -1,0 +1,160 @@
+"""The component: the configuration in Dagster's own YAML gives the same definitions as its Python twin."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._utils.test.definitions import scoped_definitions_load_context
+from dagster.components.testing import create_defs_folder_sandbox
+
+import s3lake
+from s3lake.orchestration.build import build_definitions
+from s3lake.sink import Config
+
+pytestmark = [  # Dagster's own, where it loads components
+    pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),
+    pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
+]
+
+ATTRIBUTES = {
+    "kafka": {"bootstrap_servers": "127.0.0.1:1"},
+    "sinks": [
+        {"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": "2026-11-20T00"},
+        {"name": "copies", "topics": ["orders"], "bucket": "copies", "start": "2026-11-20T00"},
+    ],
+}
+CONNECTOR = {
+    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+    "topics": "orders",
+    "s3.bucket.name": "acme-lake",
+    "s3.region": "eu-west-1",
+    "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+    "flush.size": "1000",
+}
+PYPROJECT = """
+[project]
+name = "shop"
+version = "0.1"
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.project]
+root_module = "shop"
+"""
+DEFINITIONS = """
+import dagster as dg
+
+@dg.definitions
+def defs():
+    return dg.load_from_defs_folder(path_within_project=__import__("pathlib").Path(__file__).parent)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of `dg`'s shape, without definitions."""
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    (tmp_path / "shop" / "defs").mkdir(parents=True)
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "defs" / "__init__.py").touch()
+    (tmp_path / "shop" / "definitions.py").write_text(DEFINITIONS)
+    return tmp_path
+
+
+def dg_cli(project: Path, *arguments: str) -> str:
+    """What `dg` prints in a project."""
+    path = os.pathsep.join([str(project), str(Path(s3lake.__file__).parents[1])])
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "dagster_dg_cli.cli", *arguments],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": path, "DG_CLI_TELEMETRY_ENABLED": "false", "KAFKA_BOOTSTRAP": "127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def keys(definitions: dg.Definitions) -> Sequence[str]:
+    return sorted(key.to_user_string() for key in definitions.resolve_asset_graph().get_all_asset_keys())
+
+
+@pytest.fixture
+def loaded() -> Iterator[Callable[..., dg.Definitions]]:
+    """Loads a `defs.yaml` as a code location does."""
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(create_defs_folder_sandbox())
+        stack.enter_context(scoped_definitions_load_context())
+
+        def load(**scaffolding: Any) -> dg.Definitions:
+            path = sandbox.scaffold_component(s3lake.SinkComponent, **scaffolding)
+            return stack.enter_context(sandbox.load_component_and_build_defs(path))[1]
+
+        yield load
+
+
+def test_a_component_has_the_assets_and_sensors_of_its_python_twin(loaded: Callable[..., dg.Definitions]) -> None:
+    twin = build_definitions(Config.model_validate(ATTRIBUTES))
+    component = loaded(defs_yaml_contents={"type": "s3lake.SinkComponent", "attributes": ATTRIBUTES})
+    assert keys(component) == keys(twin)
+    assert sorted(sensor.name for sensor in component.sensors or ()) == sorted(
+        sensor.name for sensor in twin.sensors or ()
+    )
+
+
+def test_topics_of_an_expression_are_the_component_s_state(tmp_path: Path) -> None:
+    sink = {"name": "events", "topics_regex": "shop.*", "bucket": "lake", "start": "2026-11-20T00"}
+    component = s3lake.SinkComponent.resolve_from_yaml(yaml.safe_dump({**ATTRIBUTES, "sinks": [sink]}))
+    state = tmp_path / "state"
+    state.write_text(json.dumps({"shop.*": ["shop.orders"]}))
+    context = dg.ComponentTree.for_test().load_context
+    assert "s3/events/shop.orders" in keys(component.build_defs_from_state(context, state))
+    assert keys(component.build_defs_from_state(context, None)) == []
+
+
+def test_without_an_expression_kafka_is_not_asked_for_state(tmp_path: Path) -> None:
+    component = s3lake.SinkComponent.resolve_from_yaml(yaml.safe_dump(ATTRIBUTES))
+    component.write_state_to_path(tmp_path / "state")
+    assert json.loads((tmp_path / "state").read_text()) == {}
+
+
+def test_without_a_file_one_sink_is_scaffolded_to_begin_with(
+    loaded: Callable[..., dg.Definitions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:1")
+    assert "s3/events/orders" in keys(loaded())
+
+
+def test_secrets_of_a_connector_s_file_are_scaffolded_as_variables(
+    loaded: Callable[..., dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = {"aws.access.key.id": "AKIA", "aws.secret.access.key": "hunter2"}
+    (tmp_path / "connector.json").write_text(json.dumps({"name": "c", "config": {**CONNECTOR, **secret}}))
+    monkeypatch.setenv("S3LAKE_SECRET_S3_CREDENTIALS_SECRET_ACCESS_KEY", "hunter3")
+    definitions = loaded(scaffold_params={"from": str(tmp_path / "connector.json")})
+    assert definitions.resources is not None
+    assert definitions.resources["s3"].connection.secret_access_key == "hunter3"
+
+
+@pytest.mark.ui
+def test_dg_lists_scaffolds_and_checks_it(project: Path) -> None:
+    connector = {"name": "shop-sink", "config": CONNECTOR}
+    (project / "connector.json").write_text(json.dumps(connector))
+    assert "s3lake.SinkComponent" in dg_cli(project, "list", "components", "--json")
+    dg_cli(project, "scaffold", "defs", "s3lake.SinkComponent", "lake", "--from", "connector.json")
+    written = yaml.safe_load((project / "shop" / "defs" / "lake" / "defs.yaml").read_text())
+    assert written["type"] == "s3lake.SinkComponent"
+    assert written["attributes"]["sinks"][0]["bucket"] == "acme-lake"
+    dg_cli(project, "check", "yaml")
+    dg_cli(project, "check", "defs")

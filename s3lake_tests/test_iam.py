@@ -1,0 +1,185 @@
+"""`s3lake iam`: the policy allows what landing, rewriting, cleaning and verifying ask of S3, and no more."""
+
+import json
+import sys
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from s3lake import cli
+from s3lake.cli.iam import policy_of
+from s3lake.cli.reach import attempts, outcome
+from s3lake.config import native
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.errors import StoreDeniedError
+from s3lake.store.s3 import S3Connection, S3Store
+from s3lake_tests.lake import START, Lake, at, values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def policy(*sinks: str, s3: str = "{}", read_only: bool = False) -> dict[str, Any]:
+    started = "".join(f"  - {{{sink}, start: {START}}}\n" for sink in sinks)
+    config = native.loads(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\ns3: {s3}\nsinks:\n{started}", "test.yaml")
+    return policy_of(config, config.sinks, read_only=read_only)
+
+
+def resources(document: dict[str, Any]) -> list[str]:
+    """Of the statement about objects."""
+    [found] = [one["Resource"] for one in document["Statement"] if "s3:GetObject" in one["Action"]]
+    return [one.removeprefix("arn:aws:s3:::") for one in found]
+
+
+ORDERS = "name: events, topics: [orders], bucket: lake"
+
+
+def test_objects_are_those_of_index_topic_dead_letters_and_trials() -> None:
+    assert resources(policy(f"{ORDERS}, prefix: raw")) == [
+        "lake/.indexes/events/*",
+        "lake/raw/.probe/*",
+        "lake/raw/_dead_letters/events/orders/*",
+        "lake/raw/orders/*",
+    ]
+
+
+def test_topics_that_are_not_known_yet_are_all_below_the_prefix() -> None:
+    sink = "name: events, topics_regex: 'orders.*', bucket: lake, prefix: raw"
+    assert resources(policy(sink)) == ["lake/.indexes/events/*", "lake/raw/*"]
+
+
+def test_a_layout_that_begins_with_what_records_say_may_be_anywhere_and_no_uploads_are_listed() -> None:
+    document = policy(f"{ORDERS}, layout: {{template: '{{field:type}}/{{topic}}+{{partition}}+{{offset}}'}}")
+    assert resources(document) == ["lake/*"]
+    assert document["Statement"][0]["Action"] == ["s3:ListBucket"]
+
+
+def test_a_template_is_allowed_as_far_as_its_text_goes() -> None:
+    layout = "layout: {template: 'landed/{time:yyyy}/{topic}+{partition}+{offset}'}"
+    assert "lake/landed/*" in resources(policy(f"{ORDERS}, {layout}"))
+
+
+def test_wildcards_of_iam_in_a_prefix_are_plain_characters() -> None:
+    assert "lake/ra${*}${$}w/orders/*" in resources(policy(f"{ORDERS}, prefix: 'ra*$w'"))
+
+
+def test_who_reads_may_write_delete_and_try_nothing() -> None:
+    document = policy(f"{ORDERS}, prefix: raw", read_only=True)
+    assert [one["Action"] for one in document["Statement"]] == [["s3:ListBucket"], ["s3:GetObject"]]
+    assert "lake/raw/.probe/*" not in resources(document)
+
+
+def test_every_bucket_has_its_own_statements() -> None:
+    document = policy(ORDERS, "name: clicks, topics: [clicks], bucket: other")
+    listed = [one["Resource"] for one in document["Statement"] if "s3:ListBucket" in one["Action"]]
+    assert listed == ["arn:aws:s3:::lake", "arn:aws:s3:::other"]
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"), [("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov"), ("eu-west-1", "aws")]
+)
+def test_arns_are_of_the_regions_partition(region: str, partition: str) -> None:
+    assert policy(ORDERS, s3=f"{{region: {region}}}")["Statement"][0]["Resource"] == f"arn:{partition}:s3:::lake"
+
+
+KEY = "1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+@pytest.mark.parametrize(
+    ("key", "resource"),
+    [
+        (KEY, f"arn:aws:kms:eu-west-1:*:key/{KEY}"),
+        (f"arn:aws:kms:eu-west-1:123456789012:key/{KEY}", f"arn:aws:kms:eu-west-1:123456789012:key/{KEY}"),
+    ],
+)
+def test_a_key_of_ones_own_is_allowed_by_its_arn(key: str, resource: str) -> None:
+    objects = f"{{region: eu-west-1, objects: {{encryption: 'aws:kms', kms_key_id: '{key}'}}}}"
+    statement = policy(ORDERS, s3=objects)["Statement"][-1]
+    assert (statement["Action"], statement["Resource"]) == (["kms:Decrypt", "kms:GenerateDataKey"], resource)
+
+
+def test_a_key_by_its_alias_is_allowed_by_a_condition() -> None:
+    statement = policy(ORDERS, s3="{objects: {encryption: 'aws:kms', kms_key_id: alias/lake}}")["Statement"][-1]
+    assert statement["Condition"] == {"ForAnyValue:StringEquals": {"kms:ResourceAliases": "alias/lake"}}
+
+
+def test_an_acl_takes_its_own_right() -> None:
+    assert "s3:PutObjectAcl" in policy(ORDERS, s3="{objects: {acl: private}}")["Statement"][1]["Action"]
+
+
+def test_the_command_prints_the_policy_and_says_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s3lake.yaml"
+    role = "s3: {role: {arn: 'arn:aws:iam::123456789012:role/lake'}}"
+    path.write_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\n{role}\nsinks:\n- {{{ORDERS}, start: {START}}}\n")
+    monkeypatch.setattr(sys, "argv", ["s3lake", "iam", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, json.loads(out)) == (0, policy(ORDERS))
+    assert "this is the policy of arn:aws:iam::123456789012:role/lake" in err
+
+
+# A store that enforces it
+
+
+@pytest.fixture
+def enforced(kafka: EmbeddedKafka, spark: "SparkSession") -> Iterator["Enforced"]:
+    with EmbeddedS3.start() as server:
+        yield Enforced(Lake(kafka, server, lambda: spark))
+
+
+class Enforced:
+    """A lake whose store allows a user of its own what a policy says, from then on."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake, self.server = lake, lake.s3
+
+    def allow(self, document: dict[str, Any]) -> S3Connection:
+        keys = {"aws_access_key_id": "root", "aws_secret_access_key": "root"}
+        iam = boto3.client("iam", endpoint_url=self.server.endpoint_url, region_name=self.server.region, **keys)
+        name = str(uuid.uuid4())
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName="landing", PolicyDocument=json.dumps(document))
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        address = f"{self.server.endpoint_url}/moto-api/reset-auth"
+        request = urllib.request.Request(address, data=b"0", headers={"Content-Type": "text/plain"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert answer.status == 200
+        return replace(self.lake.connection, access_key_id=key["AccessKeyId"], secret_access_key=key["SecretAccessKey"])
+
+
+@pytest.mark.kafka
+@pytest.mark.s3
+@pytest.mark.spark
+def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_nothing_beside(
+    enforced: Enforced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = enforced.lake
+    topic = lake.topic()
+    lake.produce(topic, [*values(10), b"no json"], at(START, 5))
+    settings = "prefix: raw, format: {type: parquet}, errors: {tolerance: all}"
+    config = lake.config(f"name: events, topics: ['{topic}'], {settings}")
+    connection = enforced.allow(policy_of(config, config.sinks))
+    monkeypatch.setattr(Lake, "connection", connection)
+    landing = lake.landing(topic, settings, now_ms=at("2026-01-05T12"))
+    landing.land([START])
+    landing.rewrite(START)
+    landing.clean()
+    report = lake.verify(landing)
+    assert (report.landed, report.dead_letters, report.differences) == (10, 1, ())
+    monkeypatch.setattr(S3Connection, "of", lambda _: connection)
+    assert {what: outcome(attempt) for what, attempt in attempts(config) if "bucket" in what} == {
+        f"{what}bucket {lake.bucket} of sink events": "ok" for what in ("", "conditional writes in ", "uploads in ")
+    }
+    for key in ("raw/other", ".indexes/clicks/topic.json"):
+        with pytest.raises(StoreDeniedError, match="PutObject"):
+            S3Store(connection, lake.bucket).put(key, b"")
