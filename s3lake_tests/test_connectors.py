@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake import cli
-from s3lake.config import native
+from s3lake_tests.config import bases
 from s3lake_tests.config.documents import CONFIGURATIONS, NOON
 from s3lake_tests.registry.server import serving
 
@@ -238,7 +238,7 @@ def test_check_and_convert_take_every_one_and_tell_no_secret(run: Run, tmp_path:
     converted, told = run("convert", config)
     assert "hush" not in checked + beside + converted + told
     assert "kafka.bootstrap_servers" in checked
-    assert native.loaded(converted, "s3lake.yaml", dict.fromkeys(_named(told), "x")).config.sinks
+    assert bases.native(converted, dict.fromkeys(_named(told), "x")).config.sinks
 
 
 def _named(told: str) -> list[str]:

@@ -39,11 +39,11 @@ from pathlib import Path
 from typing import NoReturn
 import dagster as dg
 from s3lake.definitions import defs
-from s3lake.config import native
+from s3lake.config.load import load
 from s3lake.spark import session
 
 job = defs().resolve_job_def("land_events")
-session(native.load(Path(os.environ["S3LAKE_CONFIG"])).spark)
+session(load().spark)
 if not sys.stdin.readline():
     sys.exit("nobody waits for this run any more")
 tags = {{"dagster/asset_partition_range_start": "{FIRST}", "dagster/asset_partition_range_end": "{LAST}"}}

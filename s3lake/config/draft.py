@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from s3lake.config.keys import Given
-from s3lake.config.model import WANTED, dotted, meant, model_at, names
+from s3lake.config.model import MAPPING, WANTED, meant, model_at, names
 from s3lake.config.model import field as field_of
-from s3lake.config.read.document import Place as Path
-from s3lake.config.setting import Notice, Place, Reference, Report, Setting, variable
+from s3lake.config.setting import Notice, Path, Place, Reference, Report, Setting, dotted, variable
 from s3lake.config.variables import overridden, overrides
+from s3lake.errors import ConfigurationError
+from s3lake.masking import is_secret
 from s3lake.sink import Config, Misfit
 
 
@@ -72,10 +74,26 @@ class Draft:
             holder = inner
         # What a dialect puts may be its constant, which a later `put` inside of it would change for all.
         holder[steps[-1]] = _copied(value) if isinstance(value, dict) else value
-        for known in [known for known in self.origins if known[: len(steps)] == steps]:
-            del self.origins[known]
+        self.forget(steps)
         if setting is not None:
             self.origins[steps] = setting
+
+    def forget(self, path: Path) -> None:
+        """Forget where the value at a path, and what is in it, came from."""
+        for known in [known for known in self.origins if known[: len(path)] == path]:
+            del self.origins[known]
+
+    def at(self, path: Path) -> Any:
+        """What stands at a path; None where there is nothing."""
+        holder: Any = self.values
+        for step in path:
+            if isinstance(holder, dict):
+                holder = holder.get(step)
+            elif isinstance(holder, list) and isinstance(step, int) and step < len(holder):
+                holder = holder[step]
+            else:
+                return None
+        return holder
 
     def copy(self) -> Draft:
         """The same once more, to go on with apart from this one."""
@@ -83,10 +101,7 @@ class Draft:
 
     def get(self, path: str) -> Any:
         """The value at a dotted path; None where there is none."""
-        found: Any = self.values
-        for step in path.split("."):
-            found = found.get(step) if isinstance(found, dict) else None
-        return found
+        return self.at(tuple(path.split(".")))
 
 
 def _copied(value: Any) -> Any:
@@ -98,93 +113,158 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def compose(
-    common: Draft,
-    sinks: Sequence[Draft],
-    report: Report,
-    environment: Mapping[str, str],
-    connector: Connector | None = None,
-) -> Loaded:
-    """The configuration that was drafted, from that of a connector where it is one.
+@dataclass
+class Sketch:
+    """What a text says, before variables have changed it and the model has judged it.
 
-    Args:
-        common: what all sinks share.
-        sinks: each sink.
+    Attributes:
+        draft: values at native paths.
         report: what is wrong so far.
-        environment: `S3LAKE_SINKS_<NAME>_<PROPERTY>` in it say otherwise.
-        connector: the connector.
-
-    Raises:
-        ConfigurationError: it cannot be right; each error at the setting that it comes from.
+        connector: the connector whose configuration it is.
+        native: the text has native names, which messages then use, and the place of every value.
     """
-    report.check()
-    values = {**common.values, "sinks": [_copied(sink.values) for sink in sinks]}
-    origins: dict[Path, Setting] = dict(common.origins)
+
+    draft: Draft
+    report: Report
+    connector: Connector | None = None
+    native: bool = False
+
+    @property
+    def sinks(self) -> list[str]:
+        """The names of its sinks."""
+        sinks = self.draft.values.get("sinks")
+        named = [sink.get("name") for sink in sinks if isinstance(sink, dict)] if isinstance(sinks, list) else []
+        return [name for name in named if isinstance(name, str)]
+
+    def loaded(self, environment: Mapping[str, str]) -> Loaded:
+        """The configuration.
+
+        Args:
+            environment: `S3LAKE_SINKS_<NAME>_<PROPERTY>` in it say otherwise.
+
+        Raises:
+            ConfigurationError: it cannot be right; each error at the setting that it comes from.
+        """
+        if not self.native:
+            self.report.check()
+        misfit = None
+        try:
+            self._override(environment)
+        except ConfigurationError as error:
+            misfit = error
+        config = self._validated()
+        self.report.check()
+        if misfit is not None:  # told last: what is wrong in the file may be why
+            raise misfit
+        assert config is not None, "an error of the model was told nobody"
+        places = {path: setting.place for path, setting in self.draft.origins.items()}
+        references = {
+            path: setting.reference for path, setting in self.draft.origins.items() if setting.reference is not None
+        }
+        connectors = {sink.name: self.connector for sink in config.sinks} if self.connector else {}
+        return Loaded(config, tuple(sorted(self.report.notices)), places, connectors, references)
+
+    def _override(self, environment: Mapping[str, str]) -> None:
+        changes = overrides(self.draft.values, environment)
+        self.draft.values = overridden(self.draft.values, environment)
+        for change in changes:
+            self.draft.forget(change.place)
+            setting = Setting(dotted(change.place), str(change.value), variable(change.variable))
+            self.draft.origins[change.place] = setting
+            if is_secret(setting.key):
+                self.report.secrets.add(setting.value)
+
+    def _validated(self) -> Config | None:
+        try:
+            return Config.model_validate(self.draft.values)
+        except ValidationError as refused:
+            errors = refused.errors(include_url=False, include_input=False)
+        if self._spelled(errors):
+            return self._validated()
+        for error in errors:
+            self._note(error)
+        return None
+
+    def _spelled(self, errors: Sequence[Any]) -> bool:
+        """Where the model wants text a scalar becomes its own text, so that `char: 0` needs no quotes."""
+        changed = False
+        for error in errors:
+            path = self._path(error["loc"])
+            setting = self.draft.origins.get(path) if path is not None else None
+            if error["type"] == "string_type" and path and setting and not setting.shape and setting.data is None:
+                holder = self.draft.at(path[:-1])
+                changed = changed or not isinstance(holder[path[-1]], str)
+                holder[path[-1]] = setting.value
+        return changed
+
+    def _path(self, location: Sequence[str | int]) -> Path | None:
+        """A location of pydantic's as a path; None for an alternative of a union that was not meant."""
+        path: Path = ()
+        for step in location:
+            holder = self.draft.at(path)
+            alternative = step == "Credentials" or str(step).startswith("literal[")
+            if not alternative or (isinstance(holder, dict) and step in holder):
+                path = (*path, step)
+            elif (step == "Credentials") != isinstance(holder, dict):
+                return None
+        return path
+
+    def _note(self, error: Any) -> None:
+        path = self._path(error["loc"])
+        if path is None:
+            return
+        cause = error.get("ctx", {}).get("error")
+        if isinstance(cause, Misfit):
+            path += cause.path
+        if any(dotted(path[:size]) in self.report.unknown for size in range(len(path) + 1)) and self.native:
+            return
+        origin = self._origin(path)
+        setting = self.draft.origins[origin] if origin is not None else None
+        message = self._message(error, path, setting if origin == path else None)
+        if self.native:
+            assert setting is not None, "every value of a native text has its place"
+            place = setting.place if error["type"] == "extra_forbidden" and origin == path else setting.at(0)
+            self.report.error(replace(place, key=dotted(path)), message)
+        else:
+            self.report.error(setting, message if origin == path else f"{dotted(path)}: {message}")
+
+    def _origin(self, path: Path) -> Path | None:
+        """The path that has a setting and is nearest: itself, what it lies in, else what lies beside it."""
+        origins = self.draft.origins
+        if len(path) == 2 and path[0] == "sinks" and path not in origins:  # what is wrong between two sinks
+            path = (*path, "prefix") if (*path, "prefix") in origins else (*path, "bucket")
+        top = -1 if self.native else 2 if path[:1] == ("sinks",) else 0
+        for size in range(len(path), top, -1):
+            if path[:size] in origins:
+                return path[:size]
+            inner = next((known for known in origins if known[:size] == path[:size]), None)
+            if inner is not None:
+                return inner
+        return None
+
+    def _message(self, error: Any, path: Path, setting: Setting | None) -> str:
+        shown = f"{setting.shown} is not allowed" if setting else "is not allowed"
+        match error["type"]:
+            case "value_error":
+                return str(error["ctx"]["error"])
+            case "missing":
+                examples = field_of(model_at(path[:-1]), path[-1]).examples
+                example = f"`{path[-1]}: {examples[0]}`" if self.native and examples else examples and examples[0]
+                return f"is missing; add it, for example {example}" if examples else "is missing; add it"
+            case "extra_forbidden":
+                allowed = names(model_at(path[:-1]))
+                return f"unknown name; {meant(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
+            case "literal_error":
+                choices = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+                also = f", or {MAPPING}" if self.native and path == ("s3", "credentials") else ""
+                near = meant(setting.value, choices) if setting else ""
+                return f"{shown}; {near}use one of: {', '.join(choices)}{also}"
+        return f"{shown}; {WANTED.get(error['type'], error['msg'])}"
+
+
+def drafted(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Sketch:
+    """What a connector's text says: of what all sinks share, and of each."""
+    whole = Draft({**common.values, "sinks": [_copied(sink.values) for sink in sinks]}, dict(common.origins))
     for position, sink in enumerate(sinks):
-        origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}
-    values = _overridden(values, origins, environment)
-    config = None
-    try:
-        config = Config.model_validate(values)
-    except ValidationError as errors:
-        for error in errors.errors(include_url=False, include_input=False):
-            _note(error, origins, report)
-    report.check()  # after the handler, or the model's own text would follow ours wherever the chain is shown
-    if config is None:
-        raise AssertionError("an error of the model was told nobody")
-    places = {path: setting.place for path, setting in origins.items()}
-    references = {path: setting.reference for path, setting in origins.items() if setting.reference is not None}
-    connectors = {sink.name: connector for sink in config.sinks} if connector else {}
-    return Loaded(config, tuple(sorted(report.notices)), places, connectors, references)
-
-
-def _overridden(values: dict[str, Any], origins: dict[Path, Setting], environment: Mapping[str, str]) -> dict[str, Any]:
-    for one in overrides(values, environment):
-        for known in [known for known in origins if known[: len(one.place)] == one.place]:
-            del origins[known]
-        origins[one.place] = Setting(dotted(one.place), str(one.value), variable(one.variable))
-    return overridden(values, environment)
-
-
-def _note(error: Any, origins: Mapping[Path, Setting], report: Report) -> None:
-    path: Path = tuple(step for step in error["loc"] if not str(step).startswith(("literal[", "Credentials")))
-    if any(str(step).startswith("literal[") for step in error["loc"]) and path[:2] == ("s3", "credentials"):
-        return  # the alternative that was not meant
-    cause = error.get("ctx", {}).get("error")
-    if isinstance(cause, Misfit):
-        path += cause.path
-    found = _origin(path, origins)
-    setting = origins[found] if found is not None else None
-    message = _message(error, path, setting if found == path else None)
-    if found != path:
-        message = f"{dotted(path)}: {message}"
-    report.error(setting, message)
-
-
-def _origin(path: Path, origins: Mapping[Path, Setting]) -> Path | None:
-    """The path that has a setting and is nearest: itself, what it lies in, else what lies beside it."""
-    if len(path) == 2 and path[0] == "sinks":  # what is wrong between two sinks
-        path = (*path, "prefix") if (*path, "prefix") in origins else (*path, "bucket")
-    for size in range(len(path), 2 if path[:1] == ("sinks",) else 0, -1):
-        if path[:size] in origins:
-            return path[:size]
-        inner = next((known for known in origins if known[:size] == path[:size]), None)
-        if inner is not None:
-            return inner
-    return None
-
-
-def _message(error: Any, path: Path, setting: Setting | None) -> str:
-    shown = f"{setting.shown} is not allowed" if setting else "is not allowed"
-    match error["type"]:
-        case "value_error":
-            return str(error["ctx"]["error"])
-        case "missing":
-            examples = field_of(model_at(path[:-1]), path[-1]).examples
-            return f"is missing; add it, for example {examples[0]}" if examples else "is missing; add it"
-        case "extra_forbidden":
-            allowed = names(model_at(path[:-1]))
-            return f"unknown name; {meant(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
-        case "literal_error":
-            return f"{shown}; use one of: {error['ctx']['expected']}"
-    return f"{shown}; {WANTED.get(error['type'], error['msg'])}"
+        whole.origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}
+    return Sketch(whole, report, connector)

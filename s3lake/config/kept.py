@@ -8,9 +8,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from s3lake.config.model import dotted
-from s3lake.config.read.document import Place as Path
-from s3lake.config.setting import Reference
+from s3lake.config.setting import Path, Reference, dotted
 from s3lake.masking import is_masked
 from s3lake.sink import Config, Part
 

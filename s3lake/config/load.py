@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import pathlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -15,10 +15,9 @@ from s3lake import hours
 from s3lake.config import loading, source
 from s3lake.config.connectors.overrides import SERVERS, START
 from s3lake.config.draft import Loaded
-from s3lake.config.read.document import Place as Steps
-from s3lake.config.setting import Notice, Place, Reference, variable
+from s3lake.config.setting import Notice, Path, Place, Reference, variable
 from s3lake.config.source.dotenv import completed
-from s3lake.config.variables import PREFIX, prefix_of
+from s3lake.config.variables import prefix_of
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
 
@@ -27,7 +26,7 @@ LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
 """Environment variables that say where the configuration is, and its dialect where the content does not tell."""
 
 
-def load(location: str | Path | None = None, dialect: str | None = None) -> Config:
+def load(location: str | pathlib.Path | None = None, dialect: str | None = None) -> Config:
     """The configuration at `location`; what has to be said of its settings is logged. See `loaded`."""
     found = loaded(None if location is None else str(location), dialect)
     for notice in found.notices:
@@ -80,27 +79,19 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
 
 
 def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
-    base = Path(location) if Path(location).is_dir() else Path(location).parent
-    sources = source.sources(location, variables)
-
-    def read(found: source.Source, seen: Mapping[str, str]) -> Loaded:
-        return loading.loads(found.text, found.name, dialect, seen, base)
-
-    if len(sources) == 1:
-        return read(sources[0], variables)
-    plain = {name: text for name, text in variables.items() if not name.startswith(PREFIX)}
-    found = [read(source, plain) for source in sources]
-    if len(plain) < len(variables):
-        own = [tuple(prefix_of(sink.name) for sink in one.config.sinks) for one in found]
-        every = tuple(prefix for prefixes in own for prefix in prefixes)
+    base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
+    texts = source.sources(location, variables)
+    sketches = [loading.sketched(text.text, text.name, dialect, variables, base) for text in texts]
+    if len(sketches) == 1:
+        return sketches[0].loaded(variables)
+    own = [tuple(map(prefix_of, sketch.sinks)) for sketch in sketches]
+    every = tuple(prefix for prefixes in own for prefix in prefixes)
+    loaded = []
+    for sketch, mine in zip(sketches, own, strict=True):
         # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
-        found = [
-            read(
-                source, {one: variables[one] for one in variables if one.startswith(mine) or not one.startswith(every)}
-            )
-            for source, mine in zip(sources, own, strict=True)
-        ]
-    return _together(found, location)
+        seen = {name: text for name, text in variables.items() if name.startswith(mine) or not name.startswith(every)}
+        loaded.append(sketch.loaded(seen))
+    return _together(loaded, location)
 
 
 def _together(found: Sequence[Loaded], location: str) -> Loaded:
@@ -123,8 +114,8 @@ def _together(found: Sequence[Loaded], location: str) -> Loaded:
     except ValidationError as error:
         problems = "; ".join(str(one["ctx"].get("error", one["msg"])) for one in error.errors() if "ctx" in one)
         raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
-    origins: dict[Steps, Place] = {}
-    references: dict[Steps, Reference] = {}
+    origins: dict[Path, Place] = {}
+    references: dict[Path, Reference] = {}
     before = 0
     for one in found:
         for path, place in one.origins.items():
@@ -137,6 +128,6 @@ def _together(found: Sequence[Loaded], location: str) -> Loaded:
     return Loaded(config, notices, origins, connectors, references)
 
 
-def _shifted(path: Steps, sinks: int) -> Steps:
+def _shifted(path: Path, sinks: int) -> Path:
     """A path of a file whose sinks come after so many others."""
     return ("sinks", int(path[1]) + sinks, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path

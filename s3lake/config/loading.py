@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from s3lake.config import detect, native
 from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker, wrappers
 from s3lake.config.detect import Dialect
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import Sketch
 from s3lake.config.references import References, SecretsManager
 from s3lake.config.setting import Place, Report, Setting, index, variable
 
@@ -18,36 +18,22 @@ NAME, STRICT = "S3LAKE_NAME", "S3LAKE_STRICT"
 _CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
 
-def load(path: Path, dialect: str | None = None, environment: Mapping[str, str] = os.environ) -> Loaded:
-    """The configuration in the file `path`.
-
-    Args:
-        path: the file.
-        dialect: what it is written in; without it that is seen from the content.
-        environment: variables that the file may name, and S3LAKE_START and S3LAKE_BOOTSTRAP_SERVERS.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or what stands in it cannot be right; one line per error.
-    """
-    return loads(native.read(path), str(path), dialect, environment, path.parent)
-
-
-def loads(
+def sketched(
     text: str,
     name: str,
-    dialect: str | None = None,
-    environment: Mapping[str, str] = os.environ,
-    base: Path = Path(),
+    dialect: str | None,
+    environment: Mapping[str, str],
+    base: Path,
     secret: Callable[[str], str] | None = None,
-) -> Loaded:
-    """The configuration in `text`; `name` is what errors call the file, relative paths in it begin at `base`.
+) -> Sketch:
+    """What `text` says; `name` is what errors call the file, relative paths in it begin at `base`.
 
     Raises:
         ConfigurationError: what stands there cannot be right; one line per error.
     """
     kind = detect.named(dialect, name) if dialect else detect.recognised(text, name)
     if kind is Dialect.native:
-        return native.loaded(text, name, environment)
+        return native.sketched(text, name, environment)
     references = References(environment, base, secret or SecretsManager())
     report = Report(name, strict=environment.get(STRICT, "").lower() in ("1", "true", "yes"))
     if kind is Dialect.iggy:

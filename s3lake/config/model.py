@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from types import NoneType
@@ -81,16 +80,3 @@ def holds(annotation: Any, kind: type) -> bool:
 def nullable(annotation: Any) -> bool:
     """Whether null may stand there."""
     return holds(annotation, NoneType)
-
-
-def dotted(place: Sequence[str | int]) -> str:
-    """A path as messages write it: `sinks[0].layout.partition_by[1]`."""
-    text = ""
-    for step in place:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif re.fullmatch(r"[\w-]+|<<", step):
-            text += f".{step}" if text else step
-        else:
-            text += f"[{step!r}]"
-    return text

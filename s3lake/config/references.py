@@ -11,18 +11,16 @@ never `${NAME}` itself: there the variable has to be set. `$${` stands for a pla
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from s3lake.config.environment import looked_up
+from s3lake.config.environment import filled, looked_up
 from s3lake.config.read import properties
-from s3lake.config.setting import Reference, Report, Setting
+from s3lake.config.setting import Report, Setting
 from s3lake.masking import is_secret, users
 
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}"
 _CHAINS = ("transforms.", "predicates.")
 
@@ -51,42 +49,27 @@ class References:
         return [self._resolved(one, report) if "${" in one.value else one for one in settings]
 
     def _resolved(self, setting: Setting, report: Report) -> Setting:
-        pieces: list[str] = []
-        spots: list[tuple[int, int]] = []
-        written: list[str] = []
-        position, secret, native = 0, False, True
-        for found in _REFERENCE.finditer(setting.value):
-            pieces.append(setting.value[position : found.start()])
-            spots += setting.spots[position : found.start()]
-            written.append(pieces[-1].replace("${", "$${"))
-            position = found.end()
-            value = "${"
-            if found[0] != "$${":
-                try:
-                    value, hidden = self._value(found[1], setting, report)
-                except Unresolved as error:
-                    report.error(setting, f"{found[0]}: {error}")
-                    report.unknown.add(setting.key)
-                    return setting
-                secret = secret or hidden
-                if hidden:
-                    report.secrets.add(value)
-            name = found[0] if value == found[0] or found[0] == "$${" else _native(found[1])
-            native = native and bool(name)
-            written.append(f"${name}" if value == found[0] else name)
-            pieces.append(value)
-            spots += list(setting.spots[found.start() : found.start() + 1]) * len(value)
-        value = "".join([*pieces, setting.value[position:]])
-        spots += setting.spots[position:]
-        spelled = "".join([*written, setting.value[position:].replace("${", "$${")]) if native else ""
-        alone = len(written) == 2 and not written[0] and position == len(setting.value)
-        reference = (
-            Reference(spelled, value, alone, secret or is_secret(setting.key)) if value != setting.value else None
-        )
+        def look_up(reference: str) -> tuple[str, str, bool]:
+            text = f"${{{reference}}}"
+            try:
+                value, hidden = self._value(reference, setting, report)
+            except Unresolved as error:
+                raise Unresolved(f"{text}: {error}") from None
+            if hidden:
+                report.secrets.add(value)
+            return value, f"${text}" if value == text else _native(reference), hidden
+
+        try:
+            part = filled(setting.value, look_up, setting.spots)
+        except Unresolved as error:
+            report.error(setting, str(error))
+            report.unknown.add(setting.key)
+            return setting
         if is_secret(setting.key):
-            report.secrets.add(value)
-        report.secrets |= users(value)
-        return replace(setting, value=value, spots=spots, secret=secret, reference=reference)
+            report.secrets.add(part.value)
+        report.secrets |= users(part.value)
+        reference = part.reference(setting.value, secret=is_secret(setting.key))
+        return replace(setting, value=part.value, spots=part.spots, secret=part.secret, reference=reference)
 
     def _value(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
         provider, colon, rest = reference.partition(":")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,22 @@ from s3lake.errors import ConfigurationError
 from s3lake.masking import MASK, is_secret
 
 _SHOWN = 60
+_PLAIN = re.compile(r"[\w-]+|<<")
+Path = tuple[str | int, ...]
+"""Names and positions from the top of a configuration down to a value."""
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path as messages write it: `sinks[0].layout.partition_by[1]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _PLAIN.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{step!r}]"
+    return text
 
 
 @dataclass(frozen=True, order=True)
@@ -69,6 +86,7 @@ class Setting:
         place: of the key.
         spots: line and column of each character of the value, where an error may be inside it.
         data: the value as its file types it; None where all values are text.
+        shape: what stands there instead of a text: a mapping, a list or null.
         secret: whether the value must never be printed.
         reference: where the value came from; None where it stands in the file.
     """
@@ -78,16 +96,20 @@ class Setting:
     place: Place
     spots: Sequence[tuple[int, int]] = ()
     data: Any = None
+    shape: str = ""
     secret: bool = False
     reference: Reference | None = None
 
     @property
     def shown(self) -> str:
         """The value for a message."""
+        if self.shape:
+            return self.shape
         if self.secret or is_secret(self.key):
             return MASK
         value = masking.shown(self.key, self.value)
-        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+        text = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+        return f"{text} (from {self.reference.written})" if self.reference and self.reference.written else text
 
     def at(self, offset: int) -> Place:
         """The place of the character at `offset` of the value; of the last one where the value ends before it."""
@@ -150,8 +172,13 @@ class Report:
         Raises:
             ConfigurationError: one line per problem, in the file's order.
         """
-        if self._problems:
-            raise ConfigurationError("\n".join(map(str, sorted(self._problems))))
+        lines: dict[tuple[str, int, int, str], str] = {}
+        for problem in sorted(self._problems):
+            place = problem.place
+            # An anchor's mistakes are told once, not again for each alias.
+            lines.setdefault((place.file, place.line, place.column, problem.message), str(problem))
+        if lines:
+            raise ConfigurationError("\n".join(lines.values()))
 
     def _place(self, where: Setting | Place | None) -> Place:
         if isinstance(where, Setting):

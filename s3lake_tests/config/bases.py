@@ -1,9 +1,12 @@
 """Configurations that load, one per dialect: tests change single settings of them."""
 
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from s3lake.config import load as configuration
+from s3lake.config import loading
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import loads
 from s3lake.layout.key import KeyRule
 from s3lake_tests.layout.files import Record, files
 
@@ -72,6 +75,28 @@ JSON = """\
 }
 """
 CASES = Path(__file__).parent / "broken"
+
+
+def loads(
+    text: str,
+    name: str,
+    dialect: str | None,
+    environment: Mapping[str, str],
+    base: Path = Path(),
+    secret: Callable[[str], str] | None = None,
+) -> Loaded:
+    """The configuration in a text, whatever it is written in."""
+    return loading.sketched(text, name, dialect, environment, base, secret).loaded(environment)
+
+
+def native(text: str, environment: Mapping[str, str] = os.environ) -> Loaded:
+    """The configuration in a native text."""
+    return loads(text, "s3lake.yaml", "native", environment)
+
+
+def load_file(path: Path, environment: Mapping[str, str]) -> Loaded:
+    """The configuration in a file."""
+    return configuration.loaded(str(path), environment=environment)
 
 
 def properties(base: dict[str, str], changes: dict[str, str | None]) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import loads
-from s3lake_tests.config.bases import ENVIRONMENT
+from s3lake_tests.config.bases import ENVIRONMENT, loads
 
 LENSES = "connector.class=io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector\nname=demo\ntopics=demo\n"
 CAR_SPEED = LENSES.replace("topics=demo", "topics=car_speed_events")

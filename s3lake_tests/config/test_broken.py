@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from s3lake.config.connectors.kcql import ORDER
 from s3lake.config.detect import CLASSES
-from s3lake.config.loading import loads
 from s3lake.config.model import names
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
 from s3lake.sink.format import _REASONS
 from s3lake_tests.config import bases
+from s3lake_tests.config.bases import loads
 
 WORDS = {
     "{NATIVE}": ", ".join([*names(Sink), "kafka", "s3", "spark", "examples"]),

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import load, loads
 from s3lake.config.references import SecretsManager, Unresolved
 from s3lake.config.setting import Place
 from s3lake.errors import ConfigurationError
 from s3lake.sink.sink import DeadLetterTopic
 from s3lake_tests.config import bases
+from s3lake_tests.config.bases import load_file, loads
 
 CONVERTERS = "org.apache.kafka.connect."
 
@@ -480,7 +480,7 @@ def test_what_is_no_configuration_is_told() -> None:
 def test_native_files_say_where_their_values_stand(tmp_path: Path) -> None:
     path = tmp_path / "s3lake.yaml"
     path.write_text(NATIVE)
-    loaded = load(path)
+    loaded = load_file(path, {})
     assert loaded.notices == ()
     assert loaded.origins[("sinks", 0, "bucket")] == Place(str(path), 2, 32, "sinks[0].bucket")
 
@@ -489,4 +489,4 @@ def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "connector.properties"
     path.write_text(bases.properties(bases.LENSES, {"connect.s3.kcql": "${file:kcql.properties:query}"}))
     (tmp_path / "kcql.properties").write_text("query=INSERT INTO lake SELECT * FROM demo")
-    assert load(path, environment={}).config.sinks[0].bucket == "lake"
+    assert load_file(path, {}).config.sinks[0].bucket == "lake"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import load, loads
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
+from s3lake_tests.config.bases import load_file, loads
 from s3lake_tests.config.documents import IGGY as README
 from s3lake_tests.layout.files import Record
 
@@ -182,7 +182,7 @@ def connector(runtime: Path, name: str, text: str) -> None:
 
 def test_a_runtimes_connectors_are_one_configuration(runtime: Path) -> None:
     connector(runtime, "other.toml", SINK.replace('key = "lake"', 'key = "other"').replace('"lake"', '"other-bucket"'))
-    loaded = load(runtime, environment={})
+    loaded = load_file(runtime, {})
     assert [(sink.name, sink.bucket) for sink in loaded.config.sinks] == [("other", "other-bucket"), ("lake", "lake")]
     assert {"http", "iggy", "state"} <= {notice.place.key for notice in loaded.notices}
 
@@ -191,7 +191,7 @@ def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path
     connector(runtime, "a.toml", SINK.replace('type = "sink"', 'type = "source"').replace('key = "lake"', 'key = "a"'))
     connector(runtime, "b.toml", SINK.replace("s3_sink", "stdout_sink").replace('key = "lake"', 'key = "b"'))
     connector(runtime, "c.toml", SINK.replace("enabled = true", "enabled = false").replace('key = "lake"', 'key = "c"'))
-    loaded = load(runtime, environment={})
+    loaded = load_file(runtime, {})
     assert [sink.name for sink in loaded.config.sinks] == ["lake"]
     told = [(Path(one.place.file).name, one.place.key) for one in loaded.notices if "connectors" in one.place.file]
     assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(told)
@@ -202,13 +202,13 @@ def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
         connector(
             runtime, f"sink_lake_{version}.toml", f"version = {version}\n" + SINK.replace('"logs"', f'"logs{version}"')
         )
-    assert load(runtime, environment={}).config.sinks[0].topics == ("logs10.api",)
+    assert load_file(runtime, {}).config.sinks[0].topics == ("logs10.api",)
 
 
 def test_connectors_share_one_store(runtime: Path) -> None:
     connector(runtime, "z.toml", SINK.replace('key = "lake"', 'key = "z"').replace("us-east-1", "eu-west-1"))
     with pytest.raises(ConfigurationError) as refused:
-        load(runtime, environment={})
+        load_file(runtime, {})
     assert "s3 differs from that of another connector" in str(refused.value)
 
 
@@ -224,7 +224,7 @@ def test_connectors_share_one_store(runtime: Path) -> None:
 def test_a_broken_runtime_is_told(runtime: Path, old: str, new: str, told: str) -> None:
     runtime.write_text(RUNTIME.replace(old, new))
     with pytest.raises(ConfigurationError) as refused:
-        load(runtime, environment={})
+        load_file(runtime, {})
     assert told in str(refused.value)
     assert str(refused.value).startswith(f"{runtime}:")
 
@@ -232,7 +232,7 @@ def test_a_broken_runtime_is_told(runtime: Path, old: str, new: str, told: str) 
 def test_a_runtime_without_an_s3_sink_is_told(runtime: Path) -> None:
     connector(runtime, "sink.toml", SINK.replace("s3_sink", "stdout_sink"))
     with pytest.raises(ConfigurationError, match="no S3 sink is enabled here"):
-        load(runtime, environment={})
+        load_file(runtime, {})
 
 
 # Iggy's own variables
@@ -303,4 +303,4 @@ def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
         "IGGY_CONNECTORS_CONNECTORS_CONFIG_DIR": "elsewhere",
         "IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET": "pond",
     }
-    assert [sink.bucket for sink in load(runtime, environment=environment).config.sinks] == ["pond"]
+    assert [sink.bucket for sink in load_file(runtime, environment).config.sinks] == ["pond"]

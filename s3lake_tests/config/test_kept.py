@@ -8,7 +8,8 @@ import yaml
 
 from s3lake.config import native
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import loads
+from s3lake_tests.config import bases
+from s3lake_tests.config.bases import loads
 
 NATIVE = """\
 kafka: {bootstrap_servers: "${SERVERS}", properties: {sasl.password: "${PASSWORD}", sasl.username: "app-${STAGE}"}}
@@ -56,7 +57,7 @@ def written(loaded: Loaded) -> tuple[dict[str, Any], dict[str, str], list[str]]:
 
 
 def test_references_of_native_yaml_stay_whole_or_in_part_also_where_they_hold_a_default() -> None:
-    found, _, notices = written(native.loaded(NATIVE, "s3lake.yaml", ENVIRONMENT))
+    found, _, notices = written(bases.native(NATIVE, ENVIRONMENT))
     sink = found["sinks"][0]
     assert found["kafka"]["bootstrap_servers"] == "${SERVERS}"
     assert found["s3"]["region"] == "${REGION:-us-east-1}"
@@ -68,7 +69,7 @@ def test_references_of_native_yaml_stay_whole_or_in_part_also_where_they_hold_a_
 
 
 def test_a_secret_that_is_a_reference_keeps_its_own_variable() -> None:
-    found, variables, _ = written(native.loaded(NATIVE, "s3lake.yaml", ENVIRONMENT))
+    found, variables, _ = written(bases.native(NATIVE, ENVIRONMENT))
     assert found["s3"]["credentials"]["secret_access_key"] == "${S3_SECRET}"
     assert found["kafka"]["properties"]["sasl.password"] == "${PASSWORD}"
     assert variables == {}
@@ -76,14 +77,14 @@ def test_a_secret_that_is_a_reference_keeps_its_own_variable() -> None:
 
 def test_beside_a_reference_a_secret_is_not_written() -> None:
     text = NATIVE.replace('"${PASSWORD}"', '"hunter2-${STAGE}"')
-    found, variables, _ = written(native.loaded(text, "s3lake.yaml", ENVIRONMENT))
+    found, variables, _ = written(bases.native(text, ENVIRONMENT))
     (variable,) = variables
     assert found["kafka"]["properties"]["sasl.password"] == f"${{{variable}}}"
 
 
 def test_what_a_variable_of_s3lake_says_is_not_the_files_reference() -> None:
     environment = {**ENVIRONMENT, "S3LAKE_SINKS_EVENTS_BUCKET": "other"}
-    found, _, _ = written(native.loaded(NATIVE, "s3lake.yaml", environment))
+    found, _, _ = written(bases.native(NATIVE, environment))
     assert found["sinks"][0]["bucket"] == "other"
 
 
@@ -110,8 +111,8 @@ def test_a_value_that_is_made_of_a_reference_stands_there_and_is_told(tmp_path: 
 
 @pytest.mark.parametrize("dialect", ["native", "connector"])
 def test_what_is_written_loads_as_the_same_configuration(dialect: str, tmp_path: Path) -> None:
-    loaded = native.loaded(NATIVE, "s3lake.yaml", ENVIRONMENT) if dialect == "native" else connector(tmp_path)
+    loaded = bases.native(NATIVE, ENVIRONMENT) if dialect == "native" else connector(tmp_path)
     text, variables, _ = native.rewritten(loaded.config, loaded.references)
     secrets = {"s3.region": "eu-7", "s3.credentials.secret_access_key": "hunter2-s3"}
     environment = {**ENVIRONMENT, **CONNECTORS, **{name: secrets[place] for name, place in variables.items()}}
-    assert native.loaded(text, "again.yaml", environment).config == loaded.config
+    assert bases.native(text, environment).config == loaded.config

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.config.draft import Loaded
-from s3lake.config.native import dump, load, loaded, loads
+from s3lake.config.native import dump, loads
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Credentials
+from s3lake_tests.config import bases
 
 KAFKA = "kafka: {bootstrap_servers: localhost:9092}\n"
 SINK = """\
@@ -373,34 +374,6 @@ def test_a_value_from_the_environment_is_shown_with_its_variable(monkeypatch: py
     assert "'abc' (from ${COUNT}) is not allowed" in error(GOOD + '    flush: {count: "${COUNT}"}\n')
 
 
-# Files
-
-
-def test_a_file_is_loaded_from_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "s3lake.yaml"
-    path.write_text("\ufeff" + GOOD, encoding="utf-8")
-    assert load(path) == loads(GOOD, "s3lake.yaml")
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no such file; set S3LAKE_CONFIG or give CONFIG"):
-        load(tmp_path / "none.yaml")
-
-
-def test_a_directory_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        load(tmp_path)
-
-
-def test_a_file_that_is_not_utf8_is_told_where(tmp_path: Path) -> None:
-    path = tmp_path / "s3lake.yaml"
-    path.write_bytes(b"kafka:\n  a: \xe9\n")
-    with pytest.raises(
-        ConfigurationError, match=re.escape(f"{path}:2:6: byte 0xe9 is no UTF-8; save the file as UTF-8")
-    ):
-        load(path)
-
-
 # The effective configuration
 
 
@@ -515,7 +488,7 @@ def test_loading_imports_nothing_heavy() -> None:
 
 
 def changed(text: str, **variables: str) -> Loaded:
-    return loaded(text, "s3lake.yaml", {f"S3LAKE_SINKS_{name}": value for name, value in variables.items()})
+    return bases.native(text, {f"S3LAKE_SINKS_{name}": value for name, value in variables.items()})
 
 
 def test_a_variable_changes_a_setting_of_the_file() -> None:
@@ -578,5 +551,5 @@ def test_a_variable_of_no_sink_is_refused_but_the_file_comes_first() -> None:
 def test_variables_come_from_the_environment_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BUCKET", "of-the-process")
     text = GOOD.replace("lake", "${BUCKET}")
-    assert loaded(text, "s3lake.yaml", {"BUCKET": "given"}).config.sinks[0].bucket == "given"
+    assert bases.native(text, {"BUCKET": "given"}).config.sinks[0].bucket == "given"
     assert loads(text, "s3lake.yaml").sinks[0].bucket == "of-the-process"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from s3lake.config.loading import load
 from s3lake.errors import ConfigurationError
+from s3lake_tests.config.bases import load_file
 
 FILES = Path(__file__).parent / "public"
 ENVIRONMENT = {
@@ -91,7 +91,7 @@ def test_every_shape_is_in_one_of_the_tables() -> None:
 
 @pytest.mark.parametrize("name", LOADS)
 def test_it_loads_and_what_is_doubtful_is_told(name: str) -> None:
-    loaded = load(FILES / name, None, ENVIRONMENT)
+    loaded = load_file(FILES / name, ENVIRONMENT)
     assert any(LOADS[name][1] in str(notice) for notice in loaded.notices)
     assert [sink.bucket for sink in loaded.config.sinks] == ["acme-lake"]
 
@@ -99,7 +99,7 @@ def test_it_loads_and_what_is_doubtful_is_told(name: str) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_for_this_reason_alone(name: str) -> None:
     with pytest.raises(ConfigurationError) as error:
-        load(FILES / name, None, ENVIRONMENT)
+        load_file(FILES / name, ENVIRONMENT)
     (line,) = str(error.value).split("\n")
     assert REFUSED[name][1] in line
 

@@ -30,7 +30,7 @@ def again(config: Config, secrets: dict[str, str] | None = None) -> Config:
     """The configuration written and read again, with its secrets by the paths that they stand at."""
     text, variables, _ = native.rewritten(config)
     environment = {variable: (secrets or {})[path] for variable, path in variables.items()}
-    return native.loaded(text, "s3lake.yaml", environment).config
+    return bases.native(text, environment).config
 
 
 def secret_access_key(config: Config) -> dict[str, str]:
@@ -116,9 +116,8 @@ def test_secrets_whose_variables_would_be_one_have_two() -> None:
 
 @pytest.mark.parametrize("secret", ["null", "12345", "true", "${HOME}", "a: b # c", "'", '"', "é"])
 def test_a_secret_may_look_like_anything(secret: str) -> None:
-    config = native.loaded(
-        f"{KAFKA}s3: {{credentials: {{access_key_id: a, secret_access_key: '${{S}}'}}}}\n{SINK}", "s", {"S": secret}
-    ).config
+    text = f"{KAFKA}s3: {{credentials: {{access_key_id: a, secret_access_key: '${{S}}'}}}}\n{SINK}"
+    config = bases.native(text, {"S": secret}).config
     assert again(config, {"s3.credentials.secret_access_key": secret}) == config
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import loads
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
+from s3lake_tests.config.bases import loads
 
 UNREAD = [
     "schema.generator.class=io.confluent.connect.storage.hive.schema.DefaultSchemaGenerator",

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import loads
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
+from s3lake_tests.config.bases import loads
 
 NAMELESS = {key: value for key, value in bases.CONFLUENT.items() if key != "name"}
 STRIMZI = """\

@@ -30,7 +30,7 @@ from dagster_webserver.cli import dagster_webserver
 
 from s3lake import jars
 from s3lake.cli import app
-from s3lake.config import native
+from s3lake.config import load as configuration
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake_tests.registry import apicurio
 
@@ -259,7 +259,7 @@ def test_web_server_and_daemon_read_the_workspace_that_is_mounted() -> None:
 def test_runs_have_their_sessions_where_the_spark_service_serves_them(environment_of: Callable[[str], None]) -> None:
     environment_of("code")
     served = parsed(OUR_COMMANDS["spark-command"])
-    assert native.load(DOCKER / "s3lake.yaml").spark.master == f"sc://spark:{served['port']}"
+    assert configuration.load(DOCKER / "s3lake.yaml").spark.master == f"sc://spark:{served['port']}"
     assert served["host"] == "0.0.0.0", "else no other container reaches it"
     assert parsed(OUR_COMMANDS["spark-healthcheck"])["check"].endswith(f":{served['port']}")
     assert "spark" in SERVICES["code"]["depends_on"]
@@ -291,7 +291,7 @@ def test_buckets_that_are_made_are_those_that_are_used() -> None:
 
 def test_sinks_of_the_stack_load_in_the_environment_of_the_code_location(environment_of: Callable[[str], None]) -> None:
     environment_of("code")
-    config = native.load(DOCKER / "s3lake.yaml")
+    config = configuration.load(DOCKER / "s3lake.yaml")
     [sink] = config.sinks
     assert config.kafka.bootstrap_servers == "kafka:9092"
     assert config.s3.endpoint_url == "http://s3:7070"

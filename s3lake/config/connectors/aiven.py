@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from s3lake.config.connectors import connect, converters, credentials, overrides
 from s3lake.config.connectors.templates import literal
-from s3lake.config.draft import Draft, Loaded, compose
+from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.model import meant
 from s3lake.config.setting import Report, Setting
@@ -63,7 +63,7 @@ _MEANINGLESS = {
 }
 
 
-def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Loaded:
+def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
     """The configuration of a connector.
 
     Raises:
@@ -88,7 +88,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
         report.notice(one, "has no meaning: it is an option of another Parquet writer")
     overrides.apply(keys, common, [sink], environment)
     keys.finish()
-    return compose(common, [sink], report, environment, connect.connector(keys))
+    return drafted(common, [sink], report, connect.connector(keys))
 
 
 def _store(keys: Keys, common: Draft, sink: Draft) -> None:

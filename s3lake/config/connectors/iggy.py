@@ -9,13 +9,12 @@ from typing import Any
 from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, refusals, transforms
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.templates import literal
-from s3lake.config.draft import Draft, Loaded, compose
+from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.model import meant
 from s3lake.config.read import toml
-from s3lake.config.read.document import Place as Steps
 from s3lake.config.references import References
-from s3lake.config.setting import Place, Report, Setting
+from s3lake.config.setting import Path, Place, Report, Setting
 from s3lake.quantities import seconds_of, size_of
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
@@ -52,7 +51,7 @@ _STREAM_MEANINGLESS = {
 }
 
 
-def loads(content: str, report: Report, references: References) -> Loaded:
+def loads(content: str, report: Report, references: References) -> Sketch:
     """The configuration of a connector, or of all S3 sinks of a runtime.
 
     Raises:
@@ -76,7 +75,7 @@ def loads(content: str, report: Report, references: References) -> Loaded:
         sinks += found
     if not sinks and not report.failed:
         report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
-    return compose(common, sinks, report, variables)
+    return drafted(common, sinks, report)
 
 
 def _chain(file: File, sink: Draft, report: Report) -> None:
@@ -96,7 +95,7 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
             refusals.conversion(Setting(place.key, name, place), report)
         elif held["enabled"]:
             options = {key: value for key, value in held.items() if key != "enabled"}
-            origins: dict[Steps, Setting] = {("type",): Setting(place.key, name, place)}
+            origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
             for key, value in options.items():
                 at = file.places.get(("transforms", name, key), place)
                 origins["options", key] = Setting(at.key, str(value), at)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from s3lake.config.read import toml
-from s3lake.config.read.document import Place as Steps
-from s3lake.config.setting import Place, Setting
+from s3lake.config.setting import Path, Place, Setting, dotted
 from s3lake.errors import ConfigurationError
 
 
@@ -19,10 +18,10 @@ class File:
 
     name: str
     data: dict[str, Any]
-    places: Mapping[Steps, Place]
+    places: Mapping[Path, Place]
 
     @classmethod
-    def of(cls, path: Path) -> File:
+    def of(cls, path: pathlib.Path) -> File:
         """The file at `path`.
 
         Raises:
@@ -37,19 +36,19 @@ class File:
     @property
     def key(self) -> str:
         """What the connector is called."""
-        return str(self.data.get("key", Path(self.name).stem))
+        return str(self.data.get("key", pathlib.Path(self.name).stem))
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Every value that is no table, in the file's order."""
         found = []
         for path, value in leaves({name: one for name, one in self.data.items() if name not in skipped}):
-            key, shown = toml.dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
+            key, shown = dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
             place = self.places.get(path, Place(self.name, key=key))
             found.append(Setting(key, shown.strip(), place, (), value))
         return found
 
 
-def leaves(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every value that is no table, with its path."""
     tables = isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
     if isinstance(value, dict):

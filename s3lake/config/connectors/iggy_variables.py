@@ -8,8 +8,7 @@ from typing import Any
 
 from s3lake.config.connectors.iggy_file import File, leaves
 from s3lake.config.connectors.iggy_names import PREFIX, iggy_overridden
-from s3lake.config.read import toml
-from s3lake.config.setting import Report, variable
+from s3lake.config.setting import Report, dotted, variable
 from s3lake.errors import ConfigurationError
 
 _CONNECTORS = (f"{PREFIX}SINK_", f"{PREFIX}SOURCE_")
@@ -49,7 +48,7 @@ def _named(environment: Mapping[str, str], *, connectors: bool) -> Iterator[tupl
 def _changed(file: File, data: dict[str, Any], name: str) -> File:
     before = dict(leaves(file.data))
     places = {
-        path: replace(variable(name), key=toml.dotted(path))
+        path: replace(variable(name), key=dotted(path))
         for path, value in leaves(data)
         if path not in before or before[path] != value
     }

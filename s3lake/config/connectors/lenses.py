@@ -10,7 +10,7 @@ from dataclasses import replace
 from s3lake import expressions
 from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, overrides
 from s3lake.config.connectors.kcql import KcqlError, Statement
-from s3lake.config.draft import Connector, Draft, Loaded, compose
+from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.model import meant
 from s3lake.config.setting import Report, Setting
@@ -62,7 +62,7 @@ _OLD = {
 }
 
 
-def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Loaded:
+def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
     """The configuration of a connector.
 
     Raises:
@@ -89,7 +89,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, sinks, environment)
     keys.finish()
-    return compose(common, sinks, report, environment, _connector(keys))
+    return drafted(common, sinks, report, _connector(keys))
 
 
 def _connector(keys: Keys) -> Connector:

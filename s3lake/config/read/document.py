@@ -1,4 +1,4 @@
-"""YAML text to plain values that know where they stand, with the environment's values in them.
+"""YAML text to plain values and the place of each, with the environment's values in them.
 
 `${NAME}` and `${NAME:-default}` in a scalar come from the environment; without quotes the result is typed as if it had
 been written there. Scalars are typed as YAML 1.2 has it: `on`, `yes`, `0x10`, `1:30` and `2026-11-20` are text.
@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from s3lake import masking
-from s3lake.config.environment import looked_up
-from s3lake.config.model import dotted
-from s3lake.config.setting import Reference
+from s3lake.config.environment import Filled, filled, is_malformed, looked_up
+from s3lake.config.setting import Path, Place, Report, Setting, dotted
 from s3lake.errors import ConfigurationError
-from s3lake.masking import MASK, is_secret
-
-Place = tuple[str | int, ...]
-"""Names and positions from the top of the file down to a value."""
+from s3lake.masking import is_secret
 
 _PREFIX = "tag:yaml.org,2002:"
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\})?")
 
 
 class _Loader(yaml.SafeLoader):
@@ -61,6 +54,7 @@ def _text(dumper: Dumper, value: str) -> ScalarNode:
 
 Dumper.add_representer(str, _text)
 
+_FORM = "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${"
 _LARGEST = 50_000  # values, of which a sink has some fifty
 _MEANINGS: dict[str, Callable[[str], Any]] = {
     f"{_PREFIX}str": str,
@@ -71,250 +65,154 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
 }
 
 
-@dataclass(frozen=True, order=True)
-class _Problem:
-    line: int
-    column: int
-    path: str
-    message: str
-    variable: str = ""
+def read(
+    text: str, report: Report, hidden: Callable[[Path], bool], environment: Mapping[str, str]
+) -> tuple[Any, dict[Path, Setting]]:
+    """The values in `text`, and each as a setting with its path as its key.
 
-
-@dataclass
-class Document:
-    """One file's values, and what is wrong with them.
-
-    Attributes:
-        name: what messages call the file.
-        hidden: whether the value at a place must never be printed.
+    Args:
+        text: the document.
+        report: gets what is wrong; `UNKNOWN` stands for a value that cannot be had.
+        hidden: whether the value at a path must never be printed.
         environment: where `${NAME}` comes from.
-        data: the values; `UNKNOWN` where one cannot be had.
-        texts: scalars as written, after substitution.
-        unknown: places of the values that cannot be had.
-        variables: places of the values that stand in the environment instead of the file, and their variables.
-        references: where scalars came from that hold references.
+
+    Raises:
+        ConfigurationError: it is no YAML.
     """
+    root = _composed(text, report.file)
+    reader = _Reader(report, hidden, environment)
+    data = reader.value(root, (), root) if root is not None else None
+    if reader.size > _LARGEST:
+        raise ConfigurationError(f"{report.file}: with its aliases written out it has more than {_LARGEST:,} values")
+    return data, reader.settings
 
-    name: str
-    hidden: Callable[[Place], bool]
-    environment: Mapping[str, str]
-    data: Any = None
-    texts: dict[Place, str] = field(default_factory=dict)
-    unknown: set[Place] = field(default_factory=set)
-    variables: dict[Place, str] = field(default_factory=dict)
-    references: dict[Place, Reference] = field(default_factory=dict)
-    _nodes: dict[Place, Node] = field(default_factory=dict)
-    _keys: dict[Place, Node] = field(default_factory=dict)
-    _problems: list[_Problem] = field(default_factory=list)
-    _secrets: set[str] = field(default_factory=set)
-    _within: set[int] = field(default_factory=set)
-    _size: int = 0
 
-    @classmethod
-    def read(cls, text: str, name: str, hidden: Callable[[Place], bool], environment: Mapping[str, str]) -> Document:
-        """The document in `text`.
+class _Reader:
+    def __init__(self, report: Report, hidden: Callable[[Path], bool], environment: Mapping[str, str]) -> None:
+        self.settings: dict[Path, Setting] = {}
+        self.size = 0
+        self._report = report
+        self._hidden = hidden
+        self._environment = environment
+        self._within: set[int] = set()
 
-        Raises:
-            ConfigurationError: it is no YAML.
-        """
-        document = cls(name, hidden, environment)
-        root = _composed(text, name)
-        if root is not None:
-            document.data = document._value(root, ())
-        if document._size > _LARGEST:
-            raise ConfigurationError(f"{name}: with its aliases written out it has more than {_LARGEST:,} values")
-        return document
-
-    def note(self, place: Place, message: str, *, at_name: bool = False) -> None:
-        """Note what is wrong at `place`; where it does not stand in the file, at what is nearest above it."""
-        known = self.variables.keys() | self._nodes.keys()
-        above = next(place[:size] for size in range(len(place), -1, -1) if place[:size] in known)
-        if above in self.variables:
-            self._problems.append(_Problem(0, 0, dotted(place), message, self.variables[above]))
-            return
-        node = self._keys[place] if at_name and place in self._keys else self._nodes[above]
-        self._note_at(node, place, message)
-
-    def check(self) -> None:
-        """Raise everything that was noted.
-
-        Raises:
-            ConfigurationError: one line per problem, in the file's order.
-        """
-        lines: dict[tuple[int, int, str, str], str] = {}
-        for one in sorted(self._problems):
-            at = f"environment variable {one.variable}" if one.variable else f"{self.name}:{one.line}:{one.column}"
-            place = f"{at}: " + (f"{one.path}: " if one.path else "")
-            # An anchor's mistakes are told once, not again for each alias.
-            lines.setdefault((one.line, one.column, one.message, one.variable), place + one.message)
-        if lines:
-            raise ConfigurationError("\n".join(lines.values()))
-
-    def kind(self, place: Place) -> str:
-        """What stands at `place`: a mapping, a list, null or text."""
-        node = self._nodes.get(place)
-        if isinstance(node, MappingNode):
-            return "a mapping"
-        if isinstance(node, SequenceNode):
-            return "a list"
-        return "null" if node is None or node.tag == f"{_PREFIX}null" else "text"
-
-    def holds(self, place: Place) -> bool:
-        """Whether something stands at `place`."""
-        return place in self._nodes
-
-    def positions(self) -> Iterator[tuple[Place, tuple[int, int]]]:
-        """Line and column, from 1, of every value, at its name where it has one."""
-        for place, node in self._nodes.items():
-            mark = self._keys.get(place, node).start_mark
-            yield place, (mark.line + 1, mark.column + 1)
-
-    def shown(self, place: Place) -> str:
-        """The value at `place` for a message."""
-        node = self._nodes.get(place)
-        text = self.texts.get(place)
-        if text is None or (place not in self.variables and self.kind(place) != "text"):
-            return self.kind(place)
-        if self.hidden(place):
-            return MASK
-        shown = self.without_secrets(repr(text if len(text) <= 60 else f"{text[:60]}…"))
-        return shown if not isinstance(node, ScalarNode) or node.value == text else f"{shown} (from {node.value})"
-
-    def without_secrets(self, message: str) -> str:
-        """A message that may quote values, with every secret of this file masked."""
-        return masking.without(message, self._secrets)
-
-    def put(self, place: Place, value: Any) -> None:
-        """Set the value at `place`, where one stands."""
-        holder = self.data
-        for step in place[:-1]:
-            holder = holder[step]
-        holder[place[-1]] = value
-
-    def replace(self, place: Place, value: Any, variable: str) -> None:
-        """Say that the value at `place` is now `value`, which stands in an environment variable."""
-        for known in (self._nodes, self._keys, self.texts):
-            for inner in [one for one in known if one[: len(place)] == place]:
-                del known[inner]
-        self.texts[place] = str(value)
-        self.variables[place] = variable
-        if self.hidden(place):
-            self._secrets.add(str(value))
-
-    def _note_at(self, node: Node, place: Place, message: str) -> None:
-        mark = node.start_mark
-        self._problems.append(_Problem(mark.line + 1, mark.column + 1, dotted(place), message))
-
-    def _unknown(self, node: Node, place: Place, message: str) -> Any:
-        self._note_at(node, place, message)
-        self.unknown.add(place)
-        return UNKNOWN
-
-    def _value(self, node: Node, place: Place) -> Any:
-        self._nodes[place] = node
-        self._size += 1
-        if self._size > _LARGEST:  # aliases of aliases, which grow without end
+    def value(self, node: Node, path: Path, name: Node) -> Any:
+        """The value of a node at `path`, whose name stands at the node `name`."""
+        self.size += 1
+        if self.size > _LARGEST:  # aliases of aliases, which grow without end
             return UNKNOWN
         if id(node) in self._within:
-            return self._unknown(node, place, "an alias stands inside what it names")
+            return self._unknown(node, path, "an alias stands inside what it names")
         self._within.add(id(node))
         try:
             if isinstance(node, MappingNode) and node.tag == f"{_PREFIX}map":
-                return self._mapping(node, place)
+                self._note(node, path, name, shape="a mapping")
+                pairs = self._pairs(node, path)
+                return {title: self.value(inner, (*path, title), key) for title, (key, inner) in pairs.items()}
             if isinstance(node, SequenceNode) and node.tag == f"{_PREFIX}seq":
-                return [self._value(one, (*place, position)) for position, one in enumerate(node.value)]
+                self._note(node, path, name, shape="a list")
+                return [self.value(inner, (*path, position), inner) for position, inner in enumerate(node.value)]
             if isinstance(node, ScalarNode):
-                return self._scalar(node, place)
-            return self._unknown(node, place, "a tag is not supported; take it out")
+                return self._scalar(node, path, name)
+            return self._unknown(node, path, "a tag is not supported; take it out")
         finally:
             self._within.discard(id(node))
 
-    def _mapping(self, node: MappingNode, place: Place) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        merged: list[tuple[Place, dict[str, Any]]] = []
+    def _note(self, node: Node, path: Path, name: Node, text: str = "", shape: str = "", **more: Any) -> Setting:
+        key, mark = dotted(path), node.start_mark
+        place = self._place(name, path, key)
+        setting = Setting(key, text, place, [(mark.line + 1, mark.column + 1)], shape=shape, **more)
+        self.settings[path] = setting
+        return setting
+
+    def _place(self, node: Node, path: Path, key: str = "") -> Place:
+        mark = node.start_mark
+        return Place(self._report.file, mark.line + 1, mark.column + 1, key or dotted(path))
+
+    def _unknown(self, node: Node, path: Path, message: str) -> Any:
+        place = self._place(node, path)
+        self._report.error(place, message)
+        self._report.unknown.add(place.key)
+        return UNKNOWN
+
+    def _pairs(self, node: MappingNode, path: Path) -> dict[str, tuple[Node, Node]]:
+        """The names of a mapping, each with its own node and its value's; what stands here wins over what is merged."""
+        pairs: dict[str, tuple[Node, Node]] = {}
+        merged: list[dict[str, tuple[Node, Node]]] = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                self._note_at(key, place, "before a colon stands a name, not a list or a mapping")
+                self._report.error(self._place(key, path), "before a colon stands a name, not a list or a mapping")
             elif key.tag == f"{_PREFIX}merge":
-                merged += self._merged(value, (*place, "<<"))
-            elif key.value in found:
-                first = self._keys[(*place, key.value)].start_mark.line + 1
-                self._note_at(key, (*place, key.value), f"is given twice, first in line {first}; take one out")
+                merged += self._merged(value, (*path, "<<"))
+            elif key.value in pairs:
+                first = pairs[key.value][0].start_mark.line + 1
+                self._report.error(
+                    self._place(key, (*path, key.value)), f"is given twice, first in line {first}; take one out"
+                )
             else:
-                self._keys[(*place, key.value)] = key
-                found[key.value] = self._value(value, (*place, key.value))
-        for source, mapping in merged:  # as YAML has it: what stands here wins, then the first that is merged
-            for name in mapping.keys() - found.keys():
-                self._move((*source, name), (*place, name), mapping[name])
-            found = mapping | found
-        return found
+                pairs[key.value] = (key, value)
+        for inherited in merged:
+            pairs = inherited | pairs
+        return pairs
 
-    def _merged(self, node: Node, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
-        several = isinstance(node, SequenceNode)
-        for position, one in enumerate(node.value if several else [node]):
-            where = (*place, position) if several else place
-            mapping = self._value(one, where)
-            if isinstance(mapping, dict):
-                yield where, mapping
-            elif mapping is not UNKNOWN:
-                self._note_at(one, where, "<< takes a mapping, or a list of them")
+    def _merged(self, node: Node, path: Path) -> Iterator[dict[str, tuple[Node, Node]]]:
+        for part in node.value if isinstance(node, SequenceNode) else [node]:
+            self.size += 1
+            if self.size > _LARGEST:  # merges of merges
+                return
+            if id(part) in self._within:
+                self._unknown(part, path, "an alias stands inside what it names")
+            elif isinstance(part, MappingNode):
+                self._within.add(id(part))
+                yield self._pairs(part, path)
+                self._within.discard(id(part))
+            else:
+                self._report.error(self._place(part, path), "<< takes a mapping, or a list of them")
 
-    def _move(self, old: Place, new: Place, value: Any) -> None:
-        for known in (self._nodes, self._keys, self.texts):
-            if old in known:
-                known[new] = known.pop(old)  # type: ignore[assignment]
-        if old in self.unknown:
-            self.unknown.discard(old)
-            self.unknown.add(new)
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for step, one in inner:
-            self._move((*old, step), (*new, step), one)
-
-    def _scalar(self, node: ScalarNode, place: Place) -> Any:
-        text = self._substituted(node, place)
-        if text is None:
-            return UNKNOWN
+    def _scalar(self, node: ScalarNode, path: Path, name: Node) -> Any:
+        text, reference = node.value, None
+        secret = self._hidden(path)
+        if "${" in text:
+            part = self._filled(node, path)
+            if part is None:
+                return UNKNOWN
+            reference = part.reference(node.value, secret=secret)
+            text = part.value
         tag = node.tag
         if text != node.value and node.style is None:
             tag = _RESOLVER.resolve(ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-        if self.hidden(place) and text:
-            self._secrets.add(text)
-        self.texts[place] = text
+        if secret:
+            self._report.secrets.add(text)
+        shape = "null" if tag == f"{_PREFIX}null" else ""
+        setting = self._note(node, path, name, text, shape, secret=secret, reference=reference)
         if tag == f"{_PREFIX}merge":
             return text
         if tag not in _MEANINGS:
-            return self._unknown(node, place, "a tag is not supported; a value that begins with ! needs quotes")
+            return self._unknown(node, path, "a tag is not supported; a value that begins with ! needs quotes")
         try:
             return _MEANINGS[tag](text)
         except ValueError:
-            return self._unknown(node, place, f"{self.shown(place)} is no {tag.removeprefix(_PREFIX)}")
+            return self._unknown(node, path, f"{setting.shown} is no {tag.removeprefix(_PREFIX)}")
 
-    def _substituted(self, node: ScalarNode, place: Place) -> str | None:
-        pieces, position, secret = [], 0, False
-        for found in _REFERENCE.finditer(node.value):
-            pieces.append(node.value[position : found.start()])
-            position = found.end()
-            if found[0] == "$${":
-                pieces.append("${")
-                continue
-            reference = looked_up(found[1], self.environment) if found[2] else None
-            if reference is None or "${" in found[1]:
-                self._unknown(node, place, "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${")
-                return None
-            name, value = reference
+    def _filled(self, node: ScalarNode, path: Path) -> Filled | None:
+        def look_up(reference: str) -> tuple[str, str, bool]:
+            variable = looked_up(reference, self._environment)
+            if variable is None:
+                raise ValueError(_FORM)
+            name, value = variable
             if value is None:
-                fix = f"set it, or write ${{{name}:-default}}"
-                self._unknown(node, place, f"environment variable {name} is not set; {fix}")
-                return None
-            if value and is_secret(name):
-                self._secrets.add(value)
-            secret = secret or is_secret(name)
-            pieces.append(value)
-        text = "".join([*pieces, node.value[position:]])
-        if text != node.value.replace("$${", "${"):
-            alone = len(pieces) == 2 and not pieces[0] and position == len(node.value)
-            self.references[place] = Reference(node.value, text, alone, secret or self.hidden(place))
-        return text
+                raise ValueError(f"environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+            if is_secret(name):
+                self._report.secrets.add(value)
+            return value, f"${{{reference}}}", is_secret(name)
+
+        try:
+            if is_malformed(node.value):
+                raise ValueError(_FORM)
+            return filled(node.value, look_up)
+        except ValueError as error:
+            self._unknown(node, path, str(error))
+            return None
 
 
 class _Unknown:

@@ -6,9 +6,8 @@ import re
 import sys
 from typing import Any
 
-from s3lake.config.read.document import Place as Path
 from s3lake.config.read.document import position_of
-from s3lake.config.setting import Place
+from s3lake.config.setting import Path, Place, dotted
 from s3lake.errors import ConfigurationError
 
 if sys.version_info >= (3, 11):
@@ -148,14 +147,6 @@ class _Scanner:
     def _note(self, path: Path, at: int) -> None:
         at = at + len(self.text[at:]) - len(self.text[at:].lstrip(" \t"))
         self.places.setdefault(path, Place(self.file, *position_of(self.text[:at]), dotted(path)))
-
-
-def dotted(path: Path) -> str:
-    """A path as messages write it: `streams[0].topics`."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
 
 
 def _plain(key: str) -> str:
