@@ -1,4 +1,4 @@
-"""CPU time and memory of a process and all that it started."""
+"""CPU time and memory of processes and all that they started."""
 
 import contextlib
 import threading
@@ -6,11 +6,9 @@ from types import TracebackType
 
 import psutil
 
-_EVERY_S = 0.1
-
 
 class Meter:
-    """Watches a tree, ten times a second, from a thread.
+    """Watches trees from a thread.
 
     CPU time is each process's own as it was last seen, of ended ones too. What parents know of ended children is no
     help: pyspark's daemon ignores SIGCHLD, and the kernel then forgets what a worker used that ended (idle for a
@@ -21,10 +19,11 @@ class Meter:
     page that n processes share counts 1/n in each: what the tree takes from the machine. Linux only, else 0.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, *pids: int, every_s: float = 0.1) -> None:
+        """Of each tree the top; what a process uses in the last `every_s` seconds of its life may be missed."""
         self.peak_rss = self.peak_pss = 0
-        self._pid = pid
-        self._cpu: dict[psutil.Process, float] = {}
+        self._every_s = every_s
+        self._cpu: dict[int, dict[psutil.Process, float]] = {pid: {} for pid in pids}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -41,28 +40,33 @@ class Meter:
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system time of the tree so far."""
-        for process in _tree(self._pid):
-            self._see(process)
-        with self._lock:
-            return sum(self._cpu.values())
+        """User and system time of the trees so far."""
+        return sum(map(self.cpu_seconds_of, self._cpu))
 
-    def _see(self, process: psutil.Process) -> None:
+    def cpu_seconds_of(self, pid: int) -> float:
+        """The same, of one of them."""
+        for process in _tree(pid):
+            self._see(pid, process)
+        with self._lock:
+            return sum(self._cpu[pid].values())
+
+    def _see(self, pid: int, process: psutil.Process) -> None:
         with contextlib.suppress(psutil.Error), self._lock:  # it ended just now
             times = process.cpu_times()
-            self._cpu[process] = times.user + times.system
+            self._cpu[pid][process] = times.user + times.system
 
     def _watch(self) -> None:
-        while not self._stop.wait(_EVERY_S):
+        while not self._stop.wait(self._every_s):
             rss = pss = 0
-            for process in _tree(self._pid):
-                self._see(process)
-                try:
-                    memory = process.memory_full_info()
-                except psutil.Error:
-                    continue
-                rss += memory.rss
-                pss += getattr(memory, "pss", 0)
+            for pid in self._cpu:
+                for process in _tree(pid):
+                    self._see(pid, process)
+                    try:
+                        memory = process.memory_full_info()
+                    except psutil.Error:
+                        continue
+                    rss += memory.rss
+                    pss += getattr(memory, "pss", 0)
             self.peak_rss, self.peak_pss = max(self.peak_rss, rss), max(self.peak_pss, pss)
 
 

@@ -65,9 +65,9 @@ def main(
         }
     )
     rng = random.Random(7)
-    events = _events(rng)
-    pool = [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:] for event in events]
-    tails = [_tail(event) for event in events]
+    made = events(rng)
+    pool = [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:] for event in made]
+    tails = [_tail(event) for event in made]
     frame = struct.pack(">bI", 0, schema_id)
     start, head = hours.start_ms(hour), b'{"id":%d,"ts":"%b.%03dZ","session":"%020x","amount":%d.%02d,%b'
     second, text = -1, b""
@@ -98,7 +98,8 @@ def main(
         raise SystemExit(f"Kafka did not take {left} records")
 
 
-def _events(rng: random.Random) -> list[dict[str, Any]]:
+def events(rng: random.Random) -> list[dict[str, Any]]:
+    """A pool of what records share."""
     return [
         {
             "type": rng.choice(_TYPES),

@@ -37,12 +37,13 @@ class EmbeddedS3:
         self.server = server
 
     @classmethod
-    def start(cls, server: Server = "moto") -> "EmbeddedS3":
+    def start(cls, server: Server = "moto", requests: Path | None = None) -> "EmbeddedS3":
         """Starts the server and waits until it listens.
 
         Args:
             server: `moto` keeps objects in memory; `versitygw` keeps them in a temporary directory and is much faster,
                 but its binary has to be there (see `versitygw_binary`).
+            requests: a file that gets a line for each request, as S3 logs them; `versitygw` only.
 
         Raises:
             ConfigurationError: the server is not installed.
@@ -52,7 +53,7 @@ class EmbeddedS3:
             (port,) = free_ports(1)
             home = Path(tempfile.mkdtemp(prefix=f"s3lake-{server}-"))
             try:
-                launch = _moto(port) if server == "moto" else _versitygw(port, home)
+                launch = _moto(port) if server == "moto" else _versitygw(port, home, requests)
                 process = spawn(launch.command, home / "server.log", launch.env, remove=home)
             except BaseException:
                 shutil.rmtree(home, ignore_errors=True)
@@ -132,7 +133,7 @@ def _moto(port: int) -> _Launch:
     return _Launch(command, dict(os.environ), listens)
 
 
-def _versitygw(port: int, home: Path) -> _Launch:
+def _versitygw(port: int, home: Path, requests: Path | None) -> _Launch:
     binary = versitygw_binary()
     if binary is None:
         raise ConfigurationError(
@@ -152,6 +153,7 @@ def _versitygw(port: int, home: Path) -> _Launch:
         _REGION,
         "--health",
         health,
+        *(["--access-log", str(requests)] if requests else []),
         "posix",
     ]
     if not _keeps_attributes(data):
