@@ -25,13 +25,12 @@ import numpy as np
 from clock.shared_clock import SharedClock
 from pacer import Pacer
 from process_tree import Meter
-from production import CODE, CONNECT, DAEMON, S3LAKE, Production, production
+from production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, production
 from requests_log import Request, requests
 from traffic import Traffic
 
 from s3lake import hours
 
-_ZERO_S = 30.0
 _SETTLE_S = 10.0
 _LEAD_HOURS = 4
 _PATIENCE_H = 2.0
@@ -118,7 +117,7 @@ def _day(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         connect=options.master == "connect",
         clock=home / "clock",
     ) as made:
-        zero = _zero(made, clock, options.speed)
+        zero = _zero(made, clock, options.speed, options.zero)
         made.stop(DAEMON, CODE)
         made.sensors(on=True)
         made.start(CODE, DAEMON)
@@ -146,7 +145,7 @@ def _day(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         }
 
 
-def _zero(made: Production, clock: SharedClock, speed: float) -> Zero:
+def _zero(made: Production, clock: SharedClock, speed: float, seconds: float) -> Zero:
     """Dagster with nothing to do, and the Connect server with nobody who asks."""
     made.sensors(on=False)
     made.start()
@@ -157,9 +156,9 @@ def _zero(made: Production, clock: SharedClock, speed: float) -> Zero:
         for pace in (1.0, speed):
             clock.run(pace)
             before = {name: meter.cpu_seconds_of(pid) for name, pid in pids.items()}
-            time.sleep(_ZERO_S)
+            time.sleep(seconds)
             for name, pid in pids.items():
-                rates[name].append((meter.cpu_seconds_of(pid) - before[name]) / _ZERO_S)
+                rates[name].append((meter.cpu_seconds_of(pid) - before[name]) / seconds)
     clock.run(1.0)
     slow, fast = (rates[CODE][at] + rates[DAEMON][at] for at in range(2))
     connect = sum(rates[CONNECT]) / 2 if CONNECT in rates else 0.0
@@ -184,7 +183,7 @@ def _await_sealed(
                 raise SystemExit(f"{service.name} ended:\n{service.said[-4000:]}")
         if now < end or pacer.running:
             continue
-        found = landed.sealed(instance, made.topics, wanted)
+        found = landed.sealed(instance, made.config.sink(SINK), wanted)
         if len(found) == len(made.topics) * len(wanted):
             return found
         if now > end + _PATIENCE_H * 3600:
@@ -291,6 +290,9 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--flush-interval", metavar="30s", help="the sink's flush.interval, or s3lake's own default")
     parser.add_argument(
         "--speed", type=float, default=60.0, help="of the clock while nothing is under way (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--zero", type=float, default=30.0, metavar="S", help="how long Dagster is watched with sensors off, twice"
     )
     return parser.parse_args()
 

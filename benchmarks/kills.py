@@ -138,7 +138,7 @@ class Stage:
 
     def _run(self) -> list[psutil.Process]:
         """Processes of runs, with what they have started."""
-        server, *others = self._made.services[CODE].tree
+        _, *others = self._made.services[CODE].tree
         return [one for one in others if "resource_tracker" not in " ".join(one.cmdline())]
 
 

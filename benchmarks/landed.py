@@ -9,22 +9,23 @@ from requests_log import Request
 from traffic import Traffic
 
 from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.orchestration import names
 from s3lake.orchestration.resources import S3, KafkaResource, landing
+from s3lake.sink import Sink
 
 _MOST_SAMPLES = 2_000_000
 
 
-def sealed(instance: dg.DagsterInstance, topics: Sequence[str], wanted: Sequence[str]) -> dict[tuple[str, str], float]:
-    """When each topic's hours of `wanted` were told to be complete, as far as they were."""
+def sealed(instance: dg.DagsterInstance, sink: Sink, wanted: Sequence[str]) -> dict[tuple[str, str], float]:
+    """When each topic's hours of `wanted` were announced as sealed, as far as they were."""
     found: dict[tuple[str, str], float] = {}
-    for topic in topics:
+    for topic in sink.topics:
         events = dg.EventRecordsFilter(
-            event_type=dg.DagsterEventType.ASSET_MATERIALIZATION, asset_key=dg.AssetKey(["s3", SINK, topic])
+            event_type=dg.DagsterEventType.ASSET_MATERIALIZATION, asset_key=names.sealed_key(sink, topic)
         )
         for record in instance.get_event_records(events):  # the newest first: what stays is the first time
-            told = record.asset_materialization
-            if told and told.partition in wanted and told.metadata["complete"].value:
-                found[topic, told.partition] = record.timestamp
+            if record.partition_key in wanted:
+                found[topic, str(record.partition_key)] = record.timestamp
     return found
 
 

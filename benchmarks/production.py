@@ -18,10 +18,10 @@ import yaml
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
-from s3lake.dialects import native
 from s3lake.sink import Config
 
 ROOT = Path(__file__).parents[1]

@@ -14,13 +14,13 @@ from dagster._core.storage.dagster_run import FINISHED_STATUSES, RunRecord
 
 from s3lake.orchestration import names
 
-EVERY_S = 20.0
-SILENT_MS = 60_000
-"""Three beats. A run that is thought dead too early is fenced; one that is thought alive too long holds its topic."""
-FIRST_MS = 180_000
-"""Of a run that a sensor asked for: from its start to its first beat, its imports and resources in between."""
+EVERY_S = 10.0
+SILENT_MS = 45_000
+"""Four beats. A run that is thought dead too early is fenced; one that is thought alive too long holds its topic."""
+FIRST_MS = 60_000
+"""Of a run that a sensor asked for: from its start to its first beat. Its process has imported everything by then."""
 _ENDED = "ended"
-_MOST_FAILURES = 15
+_MOST_FAILURES = 30
 _beating: set[str] = set()
 
 

@@ -87,7 +87,7 @@ class TestSilence:
 
     def test_the_beat_of_the_run_that_it_is_a_retry_of_is_not_its_own(self, world: World) -> None:
         retry = run(world, STARTED, OURS | {names.BEAT: str(world.now - 100_000)})
-        world.now += MAKING_MS + SILENT_MS
+        world.now += FIRST_MS - 1
         assert "under way" in world.tick().skip_message
         assert status_of(world, retry) == STARTED
 
