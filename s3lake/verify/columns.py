@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
+from s3lake.schema import types as schema_types
+from s3lake.schema.types import Primitive, Struct, Type
 from s3lake.verify import connect, digest, parts, projection, tables
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.projection import Kind, misfit
+from s3lake.verify.projection import misfit
 from s3lake.verify.shape import Shape
 from s3lake.verify.texts import Unreadable
 
@@ -27,7 +29,7 @@ class Columns:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._kinds: list[dict[str, Kind]] = []
+        self._types: list[schema_types.Columns] = []
         self._expected: _Expected | None = None
         converters = {"key": shape.key, "value": shape.value}
         envelope = shape.envelope
@@ -43,7 +45,7 @@ class Columns:
 
     def expected(self, records: Records) -> list[bytes]:
         """See `Judge.expected`."""
-        if not self._kinds:
+        if not self._types:
             return [digest.unfit(value or b"", _KAFKA) for value in records.values]
         if self._expected is None:
             self._expected = self._of_records()
@@ -52,56 +54,56 @@ class Columns:
     def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
         """See `Judge.rows`."""
         table = tables.opened(self._shape, body, key)
-        if wrong := self._wrong(table.kinds):
+        if wrong := self._wrong(table.types):
             raise Unreadable(f"{key}: {wrong}")
-        if table.kinds not in self._kinds:
-            if self._kinds and not self._by_schema:
+        if table.types not in self._types:
+            if self._types and not self._by_schema:
                 raise Unreadable(f"{key} has other columns than the files before it in its commit")
-            self._kinds.append(table.kinds)
+            self._types.append(table.types)
             self._expected = None
-        columns = [(name, self._of_column(name, kind)) for name, kind in table.kinds.items()]
-        names = sorted(table.kinds)
+        columns = [(name, self._of_column(name, type)) for name, type in table.types.items()]
+        names = sorted(table.types)
         for batch in table.batches:
             found = [_projected(values, project) for values, (_, project) in zip(batch, columns, strict=True)]
             if self._by_schema or self._fields:
-                by_name = dict(zip(table.kinds, found, strict=True))
+                by_name = dict(zip(table.types, found, strict=True))
                 yield [_named(names, row) for row in zip(*(by_name[name] for name in names), strict=True)]
             else:
                 yield [digest.of(_pack(row)) for row in zip(*found, strict=True)]
 
-    def _wrong(self, kinds: dict[str, Kind]) -> str | None:
+    def _wrong(self, types: schema_types.Columns) -> str | None:
         """What is wrong with a file's columns, if that can be told without its records."""
         if self._fields:
-            strange = [name for name in kinds if name not in self._fields]
+            strange = [name for name in types if name not in self._fields]
             return f"it has a column {strange[0]}, its rows are of {', '.join(self._fields)}" if strange else None
         if self._converter not in ("string", "bytes"):
             return None
-        kind = "string" if self._converter == "string" else "binary"
-        if kinds == {self._alone: kind}:
+        type = Primitive.STRING if self._converter == "string" else Primitive.BINARY
+        if types == {self._alone: type}:
             return None
-        return f"its columns are {_in_words(kinds)}, not one column {self._alone} of type {kind}"
+        return f"its columns are {_in_words(types)}, not one column {self._alone} of type {type}"
 
-    def _of_column(self, name: str, kind: Kind) -> projection.Projection | None:
+    def _of_column(self, name: str, type: Type) -> projection.Projection | None:
         if self._fields and name == "headers":
             return _headers
         if self._fields and name == "metadata":
             return _metadata
-        if name == "key" and kind == "string" and self._spelled:
+        if name == "key" and type is Primitive.STRING and self._spelled:
             return _guarded(parts.of_text(self._shape.key))
-        return projection.of_file(kind)
+        return projection.of_file(type)
 
     def _of_records(self) -> _Expected:
         if self._fields:
             return self._enveloped(self._fields)
-        said: list[Kind | None] = [{"struct": dict(self._shape.columns)}] if self._shape.columns else []
-        part = _part(self._converter, [*self._said(said), *({"struct": one} for one in self._kinds)], self._alone)
+        manifest: list[Type | None] = [Struct(self._shape.columns)] if self._shape.columns else []
+        part = _part(self._converter, [*self._plain(manifest), *map(Struct, self._types)], self._alone)
         if self._by_schema:
             return lambda records: [
                 _named_row({}) if value is None else self._row_by_name(part(value)) for value in self._parts(records)
             ]
         if self._converter != "json":
             return lambda records: [_digest([None if one is None else part(one)]) for one in self._parts(records)]
-        nothing = digest.of(_pack([None] * len(self._kinds[0])))
+        nothing = digest.of(_pack([None] * len(self._types[0])))
 
         def of_object(value: bytes | None) -> bytes:
             if value is None:
@@ -111,9 +113,9 @@ class Columns:
 
         return lambda records: list(map(of_object, self._parts(records)))
 
-    def _said(self, kinds: list[Kind | None]) -> list[Kind | None]:
+    def _plain(self, manifest: list[Type | None]) -> list[Type | None]:
         """Where files have different columns, those of records without a schema of their own: the manifest's."""
-        return kinds if self._by_schema else []
+        return manifest if self._by_schema else []
 
     def _parts(self, records: Records) -> Sequence[bytes | None]:
         return records.keys if self._alone == "key" else records.values
@@ -141,7 +143,7 @@ class Columns:
                 if self._spelled
                 else _part(
                     converter,
-                    [*self._said([(shape.columns or {}).get(name)]), *(kinds.get(name) for kinds in self._kinds)],
+                    [*self._plain([(shape.columns or {}).get(name)]), *(types.get(name) for types in self._types)],
                 )
             )
 
@@ -161,22 +163,22 @@ class Columns:
         return others[name]
 
 
-def _part(converter: str, kinds: Sequence[Kind | None], spread: str | None = None) -> _Of:
-    """How bytes of Kafka become what a column holds; `kinds` are the column's in each of the files' schemas.
+def _part(converter: str, types: Sequence[Type | None], spread: str | None = None) -> _Of:
+    """How bytes of Kafka become what a column holds; `types` are the column's in each of the files' schemas.
 
     With `spread`, the fields of an object become columns, and anything else one column of that name.
     """
     if converter == "connect_json":
-        return _by_own_schema([kind for kind in kinds if kind is not None], spread)
+        return _by_own_schema([type for type in types if type is not None], spread)
     if converter == "bytes":
         return bytes
     if converter == "string":
         return _guarded(bytes.decode)
-    kind = kinds[0]
-    if kind is None:
+    type = types[0]
+    if type is None:
         return _guarded(lambda value: misfit(value) if projection.holds(_decoded(value)) else None)
-    decode = connect.exactly if projection.decimals_within(kind) else _decoded
-    project = projection.of_json(kind)
+    decode = connect.exactly if projection.decimals_within(type) else _decoded
+    project = projection.of_json(type)
 
     def read(value: bytes) -> Any:
         found = decode(value)
@@ -185,18 +187,18 @@ def _part(converter: str, kinds: Sequence[Kind | None], spread: str | None = Non
     return _guarded(read)
 
 
-def _by_own_schema(kinds: Sequence[Kind], spread: str | None) -> _Of:
+def _by_own_schema(types: Sequence[Type], spread: str | None) -> _Of:
     """A record of Connect's JSON by the schema that it brings; without one, by the first columns that take it."""
-    plain = [(kind, projection.of_json(kind)) for kind in kinds]
+    plain = [(type, projection.of_json(type)) for type in types]
 
     def read(value: bytes) -> Any:
         schema, payload = connect.unwrapped(value)
         if schema is not None:
-            kind, payload = connect.kind_of(schema), connect.meaning_of(schema, tabular=True)(payload)
-            return _by_name(kind, _through(projection.of_json(kind), payload), spread)
+            type, payload = connect.type_of(schema), connect.meaning_of(schema, tabular=True)(payload)
+            return _by_name(type, _through(projection.of_json(type), payload), spread)
         if payload is None or not plain:
             return misfit(value) if projection.holds(payload) else None
-        found = [_by_name(kind, _through(project, payload), spread) for kind, project in plain]
+        found = [_by_name(type, _through(project, payload), spread) for type, project in plain]
         return next((one for one in found if not _is_misfit(one)), misfit(value))
 
     return _guarded(read)
@@ -206,11 +208,11 @@ def _through(project: projection.Projection | None, value: Any) -> Any:
     return value if project is None or value is None else project(value)
 
 
-def _by_name(kind: Kind, row: Any, spread: str | None) -> Any:
+def _by_name(type: Type, row: Any, spread: str | None) -> Any:
     if spread is None or row is None:
         return row
-    if isinstance(kind, dict) and "struct" in kind:
-        return dict(zip(kind["struct"], row, strict=True)) if type(row) is list else misfit(row)
+    if isinstance(type, Struct):
+        return dict(zip(type.fields, row, strict=True)) if isinstance(row, list) else misfit(row)
     return {spread: row}
 
 
@@ -267,5 +269,5 @@ def _digest(row: Any) -> bytes:
         return digest.unfit(repr(row).encode(), _KAFKA)
 
 
-def _in_words(kinds: dict[str, Kind]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in kinds.items()) or "none"
+def _in_words(types: schema_types.Columns) -> str:
+    return ", ".join(f"{name} {type}" for name, type in types.items()) or "none"

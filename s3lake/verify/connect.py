@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
+from s3lake.schema import types
+from s3lake.schema.types import List, Map, Primitive, Struct, Type
 from s3lake.verify import projection
-from s3lake.verify.projection import Kind
 
 
 class _Enveloped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,23 +30,22 @@ Meaning = Callable[[Any], Any]
 _enveloped = msgspec.json.Decoder(_Enveloped)
 _numbers = msgspec.json.Decoder(float_hook=Decimal)
 _LOGICAL = "org.apache.kafka.connect.data."
-_KINDS = {
-    "boolean": "bool",
-    "int8": "int32",
-    "int16": "int32",
-    "int32": "int32",
-    "int64": "int64",
-    "float": "float",
-    "float32": "float",
-    "double": "double",
-    "float64": "double",
-    "string": "string",
-    "bytes": "binary",
-    "uuid": "uuid",  # of Avro: Connect has none
-    f"{_LOGICAL}Decimal": "decimal",
-    f"{_LOGICAL}Date": "date",
-    f"{_LOGICAL}Time": "time",
-    f"{_LOGICAL}Timestamp": "timestamp",
+_PRIMITIVES = {
+    "boolean": Primitive.BOOL,
+    "int8": Primitive.INT32,
+    "int16": Primitive.INT32,
+    "int32": Primitive.INT32,
+    "int64": Primitive.INT64,
+    "float": Primitive.FLOAT,
+    "float32": Primitive.FLOAT,
+    "double": Primitive.DOUBLE,
+    "float64": Primitive.DOUBLE,
+    "string": Primitive.STRING,
+    "bytes": Primitive.BINARY,
+    "uuid": Primitive.UUID,  # of Avro: Connect has none
+    f"{_LOGICAL}Date": Primitive.DATE,
+    f"{_LOGICAL}Time": Primitive.TIME,
+    f"{_LOGICAL}Timestamp": Primitive.TIMESTAMP,
 }
 
 
@@ -87,9 +87,9 @@ def unwrapped(value: bytes) -> tuple[bytes | None, Any]:
 
 
 @lru_cache(4096)
-def kind_of(schema: bytes) -> Kind:
-    """The kind of column that holds what this schema describes."""
-    return _kind(json.loads(schema))
+def type_of(schema: bytes) -> Type:
+    """The type of the column that holds what this schema describes."""
+    return _type(json.loads(schema))
 
 
 @lru_cache(4096)
@@ -125,17 +125,20 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _kind(schema: dict[str, Any]) -> Kind:
+def _type(schema: dict[str, Any]) -> Type:
     match schema["type"]:
         case "struct":
-            return {"struct": {field["field"]: _kind(field) for field in schema["fields"]}}
+            return Struct({field["field"]: _type(field) for field in schema["fields"]})
         case "array":
-            return {"list": _kind(schema["items"])}
+            return List(_type(schema["items"]))
         case "map" if schema["keys"]["type"] == "string":
-            return {"map": _kind(schema["values"])}
+            return Map(_type(schema["values"]))
         case "map":
-            return {"list": {"struct": {"key": _kind(schema["keys"]), "value": _kind(schema["values"])}}}
-    return _KINDS.get(schema.get("name", ""), _KINDS.get(schema["type"], "string"))
+            return List(Struct({"key": _type(schema["keys"]), "value": _type(schema["values"])}))
+    name = schema.get("name", "")
+    if name == f"{_LOGICAL}Decimal":
+        return types.Decimal(types.MOST_DIGITS, int(schema.get("parameters", {}).get("scale", 0)))
+    return _PRIMITIVES.get(name) or _PRIMITIVES.get(schema["type"], Primitive.STRING)
 
 
 def _meaning(schema: dict[str, Any], tabular: bool) -> Meaning:

@@ -1,7 +1,6 @@
 """A value as a row of a file's own columns, in one canonical form for both sides.
 
-Kinds of columns are those of the index: `bool`, `int32`, `int64`, `float`, `double`, `string`, `binary`, `date`,
-`time`, `timestamp`, `uuid`, `decimal(p,s)`, `{"list": kind}`, `{"struct": {name: kind}}`, `{"map": kind}`.
+Types of columns are those of the index.
 
 A struct is the list of its fields in the schema's order: a missing field is null, and a field that the schema lacks
 must hold nothing. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. Times are
@@ -18,11 +17,13 @@ import uuid
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-Kind = str | dict[str, Any]
+from s3lake.schema import types
+from s3lake.schema.types import Primitive, Type, fold, parts
+
 Projection = Callable[[Any], Any]
-_Leaf = Callable[[str], Projection | None]
 
 _exact = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _DAY = 86_400_000
@@ -36,22 +37,19 @@ _NO_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float
 _TIME = re.compile(r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?")
 
 
-def of_json(kind: Kind) -> Projection | None:
+def of_json(type: Type) -> Projection | None:
     """The projection of values decoded from JSON; None where they stay as they are."""
-    return _of(kind, _JSON.get, strict=True)
+    return fold(type, partial(_of_leaf, _JSON), _of_list, partial(_of_struct, strict=True), _of_map)
 
 
-def of_file(kind: Kind) -> Projection | None:
+def of_file(type: Type) -> Projection | None:
     """The projection of what a file's reader gives: times as numbers, the rest as Python has it."""
-    return _of(kind, _FILE.get, strict=False)
+    return fold(type, partial(_of_leaf, _FILE), _of_list, partial(_of_struct, strict=False), _of_map)
 
 
-def decimals_within(kind: Kind) -> bool:
+def decimals_within(type: Type) -> bool:
     """Whether a number of such a column must not be read as a double."""
-    if isinstance(kind, str):
-        return kind.startswith("decimal")
-    (inner,) = kind.values()
-    return any(map(decimals_within, inner.values())) if "struct" in kind else decimals_within(inner)
+    return any(isinstance(part, types.Decimal) for part in parts([type]))
 
 
 def misfit(value: Any) -> Any:
@@ -88,20 +86,15 @@ def scaled(unscaled: int, scale: int) -> Decimal:
     return _exact.scaleb(Decimal(unscaled), -scale)
 
 
-def _of(kind: Kind, leaf: _Leaf, *, strict: bool) -> Projection | None:
-    if isinstance(kind, str):
-        return leaf(kind.partition("(")[0])
-    if "struct" in kind:
-        return _of_struct(kind["struct"], leaf, strict=strict)
-    if "map" in kind:
-        return _of_map(_of(kind["map"], leaf, strict=strict))
-    return _of_list(_of(kind["list"], leaf, strict=strict))
+def _of_leaf(projections: Mapping[Primitive, Projection], leaf: Type) -> Projection | None:
+    if isinstance(leaf, types.Decimal):
+        return _decimal
+    return projections.get(leaf) if isinstance(leaf, Primitive) else None
 
 
-def _of_struct(kinds: Mapping[str, Kind], leaf: _Leaf, *, strict: bool) -> Projection:
-    names, known = list(kinds), frozenset(kinds)
-    projections = [_of(kind, leaf, strict=strict) for kind in kinds.values()]
-    deeper = [(position, projection) for position, projection in enumerate(projections) if projection]
+def _of_struct(fields: Mapping[str, Projection | None], *, strict: bool) -> Projection:
+    names, known = list(fields), frozenset(fields)
+    deeper = [(position, projection) for position, projection in enumerate(fields.values()) if projection]
 
     def project(value: Any) -> Any:
         if type(value) is not dict:
@@ -225,14 +218,13 @@ def _clock(text: str) -> int | None:
     return seconds * 1000 + int(((found["fraction"] or "") + "000")[:3])
 
 
-_JSON: dict[str, Projection] = {
-    "double": _double,
-    "float": _float,
-    "binary": _binary,
-    "decimal": _decimal,
-    "uuid": _uuid,
-    "date": _date,
-    "time": _time,
-    "timestamp": _timestamp,
+_JSON: dict[Primitive, Projection] = {
+    Primitive.DOUBLE: _double,
+    Primitive.FLOAT: _float,
+    Primitive.BINARY: _binary,
+    Primitive.UUID: _uuid,
+    Primitive.DATE: _date,
+    Primitive.TIME: _time,
+    Primitive.TIMESTAMP: _timestamp,
 }
-_FILE: dict[str, Projection] = {"double": _double, "float": _float, "decimal": _decimal, "uuid": _uuid}
+_FILE: dict[Primitive, Projection] = {Primitive.DOUBLE: _double, Primitive.FLOAT: _float, Primitive.UUID: _uuid}

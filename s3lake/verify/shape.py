@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from s3lake.schema.types import Columns, from_document
+
 if TYPE_CHECKING:
     from s3lake.commit.index import Manifest
     from s3lake.sink import Sink
@@ -62,7 +64,7 @@ class Shape:
     header: bool = True
     envelope: Envelope | None = None
     sidecars: tuple[tuple[str, str], ...] = ()
-    columns: Mapping[str, Any] | None = None
+    columns: Columns | None = None
     topic: str = ""
     spelled: bool = False
     changed: bool = False
@@ -83,7 +85,7 @@ class Shape:
             header=said.get("header", True),
             envelope=Envelope(**{**envelope, "fields": tuple(envelope["fields"])}) if envelope else None,
             sidecars=tuple((stream, kind) for stream, kind in (said.get("sidecars") or {}).items() if kind),
-            columns=manifest.columns if manifest else None,
+            columns=from_document(manifest.columns) if manifest and manifest.columns else None,
             topic=topic,
             changed=said.get("changed", False),
         )

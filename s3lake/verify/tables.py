@@ -5,15 +5,16 @@ import binascii
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from s3lake.schema import types as schema_types
+from s3lake.schema.types import UNKNOWN, Columns, List, Map, Primitive, Struct, Type, fold
 from s3lake.verify import projection, texts
-from s3lake.verify.projection import Kind
 from s3lake.verify.shape import LINES, Shape
 from s3lake.verify.texts import Unreadable
 
@@ -27,24 +28,23 @@ _AVRO_HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
     ],
 }
-_AVRO_KINDS: dict[str, Kind] = {
-    "boolean": "bool",
-    "int": "int32",
-    "long": "int64",
-    "float": "float",
-    "double": "double",
-    "string": "string",
-    "enum": "string",
-    "bytes": "binary",
-    "fixed": "binary",
-    "null": "null",
+_AVRO: dict[str, Type] = {
+    "boolean": Primitive.BOOL,
+    "int": Primitive.INT32,
+    "long": Primitive.INT64,
+    "float": Primitive.FLOAT,
+    "double": Primitive.DOUBLE,
+    "string": Primitive.STRING,
+    "enum": Primitive.STRING,
+    "bytes": Primitive.BINARY,
+    "fixed": Primitive.BINARY,
 }
-_AVRO_LOGICAL: dict[tuple[str, str], Kind] = {
-    ("int", "date"): "date",
-    ("int", "time-millis"): "time",
-    ("long", "timestamp-millis"): "timestamp",
-    ("string", "uuid"): "uuid",
-    ("fixed", "uuid"): "uuid",
+_AVRO_LOGICAL: dict[tuple[str, str], Type] = {
+    ("int", "date"): Primitive.DATE,
+    ("int", "time-millis"): Primitive.TIME,
+    ("long", "timestamp-millis"): Primitive.TIMESTAMP,
+    ("string", "uuid"): Primitive.UUID,
+    ("fixed", "uuid"): Primitive.UUID,
 }
 
 
@@ -52,11 +52,11 @@ class Table(NamedTuple):
     """A file of columns.
 
     Attributes:
-        kinds: name -> kind, in the file's order.
+        types: of the columns, in the file's order; unknown where there is none for them.
         batches: the columns of some rows at a time.
     """
 
-    kinds: dict[str, Kind]
+    types: Columns
     batches: Iterator[Sequence[Sequence[Any]]]
 
 
@@ -77,8 +77,8 @@ def _parquet(body: bytes, key: str) -> Table:
     except (pa.ArrowException, OSError) as error:
         raise Unreadable(f"{key} is no Parquet file: {error}") from None
     schema = file.schema_arrow
-    kinds = {field.name: _arrow_kind(field.type) for field in schema}
-    return Table(kinds, _parquet_batches(file, [_numeric(field.type) for field in schema], key))
+    types = {field.name: _arrow_type(field.type) for field in schema}
+    return Table(types, _parquet_batches(file, [_numeric(field.type) for field in schema], key))
 
 
 def _parquet_batches(file: Any, types: Sequence[Any], key: str) -> Iterator[list[list[Any]]]:
@@ -90,33 +90,32 @@ def _parquet_batches(file: Any, types: Sequence[Any], key: str) -> Iterator[list
         raise Unreadable(f"{key} cannot be read to its end: {error}") from None
 
 
-def _arrow_kind(kind: Any) -> Kind:
+def _arrow_type(arrow: Any) -> Type:
     of = pa.types
-    if of.is_struct(kind):
-        return {"struct": {field.name: _arrow_kind(field.type) for field in kind}}
-    if of.is_map(kind):
-        return {"map": _arrow_kind(kind.item_type)}
-    if of.is_list(kind) or of.is_large_list(kind):
-        return {"list": _arrow_kind(kind.value_type)}
-    if of.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
+    if of.is_struct(arrow):
+        return Struct({field.name: _arrow_type(field.type) for field in arrow})
+    if of.is_map(arrow):
+        return Map(_arrow_type(arrow.item_type))
+    if of.is_list(arrow) or of.is_large_list(arrow):
+        return List(_arrow_type(arrow.value_type))
+    if of.is_decimal(arrow):
+        return schema_types.Decimal(arrow.precision, arrow.scale)
     tests = (
-        (of.is_boolean, "bool"),
-        (of.is_int64, "int64"),
-        (of.is_integer, "int32"),
-        (of.is_float64, "double"),
-        (of.is_floating, "float"),
-        (of.is_string, "string"),
-        (of.is_large_string, "string"),
-        (of.is_binary, "binary"),
-        (of.is_large_binary, "binary"),
-        (of.is_date, "date"),
-        (of.is_time, "time"),
-        (of.is_timestamp, "timestamp"),
-        (lambda one: one == pa.uuid() or one == pa.binary(16), "uuid"),
-        (of.is_null, "null"),
+        (of.is_boolean, Primitive.BOOL),
+        (of.is_int64, Primitive.INT64),
+        (of.is_integer, Primitive.INT32),
+        (of.is_float64, Primitive.DOUBLE),
+        (of.is_floating, Primitive.FLOAT),
+        (of.is_string, Primitive.STRING),
+        (of.is_large_string, Primitive.STRING),
+        (of.is_binary, Primitive.BINARY),
+        (of.is_large_binary, Primitive.BINARY),
+        (of.is_date, Primitive.DATE),
+        (of.is_time, Primitive.TIME),
+        (of.is_timestamp, Primitive.TIMESTAMP),
+        (lambda type: type == pa.uuid() or type == pa.binary(16), Primitive.UUID),
     )
-    return next((name for test, name in tests if test(kind)), str(kind))
+    return next((primitive for test, primitive in tests if test(arrow)), UNKNOWN)
 
 
 def _numeric(kind: Any) -> Any:
@@ -154,12 +153,12 @@ def _avro(body: bytes, key: str) -> Table:
     except Exception as error:  # whatever broken bytes lead to
         raise Unreadable(f"{key} is no Avro file: {error!r}") from None
     named: dict[str, Any] = {}
-    kinds = {field["name"]: _avro_kind(field["type"], named) for field in schema["fields"]}
-    return Table(kinds, _avro_batches(reader, kinds, key))
+    types = {field["name"]: _avro_type(field["type"], named) for field in schema["fields"]}
+    return Table(types, _avro_batches(reader, types, key))
 
 
-def _avro_batches(reader: Any, kinds: Mapping[str, Kind], key: str) -> Iterator[list[list[Any]]]:
-    columns = [(name, _of_avro(kind)) for name, kind in kinds.items()]
+def _avro_batches(reader: Any, types: Columns, key: str) -> Iterator[list[list[Any]]]:
+    columns = [(name, fold(type, _of_leaf, _of_list, _of_struct, _of_map)) for name, type in types.items()]
 
     def turned(rows: list[Any]) -> list[list[Any]]:
         found = [([row[name] for row in rows], read) for name, read in columns]
@@ -190,75 +189,85 @@ def _without_logical_types(schema: Any) -> Any:
     return list(map(_without_logical_types, schema)) if isinstance(schema, list) else schema
 
 
-def _avro_kind(schema: Any, named: dict[str, Any]) -> Kind:
+def _avro_type(schema: Any, named: dict[str, Type]) -> Type:
     if isinstance(schema, list):
-        others = [one for one in schema if one != "null"]
-        return _avro_kind(others[0], named) if len(others) == 1 else "union"
+        others = [branch for branch in schema if branch != "null"]
+        return _avro_type(others[0], named) if len(others) == 1 else UNKNOWN
     if isinstance(schema, str):
-        return named.get(schema) or _AVRO_KINDS.get(schema, schema)
-    kind = _avro_type(schema, named)
+        return named.get(schema) or _AVRO.get(schema, UNKNOWN)
+    type = _avro_complex(schema, named)
     if "name" in schema:
-        named[schema["name"]] = kind
-        named[f"{schema.get('namespace', '')}.{schema['name']}"] = kind
-    return kind
+        named[schema["name"]] = type
+        named[f"{schema.get('namespace', '')}.{schema['name']}"] = type
+    return type
 
 
-def _avro_type(schema: dict[str, Any], named: dict[str, Any]) -> Kind:
+def _avro_complex(schema: dict[str, Any], named: dict[str, Type]) -> Type:
     match schema["type"]:
         case "record":
-            return {"struct": {field["name"]: _avro_kind(field["type"], named) for field in schema["fields"]}}
+            return Struct({field["name"]: _avro_type(field["type"], named) for field in schema["fields"]})
         case "array":
-            return {"list": _avro_kind(schema["items"], named)}
+            return List(_avro_type(schema["items"], named))
         case "map":
-            return {"map": _avro_kind(schema["values"], named)}
+            return Map(_avro_type(schema["values"], named))
         case "bytes" | "fixed" if schema.get("logicalType") == "decimal":
-            return f"decimal({schema['precision']},{schema.get('scale', 0)})"
+            return schema_types.Decimal(schema["precision"], schema.get("scale", 0))
         case dict() | list():
-            return _avro_kind(schema["type"], named)
+            return _avro_type(schema["type"], named)
     logical = _AVRO_LOGICAL.get((schema["type"], schema.get("logicalType", "")))
-    return logical or named.get(schema["type"]) or _AVRO_KINDS.get(schema["type"], schema["type"])
+    return logical or named.get(schema["type"]) or _AVRO.get(schema["type"], UNKNOWN)
 
 
-def _of_avro(kind: Kind) -> Callable[[Any], Any] | None:
-    """Decimals as such; everything else is what Avro's reader gives."""
-    if isinstance(kind, str):
-        if not kind.startswith("decimal"):
-            return None
-        scale = int(kind.removesuffix(")").partition(",")[2])
-        return lambda value: projection.scaled(int.from_bytes(value, "big", signed=True), scale)
-    if "struct" in kind:
-        fields = [(name, read) for name, inner in kind["struct"].items() if (read := _of_avro(inner))]
-        if not fields:
-            return None
-        return lambda value: value | {name: read(value[name]) for name, read in fields if value[name] is not None}
-    (inner,) = kind.values()
-    element = _of_avro(inner)
-    if element is None:
+# Decimals as such; everything else is what Avro's reader gives.
+
+_Read = Callable[[Any], Any]
+
+
+def _of_leaf(leaf: Type) -> _Read | None:
+    if not isinstance(leaf, schema_types.Decimal):
         return None
-    if "map" in kind:
-        return lambda value: {name: None if one is None else element(one) for name, one in value.items()}
-    return lambda value: [None if one is None else element(one) for one in value]
+    scale = leaf.scale
+    return lambda value: projection.scaled(int.from_bytes(value, "big", signed=True), scale)
+
+
+def _of_struct(fields: dict[str, _Read | None]) -> _Read | None:
+    reads = [(name, read) for name, read in fields.items() if read]
+    if not reads:
+        return None
+    return lambda value: value | {name: read(value[name]) for name, read in reads if value[name] is not None}
+
+
+def _of_list(item: _Read | None) -> _Read | None:
+    return item and (lambda values: [None if value is None else item(value) for value in values])
+
+
+def _of_map(item: _Read | None) -> _Read | None:
+    return item and (lambda values: {name: None if value is None else item(value) for name, value in values.items()})
 
 
 def _csv(shape: Shape, body: bytes, key: str) -> Table:
     frame = shape.frame or LINES
     records = texts.split(texts.blocks(body, key, shape.codec), frame, key)
     rows = texts.csv_rows(records, frame.between, key)
-    known: dict[str, Kind] = dict(shape.columns or {})
+    known = dict(shape.columns or {})
     names, first = list(known), next(rows, [])
     if shape.header:
         if not first:
             raise Unreadable(f"{key} has no header line")
         names, first = [(field or b"").decode(errors="replace") for field in first[0]], first[1:]
     if shape.value in ("string", "bytes"):
-        known = {"value": "string" if shape.value == "string" else "binary"}
+        known = {"value": Primitive.STRING if shape.value == "string" else Primitive.BINARY}
         names = names or ["value"]
     if not names:
         names = [f"column {number}" for number in range(len(first[0]) if first else 0)]
-    kinds = {name: known.get(name, "string") for name in names}
-    return Table(
-        kinds, _csv_batches(rows, first, [_CSV.get(str(kind).partition("(")[0], _text) for kind in kinds.values()], key)
-    )
+    types = {name: known.get(name, Primitive.STRING) for name in names}
+    return Table(types, _csv_batches(rows, first, list(map(_csv_read, types.values())), key))
+
+
+def _csv_read(type: Type) -> Callable[[str], Any]:
+    if isinstance(type, Primitive):
+        return _CSV[type]
+    return Decimal if isinstance(type, schema_types.Decimal) else _text
 
 
 def _csv_batches(
@@ -304,25 +313,24 @@ def _csv_integer(field: str) -> int:
     return int(field)
 
 
-def _csv_whole(kind: str) -> Callable[[str], Any]:
-    read = projection.of_json(kind)
+def _csv_whole(type: Primitive) -> Callable[[str], Any]:
+    read = projection.of_json(type)
     assert read is not None
     # Years that have no text are a number.
     return lambda field: int(field) if re.fullmatch(r"-?\d+", field) else read(field)
 
 
-_CSV: dict[str, Callable[[str], Any]] = {
-    "bool": {"true": True, "false": False}.__getitem__,
-    "int32": _csv_integer,
-    "int64": _csv_integer,
-    "float": float,
-    "double": float,
-    "decimal": Decimal,
-    "binary": _csv_bytes,
-    "date": _csv_whole("date"),
-    "time": _csv_whole("time"),
-    "timestamp": _csv_whole("timestamp"),
-    "string": _text,
-    "uuid": str,
+_CSV: dict[Primitive, Callable[[str], Any]] = {
+    Primitive.BOOL: {"true": True, "false": False}.__getitem__,
+    Primitive.INT32: _csv_integer,
+    Primitive.INT64: _csv_integer,
+    Primitive.FLOAT: float,
+    Primitive.DOUBLE: float,
+    Primitive.BINARY: _csv_bytes,
+    Primitive.DATE: _csv_whole(Primitive.DATE),
+    Primitive.TIME: _csv_whole(Primitive.TIME),
+    Primitive.TIMESTAMP: _csv_whole(Primitive.TIMESTAMP),
+    Primitive.STRING: _text,
+    Primitive.UUID: str,
 }
 _TEXTS = (_text, _csv_bytes)
