@@ -80,6 +80,8 @@ class TestTexts:
             "org.apache.spark.SparkException: Job 0 cancelled because SparkContext was shut down",
             '<_InactiveRpcError of RPC that terminated with: status = StatusCode.UNAVAILABLE details = "x">',
             "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle 1 is invalid. Session not found.",
+            "[RESPONSE_ALREADY_RECEIVED] OPERATION_NOT_FOUND on the server but responses were already received.",
+            "Received incorrect server side session identifier for request. Please create a new Spark Session.",
             "java.lang.OutOfMemoryError: Java heap space",
         ],
     )

@@ -38,7 +38,14 @@ _DIED = (
 )
 
 # What a client of Spark Connect is told where its server ended, was started again, or has closed the session.
-_LOST = ("StatusCode.UNAVAILABLE", "INVALID_HANDLE", "RETRIES_EXCEEDED", "NO_ACTIVE_SESSION")
+_LOST = (
+    "StatusCode.UNAVAILABLE",
+    "INVALID_HANDLE",
+    "RETRIES_EXCEEDED",
+    "NO_ACTIVE_SESSION",
+    "RESPONSE_ALREADY_RECEIVED",
+    "incorrect server side session identifier",
+)
 
 
 def settings(spark: sink.Spark) -> dict[str, str]:
