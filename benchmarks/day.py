@@ -264,6 +264,8 @@ def _sink(options: argparse.Namespace) -> dict[str, Any]:
     sink: dict[str, Any] = {"format": {"type": options.format}}
     if options.flush_interval:
         sink["flush"] = {"interval": options.flush_interval}
+    if options.close_grace:
+        sink["close_grace"] = options.close_grace
     return sink
 
 
@@ -288,6 +290,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--master", choices=("connect", "local"), default="connect", help="(default: %(default)s)")
     parser.add_argument("--format", choices=("json", "parquet"), default="json", help="(default: %(default)s)")
     parser.add_argument("--flush-interval", metavar="30s", help="the sink's flush.interval, or s3lake's own default")
+    parser.add_argument("--close-grace", metavar="1m", help="the sink's close_grace, or s3lake's own default")
     parser.add_argument(
         "--speed", type=float, default=60.0, help="of the clock while nothing is under way (default: %(default)s)"
     )

@@ -145,7 +145,7 @@ class Landing:
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
-        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits)[-1:])
+        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits[-1:]))
 
     def reached(self) -> dict[int, int]:
         """How far the present topic is landed, per topic-partition; nothing where it has no tile."""

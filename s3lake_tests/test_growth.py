@@ -19,7 +19,7 @@ from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.orchestration import metadata, sealed, sensors
 from s3lake.plan.sealed import content
-from s3lake.plan.tile import Span, Tile
+from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore
@@ -169,6 +169,16 @@ class TestTick:
         assert ask().why == "5 offsets wait, nothing is due"
         assert lander.store.requests.total() <= 4
         assert cpu_ms(ask) <= 5
+
+    def test_a_tile_that_has_its_sums_spares_a_tick_the_manifest(
+        self, ask: Callable[[], object], lander: Landing
+    ) -> None:
+        tile, etag = lander.index.existing_tile(LAST)
+        lander.index.swap_tile(tile.changed(sums=Sums(records=10, bytes=100)), etag)
+        ask()
+        lander.store.requests.clear()
+        assert ask().why == "5 offsets wait, nothing is due"
+        assert lander.store.requests.total() <= 3
 
     def test_a_tick_far_behind_costs_little_cpu_too(self, lander: Landing) -> None:
         """All of a backfill's hours are due, and each tick asks for one run."""
