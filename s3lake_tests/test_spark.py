@@ -82,6 +82,7 @@ class TestTexts:
             "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle 1 is invalid. Session not found.",
             "[RESPONSE_ALREADY_RECEIVED] OPERATION_NOT_FOUND on the server but responses were already received.",
             "Received incorrect server side session identifier for request. Please create a new Spark Session.",
+            "[INTERNAL_ERROR] No active or default Spark session found SQLSTATE: XX000",
             "java.lang.OutOfMemoryError: Java heap space",
         ],
     )

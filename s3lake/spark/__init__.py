@@ -45,6 +45,7 @@ _LOST = (
     "NO_ACTIVE_SESSION",
     "RESPONSE_ALREADY_RECEIVED",
     "incorrect server side session identifier",
+    "No active or default Spark session found",  # it listens already and is not ready
 )
 
 
