@@ -87,7 +87,7 @@ class Work:
         """The work of one micro-batch of `sink`; `wallclock_ms` is its time, whenever its tasks run."""
         chain, needs = _changes(sink)
         landed = sink.landed
-        keys = KeyRule.of(landed, topic, renamed, wallclock_ms=wallclock_ms)
+        keys = KeyRule.of(landed, topic, renamed, wallclock_ms=wallclock_ms, hour_ms=hour_start_ms)
         return cls(
             stores=stores,
             bucket=sink.bucket,

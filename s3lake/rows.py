@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from s3lake import hours
 from s3lake.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def sink_row(sink: "Sink") -> dict[str, Any]:
 
     topics = sink.topics or (sink.topics_regex,)
     landed = sink.landed
-    rule = KeyRule.of(landed, sink.topics[0] if sink.topics else "TOPIC")
+    rule = KeyRule.of(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
     flush = sink.flush
     limits = [size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
     if flush.count is not None:

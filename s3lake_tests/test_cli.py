@@ -79,7 +79,7 @@ class TestCheck:
         assert outcome.code == 0
         for line in ("sink events", "topics +orders", "format +json none", "flush +128MiB, at latest after 5m"):
             assert re.search(line, outcome.out), outcome.out
-        assert re.search(r"key +orders/0/000000000000\.json", outcome.out)
+        assert re.search(r"key +orders/date=2026-01-05/hour=00/0-000000000000\.json", outcome.out)
 
     def test_shows_every_setting_that_was_made_and_where_it_was_read_from(self, run: Run, nobody: Path) -> None:
         rows = run("check", nobody).out.splitlines()
@@ -165,7 +165,8 @@ class TestCheck:
 class TestPreview:
     def preview(self, run: Run, config: Path, *values: str, options: tuple[str, ...] = ("--json",)) -> Outcome:
         records = config.parent / "records.jsonl"
-        records.write_text("".join(json.dumps({"topic": "orders", "value": value}) + "\n" for value in values))
+        told = [{"topic": "orders", "value": value, "timestamp": hours.start_ms(START)} for value in values]
+        records.write_text("".join(json.dumps(record) + "\n" for record in told))
         return run("preview", config, "--records", records, *options)
 
     def test_prints_an_object_a_line(self, run: Run, nobody: Path) -> None:
@@ -173,7 +174,7 @@ class TestPreview:
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.rows == [
             {
-                "key": "orders/0/000000000000.json",
+                "key": "orders/date=2026-01-05/hour=08/0-000000000000.json",
                 "topic": "orders",
                 "partition": 0,
                 "first_offset": 0,
@@ -185,7 +186,9 @@ class TestPreview:
 
     def test_writes_the_objects_where_it_is_told(self, run: Run, nobody: Path, tmp_path: Path) -> None:
         assert self.preview(run, nobody, "1", options=("--out", str(tmp_path / "out"))).code == 0
-        assert (tmp_path / "out" / "orders" / "0" / "000000000000.json").read_bytes() == b"1\n"
+        assert (
+            tmp_path / "out" / "orders" / "date=2026-01-05" / "hour=08" / "0-000000000000.json"
+        ).read_bytes() == b"1\n"
 
     def test_one_refused_record_is_exit_code_one_and_no_object(self, run: Run, nobody: Path) -> None:
         outcome = self.preview(run, nobody, "1", "{")

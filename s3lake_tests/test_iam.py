@@ -46,7 +46,7 @@ def test_objects_are_those_of_index_topic_dead_letters_and_trials() -> None:
         "lake/.indexes/events/*",
         "lake/raw/.probe/*",
         "lake/raw/_dead_letters/events/orders/*",
-        "lake/raw/orders/*",
+        "lake/raw/orders/date=*",
     ]
 
 
@@ -67,7 +67,7 @@ def test_a_template_is_allowed_as_far_as_its_text_goes() -> None:
 
 
 def test_wildcards_of_iam_in_a_prefix_are_plain_characters() -> None:
-    assert "lake/ra${*}${$}w/orders/*" in resources(policy(f"{ORDERS}, prefix: 'ra*$w'"))
+    assert "lake/ra${*}${$}w/orders/date=*" in resources(policy(f"{ORDERS}, prefix: 'ra*$w'"))
 
 
 def test_who_reads_may_write_delete_and_try_nothing() -> None:

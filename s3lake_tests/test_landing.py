@@ -520,7 +520,7 @@ class TestAtLeastOnce:
         topic = lake.topic()
         lake.produce(topic, values(10), at(TEN, 5))
         landing = lake.landing(topic, "exactly_once: false", AFTER)
-        plain = f"{landing.sink.root}{topic}/0/000000000000.json"
+        plain = f"{landing.sink.root}{topic}/date=2026-01-05/hour=10/0-000000000000.json"
         landing.store.put(plain, b"of a dead writer\n")
         (landed,) = landing.land([TEN])
         assert landed.tile.complete
@@ -648,8 +648,8 @@ class TestFormats:
         landing.land([START])
         objects = {key: lake.store.get(key) for key in lake.objects()}
         assert {key.rpartition("/")[2]: one.body for key, one in objects.items() if one} == {
-            "000000000000.bytes": b"\x00\xff",
-            "000000000001.bytes": b"",
+            "0-000000000000.bytes": b"\x00\xff",
+            "0-000000000001.bytes": b"",
         }
         assert_all_landed(lake, landing, 2)
 

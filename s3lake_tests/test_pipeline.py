@@ -70,7 +70,8 @@ def bucket() -> Bucket:
 
 
 def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
-    sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
+    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
+    sink = Sink(**{**fixed, **changes})
     return Work.of(
         sink,
         "t",

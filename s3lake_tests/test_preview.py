@@ -11,6 +11,8 @@ from s3lake.preview import Preview, preview
 from s3lake.preview.records import Record, read
 from s3lake.sink import Sink
 
+MIDNIGHT, ONE = "t/date=1970-01-01/hour=00", "t/date=1970-01-01/hour=01"
+
 
 def sink(**changes: Any) -> Sink:
     return Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
@@ -30,12 +32,15 @@ def bodies(found: Preview) -> dict[str, bytes]:
 
 def test_records_of_an_hour_are_one_micro_batch_in_the_order_of_offsets() -> None:
     found = preview(sink(), "t", [record(2, b"3"), record(0, b"1"), record(1, b"2")])
-    assert bodies(found) == {"t/0/000000000000.json": b"1\n2\n3\n"}
+    assert bodies(found) == {f"{MIDNIGHT}/0-000000000000.json": b"1\n2\n3\n"}
 
 
 def test_objects_come_in_the_order_of_their_keys() -> None:
     found = preview(sink(), "t", [record(5, b"1", partition=1), record(7, b"1", partition=0)])
-    assert [one.file.key for one in found.objects] == ["t/0/000000000007.json", "t/1/000000000005.json"]
+    assert [one.file.key for one in found.objects] == [
+        f"{MIDNIGHT}/0-000000000007.json",
+        f"{MIDNIGHT}/1-000000000005.json",
+    ]
 
 
 HOUR_MS = 3_600_000
@@ -44,8 +49,8 @@ HOUR_MS = 3_600_000
 def test_no_file_spans_two_hours() -> None:
     rows = [record(offset, b"%d" % offset, timestamp=offset * HOUR_MS // 2) for offset in range(4)]
     assert bodies(preview(sink(), "t", rows)) == {
-        "t/0/000000000000.json": b"0\n1\n",
-        "t/0/000000000002.json": b"2\n3\n",
+        f"{MIDNIGHT}/0-000000000000.json": b"0\n1\n",
+        f"{ONE}/0-000000000002.json": b"2\n3\n",
     }
 
 
@@ -53,14 +58,17 @@ def test_what_comes_late_is_in_the_hour_that_was_under_way() -> None:
     times = (0, HOUR_MS, 5, -1)
     rows = [record(offset, b"%d" % offset, timestamp=time) for offset, time in enumerate(times)]
     assert bodies(preview(sink(), "t", rows)) == {
-        "t/0/000000000000.json": b"0\n",
-        "t/0/000000000001.json": b"1\n2\n3\n",
+        f"{MIDNIGHT}/0-000000000000.json": b"0\n",
+        f"{ONE}/0-000000000001.json": b"1\n2\n3\n",
     }
 
 
 def test_each_topic_partition_has_its_own_edge() -> None:
     rows = [record(7, b"7", timestamp=HOUR_MS), record(3, b"3", partition=1), record(4, b"4", partition=1)]
-    assert bodies(preview(sink(), "t", rows)) == {"t/0/000000000007.json": b"7\n", "t/1/000000000003.json": b"3\n4\n"}
+    assert bodies(preview(sink(), "t", rows)) == {
+        f"{ONE}/0-000000000007.json": b"7\n",
+        f"{MIDNIGHT}/1-000000000003.json": b"3\n4\n",
+    }
 
 
 def test_tables_have_the_columns_of_all_records_of_the_hour() -> None:
@@ -83,7 +91,7 @@ def test_one_refused_record_fails_an_intolerant_sink_and_all_are_named() -> None
 def test_a_tolerant_sink_has_dead_letters() -> None:
     found = preview(sink(errors={"tolerance": "all"}), "t", [record(0, b"1"), record(1, b"{")])
     assert not found.failed
-    assert list(bodies(found)) == ["_dead_letters/s/t/0/000000000001.json", "t/0/000000000000.json"]
+    assert list(bodies(found)) == ["_dead_letters/s/t/0/000000000001.json", f"{MIDNIGHT}/0-000000000000.json"]
     assert [one.offset for one in found.refusals] == [1]
 
 

@@ -24,6 +24,7 @@ def refusal(**changes: Any) -> str:
     return str(refused.value)
 
 
+LENSES: dict[str, Any] = {"layout": {"template": None}}
 TOMBSTONES = {"nulls": "write", "sidecars": {"keys": "json"}}
 TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
 
@@ -240,6 +241,36 @@ def test_columns_are_for_tables_of_json() -> None:
     assert "converter.value json, connect_json or json_schema" in refusal(**needs)
 
 
+def test_a_sink_that_says_nothing_of_its_layout_has_a_directory_an_hour() -> None:
+    assert sink().layout.template == "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"template": None},
+        {"partition_by": ["type"]},
+        {"include_keys": True},
+        {"padding": {"offset": 20}},
+        {"suffix": "-a"},
+        {"observed_names": True},
+    ],
+)
+def test_where_an_option_of_lenses_is_given_there_is_no_template(layout: dict[str, Any]) -> None:
+    made = sink(layout=layout)
+    assert made.layout.template is None
+    assert Sink.model_validate_json(made.model_dump_json(by_alias=True)) == made
+
+
+def test_a_layout_that_says_only_how_files_end_keeps_the_hours() -> None:
+    made = sink(layout={"extension": ".jsonl", "missing": "none"})
+    assert made.layout.template == sink().layout.template
+
+
+def test_a_time_that_no_template_prints_is_refused() -> None:
+    assert "give layout.template too" in refusal(layout={"time": {"timezone": "+02:00"}})
+
+
 def test_tombstones_keep_only_their_key() -> None:
     layout = {"template": "{topic}/{partition}/{offset}", "tombstones": "{topic}/tombstone/{partition}+{offset}"}
     assert "set nulls: write and sidecars.keys" in refusal(layout=layout)
@@ -309,7 +340,7 @@ def test_two_sinks_that_can_write_the_same_key_are_refused() -> None:
 
 def test_a_sink_inside_another_ones_index_is_refused() -> None:
     with pytest.raises(ValidationError, match="lies in the index of sink 'events'"):
-        config(sink(), sink(name="inside", prefix=".indexes/events"))
+        config(sink(), sink(name="inside", prefix=".indexes/events", index={"prefix": "own"}))
 
 
 @pytest.mark.parametrize(
@@ -319,7 +350,7 @@ def test_a_sink_inside_another_ones_index_is_refused() -> None:
         ({"prefix": "raw"}, {"prefix": "raw/"}),
         ({"topics": [], "topics_regex": "a.*"}, {"topics": [], "topics_regex": ".*b"}),
         ({"topics": [], "topics_regex": "e.*"}, {"topics": ["events"]}),
-        ({}, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
+        (LENSES, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
         (
             {"layout": {"partition_by": ["a"], "include_keys": False}},
             {"layout": {"partition_by": ["b"], "include_keys": False}},
@@ -328,8 +359,9 @@ def test_a_sink_inside_another_ones_index_is_refused() -> None:
             {"layout": {"partition_by": ["a"], "include_keys": False}},
             {"layout": {"partition_by": ["a"], "include_keys": False}, "prefix": "events"},
         ),
-        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, {}),
-        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, {}),
+        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, LENSES),
+        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, LENSES),
+        ({"layout": {"template": "{topic}/date={time:yyyy}/hour=1/{partition}-{offset}"}}, {}),
         ({"layout": {"template": "{field:a}/{topic}/{partition}-{offset}"}}, {"layout": {"template": TOPIC_LAST}}),
         (
             {"layout": {"template": "{partition}-{offset}"}},
@@ -363,6 +395,7 @@ def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> N
         {"topics": [], "topics_regex": "clicks.*"},
         {"prefix": "raw"},
         {"layout": {"suffix": "-b"}},
+        LENSES,
         {"format": {"type": "parquet"}},
         {"format": {"type": "json", "codec": "gzip"}},
         {"layout": {"partition_by": ["a"]}},

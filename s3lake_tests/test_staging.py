@@ -27,7 +27,8 @@ MB = 10**6
 
 
 def staging(store: MemoryStore, *, budget: int | None = None, **changes: Any) -> Staging:
-    sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
+    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
+    sink = Sink(**{**fixed, **changes})
     rule = FileRule.of(sink)
     if budget is not None:
         rule = FileRule(**{**vars(rule), "budget": budget})

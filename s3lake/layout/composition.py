@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from s3lake.dates import joda
 from s3lake.layout.elements import wallclock_text
 from s3lake.layout.pieces import (
     LARGEST,
@@ -17,6 +18,7 @@ from s3lake.layout.pieces import (
     Extension,
     Field,
     Header,
+    Hour,
     Key,
     Number,
     NumberName,
@@ -74,8 +76,10 @@ class Composition:
     sidecars: tuple[str, ...]
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], sink: Sink, topic: str, mark: str = "", wallclock_ms: int = 0) -> Composition:
-        """The composition of `pieces` below the prefix of `sink`, the topic and the commit's mark filled in.
+    def of(
+        cls, pieces: Sequence[Piece], sink: Sink, topic: str, mark: str = "", wallclock_ms: int = 0, hour_ms: int = 0
+    ) -> Composition:
+        """The composition of `pieces` below the prefix of `sink`: topic, hour and the commit's mark filled in.
 
         Where the sink's transforms rename topics, the name is read off each record.
         """
@@ -102,6 +106,8 @@ class Composition:
                 case Number():
                     gaps.append(piece)
                     parts.append([])
+                case Hour(pattern):
+                    parts[-1].append(Text(joda.formatter(pattern)(hour_ms)))
                 case Time(clock="wallclock"):
                     parts[-1].append(Text(wallclock_text(piece, wallclock_ms)))
                 case _:

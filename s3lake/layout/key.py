@@ -47,7 +47,7 @@ class KeyRule:
     offset: Number
 
     @classmethod
-    def of(cls, sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0) -> KeyRule:
+    def of(cls, sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0, hour_ms: int = 0) -> KeyRule:
         """The rule of `sink` for `topic`.
 
         Args:
@@ -55,12 +55,13 @@ class KeyRule:
             topic: one of its topics.
             renamed: mark of the commit.
             wallclock_ms: the micro-batch's time, whenever its tasks run: a retry gives the same keys.
+            hour_ms: when the tile's hour begins.
         """
         layout = sink.layout
 
         def composed(text: str | None) -> Composition:
             pieces = template.parse(text, layout.time, layout.padding) if text else partitioners.lenses(layout)
-            return Composition.of(pieces, sink, topic, renamed, wallclock_ms)
+            return Composition.of(pieces, sink, topic, renamed, wallclock_ms, hour_ms)
 
         padding = layout.padding
         return cls(

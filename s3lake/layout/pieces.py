@@ -124,5 +124,12 @@ class Time:
         return {"record": "timestamp", "field": "value", "wallclock": None}[self.clock]
 
 
+@dataclass(frozen=True)
+class Hour:
+    """The tile's own hour by a pattern of Joda's, in UTC, as Dagster's partitions are; the same for all of a commit."""
+
+    pattern: str
+
+
 Element = Field | Key | Header | Schema | Date | Time | Routed
-Piece = Text | Topic | Extension | Number | Element
+Piece = Text | Topic | Extension | Number | Hour | Element

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from s3lake import hours
 from s3lake.dates import joda
 from s3lake.layout import partitioners
 from s3lake.layout.composition import MAX_KEY_BYTES, longest
@@ -19,6 +20,7 @@ from s3lake.layout.pieces import (
     Extension,
     Field,
     Header,
+    Hour,
     Key,
     Number,
     NumberName,
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
 
 _ALLOWED = (
     "{topic}, {partition}, {offset}, {last_offset}, {min_timestamp}, {max_timestamp}, {records}, {field:a.b}, {key}, "
-    "{key:a.b}, {header:x}, {time:yyyy-MM-dd}, {schema}, {extension}"
+    "{key:a.b}, {header:x}, {hour:yyyy-MM-dd}, {time:yyyy-MM-dd}, {schema}, {extension}"
 )
-_NAMES = (*NUMBERS, "topic", "field", "key", "header", "time", "schema", "extension")
+_NAMES = (*NUMBERS, "topic", "field", "key", "header", "hour", "time", "schema", "extension")
+_EXAMPLES = {"field": "user.id", "header": "region", "hour": "yyyy-MM-dd", "time": "yyyy-MM-dd"}
 _OPENING = re.compile(r"\{([^{}:]*)")
 _WIDTH = re.compile(r"(0?)([1-9]\d?)", re.ASCII)
 _LONGEST_NUMBER = 64
@@ -83,7 +86,7 @@ def _braced(text: str, start: int, time: Clock, padding: Padding) -> tuple[Piece
     assert opening is not None
     name = opening[1]
     if text[opening.end() :].startswith(":"):
-        argument, end = _argument(text, start, opening.end() + 1, quotes=name == "time")
+        argument, end = _argument(text, start, opening.end() + 1, quotes=name in ("hour", "time"))
     elif text[opening.end() :].startswith("}"):
         argument, end = None, opening.end() + 1
     else:
@@ -116,9 +119,8 @@ def _argument(text: str, start: int, begin: int, *, quotes: bool) -> tuple[str, 
 def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Piece:
     if name in ("topic", "schema", "extension") and argument is not None:
         raise ValueError(f"takes nothing after a colon: write {{{name}}}")
-    if name in ("field", "header", "time") and not argument:
-        example = {"field": "field:user.id", "header": "header:region", "time": "time:yyyy-MM-dd"}[name]
-        raise ValueError(f"needs an argument, for example {{{example}}}")
+    if name in _EXAMPLES and not argument:
+        raise ValueError(f"needs an argument, for example {{{name}:{_EXAMPLES[name]}}}")
     if argument == "":
         raise ValueError(f"nothing stands after the colon: write {{{name}}}, or what belongs there")
     match name:
@@ -134,6 +136,8 @@ def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Pi
             return Key(partitioners.steps(argument) if argument else ())
         case "header":
             return Header(argument or "")
+        case "hour":
+            return _hour(argument or "")
         case "time":
             return _time(argument or "", time)
         case _:
@@ -152,6 +156,13 @@ def _number(name: NumberName, argument: str | None, padding: Padding) -> Number:
     if width[1]:
         return Number(name, int(width[2]))
     return Number(name, int(width[2]), padding.type, padding.char)
+
+
+def _hour(pattern: str) -> Hour:
+    of = joda.formatter(pattern)
+    if of(0) != of(hours.HOUR_MS - 1):
+        raise ValueError("an hour has no minutes and no seconds: take m, s and S out")
+    return Hour(pattern)
 
 
 def _time(pattern: str, time: Clock) -> Time:
@@ -219,6 +230,8 @@ def _sample(piece: Piece) -> str:
     match piece:
         case Text(text):
             return text
+        case Hour(pattern):
+            return joda.formatter(pattern)(0)
         case Time():
             return joda.formatter(piece.pattern, piece.zone, piece.locale, piece.bucket_ms)(0)
         case Extension():
@@ -352,6 +365,7 @@ _SPELLED: tuple[tuple[type, Callable[..., str]], ...] = (
     (Field, lambda piece: f"field:{'.'.join(piece.path)}"),
     (Key, lambda _: "key"),
     (Header, lambda piece: f"header:{piece.name}"),
+    (Hour, lambda piece: f"hour:{piece.pattern}"),
     (Time, lambda piece: f"time:{piece.pattern}"),
     (Schema, lambda _: "schema"),
     (Topic, lambda _: "topic"),

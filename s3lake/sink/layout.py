@@ -8,6 +8,9 @@ from s3lake.dates import zones
 from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, at_least
 
+BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
+"""Of a native sink that says nothing else: a directory is a partition of Dagster's, and whole when that is complete."""
+_LENSES = ("partition_by", "include_keys", "padding", "suffix", "observed_names")
 _SUFFIX_BYTES, _PADDED = 64, 64
 
 
@@ -100,7 +103,7 @@ class Time(Part):
 
 
 class Layout(Part):
-    """The rule that gives an object its key: the Lenses document's elements, or a template.
+    """The rule that gives an object its key: a template, or the Lenses document's elements.
 
     Attributes:
         partition_by: elements after which directories are named, for example `type` or `_date.yyyy-MM-dd`.
@@ -110,7 +113,7 @@ class Layout(Part):
         observed_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
             under partition_by. A file is uploaded when it is closed, because its name is not known before.
         template: the whole key below the prefix, instead of all of the above (docs/layouts.md); the extension is
-            appended unless it says {extension}.
+            appended unless it says {extension}. None for the elements, also where one of them is given.
         tombstones: template of records without a value, of which only sidecars are written.
         missing: what stands for a field that is null or missing, and in a template for a key that is null.
         time: which time a template's `{time:…}` is.
@@ -122,7 +125,7 @@ class Layout(Part):
     padding: Padding = Field(default_factory=Padding)
     suffix: str = ""
     observed_names: bool = False
-    template: str | None = None
+    template: str | None = BY_HOUR
     tombstones: str | None = None
     missing: str = "[missing]"
     time: Time = Field(default_factory=Time)
@@ -130,9 +133,13 @@ class Layout(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _keys_follow_partitioner(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("include_keys") is None:
-            return {**data, "include_keys": bool(data.get("partition_by"))}
+    def _elements_or_template(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        if "template" not in data and any(data.get(name) not in (None, (), [], "", False) for name in _LENSES):
+            data = {**data, "template": None}
+        if data.get("include_keys") is None:
+            data = {**data, "include_keys": bool(data.get("partition_by"))}
         return data
 
     @field_validator("suffix", "missing", "extension")
@@ -169,11 +176,11 @@ class Layout(Part):
                     template.parse(text, self.time, self.padding)
                 except ValueError as error:
                     raise Misfit(str(error), name) from None
+        if self.template is None and self.tombstones is not None:
+            raise Misfit("tombstones stands beside a template: give layout.template too", "tombstones")
+        if self.template in (None, BY_HOUR) and self.time != Time():
+            raise Misfit("time is what {time:…} of a template prints: give layout.template too", "time")
         if self.template is None:
-            if self.tombstones is not None:
-                raise Misfit("tombstones stands beside a template: give layout.template too", "tombstones")
-            if self.time != Time():
-                raise Misfit("time is what {time:…} of a template prints: give layout.template too", "time")
             return self
         for name in ("partition_by", "include_keys", "suffix", "observed_names"):
             if getattr(self, name):

@@ -165,7 +165,7 @@ def sink(**settings):
 def test_a_sink_without_a_template_is_named_as_lenses_does():
     made = sink(layout={"partition_by": ("type",), "suffix": "-x", "padding": {"char": "_"}})
     assert naming_of(made, lenses=True) == LensesNames("p/", True, True, "-x", "left", "_")
-    assert naming_of(sink(), lenses=True) == LensesNames("p/")
+    assert naming_of(sink(layout={"template": None}), lenses=True) == LensesNames("p/")
     assert naming_of(sink(layout={"observed_names": True}), lenses=True).observed
 
 

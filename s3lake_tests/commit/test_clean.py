@@ -195,7 +195,10 @@ class TestUploadsThatNoManifestNames:
         return index.store.create_upload(key, {COMMIT: "c1"})
 
     def test_are_ended_after_a_day(self, index: TopicIndex):
-        for key in ("data/orders/3/000000000007.json", "data/_dead_letters/sink/orders/3/000000000007.json"):
+        for key in (
+            "data/orders/date=2026-11-20/hour=05/3-000000000007.json",
+            "data/_dead_letters/sink/orders/3/000000000007.json",
+        ):
             self.upload(index, key)
 
         assert self.clean(index, days=0.9) == []
@@ -214,8 +217,13 @@ class TestUploadsThatNoManifestNames:
         assert len(index.store.uploads) == 1
 
     def test_those_of_a_pending_commit_and_of_a_young_manifest_are_not_among_them(self, index: TopicIndex):
-        ids = [self.upload(index, f"data/orders/3/00000000000{number}.json") for number in range(3)]
-        files = [File(f"data/orders/3/00000000000{n}.json", ids[n], ("e",), 3, n, n, 1, 1) for n in range(3)]
+        ids = [
+            self.upload(index, f"data/orders/date=2026-11-20/hour=05/3-00000000000{number}.json") for number in range(3)
+        ]
+        files = [
+            File(f"data/orders/date=2026-11-20/hour=05/3-00000000000{n}.json", ids[n], ("e",), 3, n, n, 1, 1)
+            for n in range(3)
+        ]
         this = self.hour(0)
         index.create(index.tile_key(this), Tile(this, {3: Span(0, 0)}, pending="c1"))
         now = int(time.time() * 1000)
@@ -228,7 +236,7 @@ class TestUploadsThatNoManifestNames:
 
     def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):
         """moto says of every upload that it was begun in 2010, before the topic's first hour."""
-        upload = self.upload(index, "data/orders/3/000000000007.json")
+        upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
         index.store.uploads[upload].begun_ms = 1_289_422_113_000
 
         assert self.clean(index, days=30) == []
@@ -246,7 +254,7 @@ class TestUploadsThatNoManifestNames:
 
     def test_without_an_index_there_are_none(self):
         index = TopicIndex(CountedStore(), "index/sink", "orders")
-        self.upload(index, "data/orders/3/000000000007.json")
+        self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
 
         assert self.clean(index, days=30) == []
 
@@ -262,7 +270,7 @@ def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
         outside = TestUploadsThatNoManifestNames()
         index = TopicIndex(S3Store(connection, "lake"), "index/sink", "orders")
         index.create(index.head_key, TopicHead(hours=((outside.hour(48), outside.hour(0)),)))
-        key = "data/orders/3/000000000007.json"
+        key = "data/orders/date=2026-11-20/hour=05/3-000000000007.json"
         index.store.upload_part(key, outside.upload(index, key), 1, b"x")
 
         assert outside.clean(index, days=0.5) == []

@@ -20,9 +20,10 @@ class Record:
 
 
 def sink(**changes: Any) -> Sink:
-    """A sink of layouts: names that no vector speaks of are filled in."""
+    """A sink of layouts, of Lenses' elements where it has no template; names that no vector speaks of are filled in."""
     fixed = {"name": "events", "bucket": "lake", "start": "2026-11-20T00", "topics": ("t",)}
-    return Sink(**{**fixed, **changes})
+    layout = {"template": None, **changes.pop("layout", {})}
+    return Sink(**{**fixed, **changes, "layout": layout})
 
 
 def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyRule:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from s3lake.layout.pieces import Extension, Field, Header, Key, Number, Schema, Text, Time, Topic
+from s3lake.layout.pieces import Extension, Field, Header, Hour, Key, Number, Schema, Text, Time, Topic
 from s3lake.layout.template import parse
 from s3lake.sink import Padding
 from s3lake.sink import Time as Clock
@@ -40,6 +40,8 @@ def pieces(text: str, **time: Any) -> tuple[Any, ...]:
         ("{key:a.b}", (Key(("a", "b")),)),
         ("{header:ce-type.v1}", (Header("ce-type.v1"),)),
         ("{schema}", (Schema(),)),
+        ("{hour:yyyy-MM-dd}", (Hour("yyyy-MM-dd"),)),
+        ("{hour:'at {'HH}", (Hour("'at {'HH"),)),
         ("{time:yyyy}", (Time("yyyy", "record", (), "UTC", "en", None),)),
         ("{time:'at: {}/'''HH:mm}", (Time("'at: {}/'''HH:mm", "record", (), "UTC", "en", None),)),
     ],
@@ -76,6 +78,9 @@ def test_a_time_is_the_layouts() -> None:
         ("{schema:}", "takes nothing after a colon"),
         ("{field}", r"needs an argument, for example \{field:user.id\}"),
         ("{header:}", r"needs an argument, for example \{header:region\}"),
+        ("{hour}", r"needs an argument, for example \{hour:yyyy-MM-dd\}"),
+        ("{hour:HH-mm}", "an hour has no minutes and no seconds: take m, s and S out"),
+        ("{hour:uuuu}", "write yyyy"),
         ("{time}", r"needs an argument, for example \{time:yyyy-MM-dd\}"),
         ("{key:}", "nothing stands after the colon"),
         ("{offset:}", "nothing stands after the colon"),

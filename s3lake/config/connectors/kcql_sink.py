@@ -86,6 +86,7 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -
     observed = keys.boolean("lenses.observed.names", False)
     include = own.boolean("partition.include.keys", bool(statement.partition_by))
     if statement.partitioned:
+        sink.put("layout.template", None)  # the elements are the connector's own
         sink.put("layout.suffix", suffix)
         if include.setting:
             sink.put("layout.include_keys", include)
