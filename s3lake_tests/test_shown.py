@@ -7,20 +7,28 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
+import click
 import confluent_kafka
+import duckdb
 import pytest
 import sqlglot
 import typer
 import yaml
 from dagster._config import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
+from dagster_dg_cli.cli import create_dg_cli
 
+import s3lake
+from s3lake import errors
 from s3lake.cli import app
 from s3lake.config import native
 from s3lake.config.loading import loads
 from s3lake.kafka.properties import client_properties
+from s3lake.preview import preview
+from s3lake.preview.records import Record
 from s3lake.sink import Config, Sink
 from s3lake_tests.docker.test_docker import SERVICES, parsed
 from s3lake_tests.test_links import DOCUMENTS, ROOT
@@ -32,23 +40,11 @@ else:
 
 _BLOCK = re.compile(r"^(?P<fence>```+)(?P<language>\w*)[ ]*(?P<title>[^\n]*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S)
 _INLINE = re.compile(r"(?<!`)`(s3lake [^`]+)`(?!`)")
+_LOADS = re.compile("INSTALL|LOAD|CREATE SECRET")
+"""What DuckDB needs to reach S3, and fetches from elsewhere."""
+TWENTY_FIRST = 1795255200000  # of November 2026
 _ENDS = {"|", "&&", ";", "&"}
-OTHERS = {
-    "aws",
-    "cat",
-    "cd",
-    "cp",
-    "curl",
-    "duckdb",
-    "export",
-    "git",
-    "kill",
-    "pip",
-    "python",
-    "seq",
-    "source",
-    "spark-sql",
-}
+OTHERS = {"cp", "export", "kafka-acls.sh", "python", "sed", "seq", "source"}
 """Programs of others, which readers are told to run."""
 
 
@@ -119,8 +115,15 @@ def is_in_the_makefile(target: str) -> bool:
 def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
     program, *arguments = command
     match program.rpartition("/")[2]:
+        case "s3lake" if arguments[0].startswith("--"):
+            assert arguments[0] in _options(typer.main.get_command(app))
         case "s3lake" | "dagster" | "dagster-webserver" | "dagster-daemon" as ours:
             parsed([ours, *arguments])
+        case "dg":
+            group: Any = create_dg_cli()
+            for word in arguments[:2]:
+                group = group.get_command(click.Context(group), word)
+                assert group is not None, f"dg has no command {word}"
         case "make":
             assert is_in_the_makefile(arguments[0])
         case "docker":
@@ -130,8 +133,6 @@ def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
                 assert set(extras.split(",")) <= set(_project()["optional-dependencies"])
         case "python" if arguments[0].endswith(".py"):
             assert (ROOT / arguments[0]).is_file()
-        case "pytest" | "run" | "sed":
-            pass
         case other:
             assert other in OTHERS, f"{other}: a program that nobody has looked for"
 
@@ -167,8 +168,11 @@ def test_a_command_that_is_mentioned_exists_with_these_options(document: str, te
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands, f"{document}: there is no s3lake {words[0]}"
         command = command.commands[words.pop(0)]
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
-    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= _options(command)
+
+
+def _options(command: Any) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts} | {"--help"}
 
 
 # Configurations
@@ -195,7 +199,10 @@ def fields(model: Any) -> set[str]:
 
 @of_languages("yaml")
 def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_dagsters_instance(block: Block) -> None:
-    document = yaml.safe_load(block.text)
+    document = yaml.safe_load(re.sub(r"\{\{ *env\.(\w+) *\}\}", r"${\1}", block.text))
+    if "attributes" in document:  # of a component
+        assert hasattr(s3lake, document["type"].removeprefix("s3lake."))
+        document = document["attributes"]
     if document.keys() <= fields(Config) | fields(Sink):
         text = yaml.safe_dump(whole(document), sort_keys=False)
         variables = dict.fromkeys(re.findall(r"\$\{(\w+)", text), "kafka:9092")
@@ -225,6 +232,41 @@ def test_a_connectors_file_loads_and_other_data_parse(block: Block) -> None:
         assert loads(block.text, str(block), None, variables).config.sinks
 
 
+NATIVE_PAGES = ["configure", "dagster", "exactly-once", "first-sink", "instance", "monitoring", "operate"]
+NATIVE_PAGES += ["query", "security", "sizing", "troubleshooting", "tuning", "upgrade"]
+
+
+@pytest.mark.parametrize("page", NATIVE_PAGES)
+def test_a_setting_that_is_mentioned_is_one(page: str) -> None:
+    text = _BLOCK.sub("", (ROOT / f"docs/{page}.md").read_text("utf-8"))
+    mentioned = re.findall(r"`((?:converter|errors|flush|format|index|layout|s3)\.[a-z_.]+)(?=[:`])", text)
+    assert [path for path in mentioned if not _is_a_setting(path.split("."))] == []
+
+
+def _is_a_setting(path: list[str]) -> bool:
+    for model in (Config, Sink):
+        part: Any = model
+        for name in path:
+            fields_here = getattr(part, "model_fields", {})
+            if name not in fields_here:
+                break
+            annotations = [fields_here[name].annotation, *get_args(fields_here[name].annotation)]
+            part = next((one for one in annotations if hasattr(one, "model_fields")), None)
+        else:
+            return True
+    return False
+
+
+def test_troubleshooting_has_every_error() -> None:
+    page = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
+    leaves = {
+        name
+        for name, error in vars(errors).items()
+        if isinstance(error, type) and issubclass(error, errors.S3LakeError) and error.__doc__
+    } - {"S3LakeError", "TerminalError", "TransientError"}
+    assert set(re.findall(r"^\| `(\w+Error)` \|", page, re.MULTILINE)) == leaves
+
+
 # Programs
 
 
@@ -236,15 +278,35 @@ def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
     for module in re.findall(r"^import ([\w.]+)", block.text, re.MULTILINE):
         importlib.import_module(module)
     for name in re.findall(r"s3lake\.([a-zA-Z]\w*)", block.text):
-        assert hasattr(importlib.import_module("s3lake"), name)
+        assert hasattr(s3lake, name)
     assert code
 
 
-@of_languages("sql")
+def engine(block: Block) -> str:
+    return block.title.removeprefix("title=").strip('"').lower()
+
+
+@pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) != "duckdb"], ids=str)
 def test_sql_is_that_of_the_engine_that_it_is_for(block: Block) -> None:
-    engine = block.title.removeprefix("title=").strip('"').lower()
-    assert engine in ("duckdb", "athena", "trino", "spark")
-    assert sqlglot.parse(block.text, dialect=engine)
+    assert engine(block) in ("athena", "trino", "spark")
+    assert sqlglot.parse(block.text, dialect=engine(block))
+
+
+@pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) == "duckdb"], ids=str)
+def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path) -> None:
+    [shown] = [other for other in blocks("yaml") if other.document == block.document]
+    sink = Sink.model_validate(yaml.safe_load(shown.text))
+    values = [
+        b'{"type": "%s", "id": %d, "amount": 2.5}' % (of, number) for number, of in enumerate([b"click", b"view"])
+    ]
+    records = [Record("orders", 0, offset, TWENTY_FIRST, None, value, ()) for offset, value in enumerate(values * 3)]
+    for made in preview(sink, "orders", records).objects:
+        path = tmp_path / made.file.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(made.body)
+    statements = [text for text in block.text.split(";") if text.strip() and not _LOADS.match(text.strip())]
+    rows = duckdb.sql(statements[-1].replace("s3://lake", str(tmp_path))).fetchall()
+    assert rows == [("click", 3, 7.5), ("view", 3, 7.5)]
 
 
 def test_every_block_says_what_it_is_of_and_is_of_a_sort_that_is_looked_at() -> None:
