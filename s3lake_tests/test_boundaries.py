@@ -103,7 +103,7 @@ VERIFY_DOES_NOT_KNOW = {
     "fleet",
     "metrics",
 }
-"""`verify` finds the writer's mistakes, so it may not share them: of columns it knows the types that the index names."""
+"""`verify` finds the writer's mistakes, so it may not share them; of columns it knows the types that the index has."""
 
 NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""

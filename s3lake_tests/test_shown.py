@@ -24,12 +24,11 @@ from dagster_dg_cli.cli import create_dg_cli
 import s3lake
 from s3lake import errors
 from s3lake.cli import app
-from s3lake.config import native
-from s3lake.config.loading import loads
 from s3lake.kafka.properties import client_properties
 from s3lake.preview import preview
 from s3lake.preview.records import Record
 from s3lake.sink import Config, Sink
+from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed
 from s3lake_tests.test_links import DOCUMENTS, ROOT
 
@@ -206,7 +205,7 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_dagsters_instan
     if document.keys() <= fields(Config) | fields(Sink):
         text = yaml.safe_dump(whole(document), sort_keys=False)
         variables = dict.fromkeys(re.findall(r"\$\{(\w+)", text), "kafka:9092")
-        config = native.loaded(text, str(block), variables).config
+        config = loads(text, str(block), None, variables).config
         _is_known_to_librdkafka(config.kafka.properties)
     else:
         assert process_config(dagster_instance_config_schema(), document).errors in ([], None)

@@ -32,8 +32,8 @@ _CONNECT_S = 5.0
 _TRIES, _LONGEST_WAIT_MS = 8, 2_000
 _lock = threading.Lock()
 _made: Any = None
-# PySpark's destructor of a session ends a thread pool that all sessions have. Where the garbage collector calls it while
-# another session hands a task to that pool, the process waits for itself: so none is ever collected.
+# PySpark's destructor of a session ends a thread pool that all sessions have. Where the garbage collector calls it
+# while another session hands a task to that pool, the process waits for itself: so none is ever collected.
 _ended: list[Any] = []
 
 
