@@ -9,16 +9,16 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined]
 
 from s3lake import expressions, hours
-from s3lake.errors import ConfigurationError, KafkaUnavailableError
+from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.kafka import epochs
 from s3lake.kafka.offsets import LogRange, Snapshot, Waiting
 from s3lake.kafka.properties import client_properties
@@ -115,6 +115,15 @@ class KafkaOffsets:
             ConfigurationError: the brokers refuse to answer at all.
         """
         return self._answer(f"the offsets of topic {topic!r}", lambda ask: ask.ends(topic, ask.describe(topic)[1]))
+
+    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+        """See `Offsets.ends`.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            ConfigurationError: the brokers refuse to answer at all.
+        """
+        return self._answer(f"the offsets of {len(topics)} topics", lambda ask: ask.ends_of_all(topics))
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         """Per topic-partition the first offset with that timestamp or a later one, else the last stable offset.
@@ -258,13 +267,38 @@ class _Asking:
             self.epochs = {one: info.leader_epoch for one, info in latest.items() if info.leader_epoch is not None}
         return [{one: info.offset for one, info in answers.items()} for answers in told]
 
+    def ends_of_all(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+        """Last stable offset of every topic-partition, in one request per broker."""
+        clear = {name: one.partitions for name, one in self._metadata().items() if one.error is None}
+        keys = [TopicPartition(topic, number) for topic in topics for number in clear.get(topic, ())]
+        if not keys:
+            return {}
+        asked = self._client.list_offsets(
+            dict.fromkeys(keys, OffsetSpec.latest()),  # type: ignore[arg-type, no-untyped-call]
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=self._left(),
+        )
+        found: dict[str, dict[int, int]] = {}
+        untold: dict[str, Exception] = {}
+        for key, future in asked.items():
+            try:
+                found.setdefault(key.topic, {})[key.partition] = self._result(future).offset
+            except (S3LakeError, _Again) as error:
+                untold[key.topic] = error
+        if len(untold) == len(found.keys() | untold.keys()):
+            raise next(iter(untold.values()))
+        return {topic: ends for topic, ends in found.items() if topic not in untold}
+
     def names(self) -> list[str]:
         """Of the topics that users made."""
+        return sorted(name for name in self._metadata() if not _INTERNAL.fullmatch(name))
+
+    def _metadata(self) -> Mapping[str, TopicMetadata]:
+        """Of every topic that there is."""
         try:
-            known = self._client.list_topics(timeout=self._left()).topics
+            return self._client.list_topics(timeout=self._left()).topics
         except KafkaException as error:
             raise self._meaning(error.args[0]) from None
-        return sorted(name for name in known if not _INTERNAL.fullmatch(name))
 
     def pause(self, why: str) -> None:
         """Before asking again."""

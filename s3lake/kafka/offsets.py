@@ -1,6 +1,6 @@
 """What planning needs to know of a topic, taken at one moment; the only answer Kafka ever gives to `plan`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -70,6 +70,16 @@ class Offsets(Protocol):
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Log start and last stable offset per topic-partition; empty while the topic does not exist."""
+        ...
+
+    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+        """Last stable offset per topic-partition of many topics at once.
+
+        A topic that does not exist is left out, and so is one of which a broker does not tell all just now.
+
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+        """
         ...
 
     def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:

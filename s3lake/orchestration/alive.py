@@ -25,7 +25,7 @@ _beating: set[str] = set()
 
 
 @contextmanager
-def alive(context: dg.AssetExecutionContext) -> Iterator[None]:
+def alive(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
     """Tell that the run works, from here to its end, and by which error it failed where trying again cannot help."""
     instance, run_id = context.instance, context.run.run_id
     _tell(instance, run_id, {names.BEAT: _now(), names.REFUSED: ""})

@@ -1,7 +1,8 @@
 """From a configuration to Dagster definitions: the factory that joins everything."""
 
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, starmap
 from typing import Any
 
@@ -12,6 +13,8 @@ from s3lake.orchestration.assets import sink_asset, topic_asset
 from s3lake.orchestration.automation import follower
 from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
+from s3lake.orchestration.fleet import fleet_job
+from s3lake.orchestration.fleet_sensor import fleet_sensor
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.resources import S3, KafkaResource, SparkResource
 from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
@@ -45,7 +48,11 @@ def build_definitions(
     names.refuse_clashes((topic, names.identifier("kafka", topic)) for topic in topics)
     names.refuse_clashes((f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in routes)
     jobs = {sink.name: sink_job(sink, by_sink[sink.name]) for sink in config.sinks if by_sink[sink.name]}
+    fleets = {name: fleet_job(config.sink(name), by_sink[name]) for name in by_sink if _is_fleet(config, by_sink, name)}
     cleans = {name: clean_job(config.sink(name), by_sink[name]) for name in jobs}
+    single = {name: found for name, found in by_sink.items() if name not in fleets}
+    landed = {topic: _landing(topic, single, config.sinks) for topic in topics}
+    alone = {topic: sinks for topic, sinks in landed.items() if sinks}
     status = dg.DefaultSensorStatus.RUNNING if sensors_running else dg.DefaultSensorStatus.STOPPED
     nightly = dg.DefaultScheduleStatus.RUNNING if sensors_running else dg.DefaultScheduleStatus.STOPPED
     with warnings.catch_warnings():
@@ -56,10 +63,14 @@ def build_definitions(
         assets=[*map(topic_asset, topics), *assets, *starmap(sealed_asset, routes), *examples],
         asset_checks=[sink_checks(*route) for route in routes],
         sensors=[
-            *(topic_sensor(topic, _landing(topic, by_sink, config.sinks), jobs, status) for topic in topics),
+            *(topic_sensor(topic, sinks, jobs, status) for topic, sinks in alone.items()),
+            *(
+                fleet_sensor(config.sink(name), by_sink[name], {*alone, *_earlier(name, fleets, by_sink)}, status)
+                for name in fleets
+            ),
             *follower(examples, status),
         ],
-        jobs=[*jobs.values(), *cleans.values()],
+        jobs=[*jobs.values(), *fleets.values(), *cleans.values()],
         schedules=[
             *(hourly_schedule(config.sink(name), job) for name, job in jobs.items()),
             *(daily_clean(config.sink(name), job, nightly) for name, job in cleans.items()),
@@ -82,7 +93,18 @@ def _resources(config: Config, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _landing(topic: str, by_sink: Mapping[str, Sequence[str]], sinks: Sequence[Sink]) -> list[Sink]:
-    return [sink for sink in sinks_of(topic, sinks) if topic in by_sink[sink.name]]
+    return [sink for sink in sinks_of(topic, sinks) if topic in by_sink.get(sink.name, ())]
+
+
+def _is_fleet(config: Config, by_sink: Mapping[str, Sequence[str]], name: str) -> bool:
+    sink = config.sink(name)
+    return sink.is_fleet(len(by_sink[name])) and bool(by_sink[name] or sink.topics_regex)
+
+
+def _earlier(name: str, fleets: Iterable[str], by_sink: Mapping[str, Sequence[str]]) -> set[str]:
+    """Topics that the sensor of an earlier fleet observes."""
+    before = itertools.takewhile(lambda one: one != name, fleets)
+    return {topic for one in before for topic in by_sink[one]}
 
 
 def _has_types(config: Config, sink: Sink) -> bool:

@@ -48,21 +48,51 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
     ) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         chosen = sorted(one.name for one in context.selected_asset_check_keys)
 
-        def verdicts() -> tuple[list[tuple[str, str, Verdict]], list[dg.AssetMaterialization]]:
-            lander = landing(sink, topic, kafka, s3, spark=None)
-            head = lander.index.head()
-            sealing = Sealing(lander.index, head[0] if head else TopicHead())
-            asked = _hours_of(context) or hours.expand(sealing.head.hours)
-            seen = [_Hour(lander, hour, sealing) for hour in asked]
-            found = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
-            return found, announcements(context.instance, lander, sealing, asked, lander.clock())
+        def looked() -> Checked:
+            return checked(context.instance, landing(sink, topic, kafka, s3, spark=None), _hours_of(context), chosen)
 
-        target = functools.cache(lambda hour: _materialisation(context.instance, key, hour))
-        found, sealed_hours = retried(verdicts, sink.errors)
-        for name, hour, verdict in found:
-            # Dagster's own AssetCheckResult knows no partition in a run of several.
+        found = retried(looked, sink.errors)
+        yield from found.evaluations(context.instance)
+        for announcement in found.sealed:
+            context.op_execution_context.log_event(announcement)
+        for output in sorted(context.op_execution_context.selected_output_names):
+            yield dg.Output(None, output_name=output)
+
+    return check
+
+
+def checked(
+    instance: dg.DagsterInstance, lander: "Landing", wanted: Sequence[str], chosen: Sequence[str] = NAMES
+) -> "Checked":
+    """Look at the hours `wanted`, at every hour where there are none, with the checks `chosen`."""
+    head = lander.index.head()
+    sealing = Sealing(lander.index, head[0] if head else TopicHead())
+    asked = wanted or hours.expand(sealing.head.hours)
+    seen = [_Hour(lander, hour, sealing) for hour in asked]
+    verdicts = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
+    key = names.sink_key(lander.sink, lander.topic)
+    return Checked(key, verdicts, announcements(instance, lander, sealing, asked, lander.clock()))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Hours of a sink asset after they were looked at.
+
+    Attributes:
+        verdicts: by check and hour.
+        sealed: events of hours that are sealed now.
+    """
+
+    key: dg.AssetKey
+    verdicts: "Sequence[tuple[str, str, Verdict]]"
+    sealed: Sequence[dg.AssetMaterialization]
+
+    def evaluations(self, instance: dg.DagsterInstance) -> Iterator[dg.AssetCheckEvaluation]:
+        """The verdicts as events. Dagster's own AssetCheckResult knows no partition in a run of several."""
+        target = functools.cache(lambda hour: _materialisation(instance, self.key, hour))
+        for name, hour, verdict in self.verdicts:
             yield dg.AssetCheckEvaluation(
-                asset_key=key,
+                asset_key=self.key,
                 check_name=name,
                 passed=verdict.passed,
                 severity=verdict.severity,
@@ -71,12 +101,6 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
                 partition=hour,
                 blocking=False,
             )
-        for announcement in sealed_hours:
-            context.op_execution_context.log_event(announcement)
-        for output in sorted(context.op_execution_context.selected_output_names):
-            yield dg.Output(None, output_name=output)
-
-    return check
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import dagster as dg
 
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.names import sealed_key, sink_key
-from s3lake.orchestration.progress import Progress
+from s3lake.orchestration.progress import AssetReporter, Progress
 from s3lake.orchestration.resources import stores
 from s3lake.orchestration.retries import retried
 from s3lake.sink import Sink
@@ -54,7 +54,7 @@ class SinkIOManager(dg.ConfigurableIOManager):
             hours: the hours.
             rewrite: land complete hours once more, in place of what was landed.
         """
-        landing.observer = progress = Progress(context, landing, hours)
+        landing.observer = progress = Progress(AssetReporter(context), landing, hours)
 
         def work() -> Landed:
             return Landed([landing.rewrite(hour) for hour in hours] if rewrite else landing.land(hours))

@@ -18,6 +18,7 @@ STATE = "s3lake/state"
 BEAT = "s3lake/beat"
 REFUSED = "s3lake/refused"
 SEALED = "s3lake/sealed"
+FLEET = "s3lake/topics"
 
 
 def topic_key(topic: str) -> dg.AssetKey:

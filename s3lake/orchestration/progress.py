@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import dagster as dg
 
@@ -40,20 +40,63 @@ class Announced:
         return session
 
 
+class Reporter(Protocol):
+    """Where a run keeps what is said of one topic.
+
+    Attributes:
+        before: hours that an earlier attempt of the run has materialised.
+    """
+
+    @property
+    def before(self) -> frozenset[str]: ...
+
+    def say(self, line: str) -> None:
+        """Keep a line."""
+        ...
+
+    def warn(self, line: str) -> None:
+        """Keep a line that somebody should read."""
+        ...
+
+    def materialise(self, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+        """Store the event of an hour, with its metadata."""
+        ...
+
+
+class AssetReporter:
+    """Into the run of a sink asset."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self._context = context
+        self.before = _materialised(context) if context.retry_number else frozenset()
+
+    def say(self, line: str) -> None:
+        """See `Reporter.say`."""
+        self._context.log.info(line)
+
+    def warn(self, line: str) -> None:
+        """See `Reporter.warn`."""
+        self._context.log.warning(line)
+
+    def materialise(self, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+        """See `Reporter.materialise`."""
+        key, tags = self._context.asset_key, version_tags(self._context, commits)
+        self._context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=found, tags=tags))
+
+
 class Progress:
     """The observer of one landing in one run.
 
     Events are stored when they happen, so a run that is cancelled or killed has materialisations for what it did.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext, landing: "Landing", wanted: Sequence[str]) -> None:
-        self._context = context
+    def __init__(self, reporter: Reporter, landing: "Landing", wanted: Sequence[str]) -> None:
+        self._reporter = reporter
         self._landing = landing
         self._wanted = wanted
         self._batches: dict[str, int] = {}
         self._commits: Counter[str] = Counter()
         self._done: set[str] = set()
-        self._before = _materialised(context) if context.retry_number else frozenset()
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
         """See `s3lake.observer.Observer`."""
@@ -80,7 +123,7 @@ class Progress:
         held = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
         self._say(f"hour {hour}: done, {held}{new}; {count} of {total} hours, {count * 100 // total}%")
-        if landed.new or hour not in self._before:
+        if landed.new or hour not in self._reporter.before:
             self._materialise(landed)
 
     def interrupted(self) -> None:
@@ -90,21 +133,14 @@ class Progress:
             try:
                 self._materialise(self._landing.report(hour, self._commits[hour]))
             except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
-                self._context.log.warning(f"hour {hour}: not materialised: {error}")
+                self._reporter.warn(f"hour {hour}: not materialised: {error}")
 
     def _materialise(self, landed: "LandedHour") -> None:
         found = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed))
-        self._context.log_event(
-            dg.AssetMaterialization(
-                self._context.asset_key,
-                partition=landed.tile.hour,
-                metadata=found,
-                tags=version_tags(self._context, landed.tile.commits),
-            )
-        )
+        self._reporter.materialise(landed.tile.hour, found, landed.tile.commits)
 
     def _say(self, line: str) -> None:
-        self._context.log.info(f"{self._landing.topic}, {line}")
+        self._reporter.say(f"{self._landing.topic}, {line}")
 
 
 def _counted(count: int, noun: str, plural: str = "s") -> str:

@@ -1,6 +1,7 @@
 """Whether another run of a sink and topic may be asked for, by what became of those before."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import dagster as dg
 from dagster._core.storage.dagster_run import (
@@ -32,14 +33,32 @@ def held(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int, stat
     ended = _end_silent(instance, sink, topic, now_ms)
     if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(NOT_FINISHED_STATUSES)), limit=1):
         return "a run that was asked for is under way; what it lands decides what is due next"
-    for last in instance.get_run_records(dg.RunsFilter(tags=ours), limit=1):
-        if last.dagster_run.status != dg.DagsterRunStatus.SUCCESS:
-            return _after(last, now_ms, state, at_once=last.dagster_run.run_id in ended)
-    return None
+    last = next(iter(instance.get_run_records(dg.RunsFilter(tags=ours), limit=1)), None)
+    if last is None or last.dagster_run.status == dg.DagsterRunStatus.SUCCESS:
+        return None
+    run = last.dagster_run
+    error = run.tags.get(names.REFUSED)
+    refused = Refused(error, lambda: run.tags.get(names.STATE) == _state(run, state)) if error else None
+    return after(last, now_ms, refused, at_once=run.run_id in ended)
 
 
-def _after(last: RunRecord, now_ms: int, state: State, *, at_once: bool) -> str | None:
-    """Why not, after a run that did not succeed."""
+@dataclass(frozen=True)
+class Refused:
+    """What trying again cannot help with; `is_same` says whether what it met is as it was."""
+
+    error: str
+    is_same: Callable[[], bool]
+
+
+def after(last: RunRecord, now_ms: int, refused: Refused | None, *, at_once: bool) -> str | None:
+    """Why no run may be asked for now, after one that did not succeed.
+
+    Args:
+        last: the run.
+        now_ms: the clock.
+        refused: why it failed for good.
+        at_once: it was dead and ended by the sensor itself.
+    """
     run = last.dagster_run
     since_ms = now_ms - int((last.end_time or last.update_timestamp.timestamp()) * 1000)
     name = f"run {run.run_id[:8]}"
@@ -51,11 +70,10 @@ def _after(last: RunRecord, now_ms: int, state: State, *, at_once: bool) -> str 
         return f"{name} was canceled; asking again 10 minutes after its end" if since_ms < CANCELED_MS else None
     if since_ms < SOON_MS:
         return f"{name} did not succeed; asking again a minute after its end"
-    refused = run.tags.get(names.REFUSED)
-    if refused and since_ms < REFUSED_MS and run.tags.get(names.STATE) == _state(run, state):
+    if refused and since_ms < REFUSED_MS and refused.is_same():
         return (
-            f"{name} failed with {refused}; asking again when the configuration or the index is another, and an hour "
-            "after its end"
+            f"{name} failed with {refused.error}; asking again when the configuration or the index is another, and an "
+            "hour after its end"
         )
     return None
 
@@ -72,11 +90,16 @@ def _end_silent(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: in
     for record in instance.get_run_records(started, limit=_MOST_STARTED):
         run, why = record.dagster_run, silent(record, now_ms)
         if why and names.sink_key(sink, topic) in (run.asset_selection or _asked_for(run, sink, topic)):
-            instance.report_run_failed(run, f"The run {why}: its process, its code server or its machine is gone.")
-            if instance.event_log_storage.supports_global_concurrency_limits:
-                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            end(instance, run, why)
             ended.add(run.run_id)
     return ended
+
+
+def end(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
+    """End a run that is dead."""
+    instance.report_run_failed(run, f"The run {why}: its process, its code server or its machine is gone.")
+    if instance.event_log_storage.supports_global_concurrency_limits:
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
 def _asked_for(run: dg.DagsterRun, sink: Sink, topic: str) -> set[dg.AssetKey]:

@@ -6,7 +6,7 @@ The cursor is advice; the index is the truth. A lost cursor costs one slow tick.
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def topic_sensor(
     def sense(
         context: dg.SensorEvaluationContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
     ) -> dg.SensorResult | dg.SkipReason:
-        now, cursor = _now_ms(), _cursor(context.cursor)
+        now, cursor = now_ms(), _cursor(context.cursor)
         try:
             # Kafka first: it answers, or fails, within its own short time.
             ends = {partition: end for partition, (_, end) in kafka.offsets.ranges(topic).items()}
@@ -111,7 +111,7 @@ def topic_sensor(
         events: list[dg.AssetObservation | dg.AssetMaterialization] = [event for one in asked for event in one.sealed]
         if requests or now - cursor.observed_ms >= OBSERVE_EVERY_MS:
             lags = {one.sink: one.lag for one in asked if one.lag is not None}
-            events.append(_observation(topic, ends, lags, cursor, now))
+            events.append(observation(topic, ends, lags, cursor, now))
             cursor.observed_ms, cursor.ends = now, ends
         return dg.SensorResult(
             run_requests=requests,
@@ -143,7 +143,7 @@ def _ask(
     instance: dg.DagsterInstance, lander: "Landing", job: str, ends: Mapping[int, int], cursor: Cursor, now: int
 ) -> _Asked:
     head = lander.index.head()
-    looked = _look(lander, head[0], cursor) if head else []
+    looked = look(lander, head[0], cursor) if head else []
     asked = _due(instance, lander, job, head[0] if head else None, looked, ends, cursor, now)
     if head is None:
         return asked
@@ -164,26 +164,14 @@ def _due(
     now: int,
 ) -> _Asked:
     sink, topic = lander.sink, lander.topic
-    policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
-    latest = head.hours[-1][1] if head and head.hours else None
-    lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
-    wanted = {
-        *due.incomplete(looked, now, policy.grace_ms),
-        *due.unopened(latest, policy, now, sink.hours_per_run),
-    }
-    why = "hours that the index calls incomplete"
-    last = next((tile for tile in looked if tile.hour == latest), None)
-    if last is not None and not last.closed and last.hour not in wanted:
-        flush = _flush_due(lander, last, ends, policy, cursor, now)
-        if flush:
-            wanted.add(last.hour)
-            why = why if len(wanted) > 1 else flush
-    if not wanted:
-        return _Asked(sink.name, f"{lag or 0} offsets wait, nothing is due", lag)
+    found = wanted(lander, head, looked, ends, cursor, now)
+    if not found.hours:
+        return _Asked(sink.name, f"{found.lag or 0} offsets wait, nothing is due", found.lag)
+    lag, why = found.lag, found.why
     held = runs.held(instance, sink, topic, now, lambda first, last: _state(lander, first, last, looked))
     if held:
         return _Asked(sink.name, held, lag)
-    first, final = due.chunks(wanted, sink.hours_per_run)[0]
+    first, final = due.chunks(found.hours, sink.hours_per_run)[0]
     request = dg.RunRequest(
         run_key=f"{sink.name}/{topic}/{first}..{final}/{_state(lander, first, final, looked)}/{now // runs.SOON_MS}",
         job_name=job,
@@ -200,7 +188,47 @@ def _due(
     return _Asked(sink.name, why, lag, request)
 
 
-def _look(lander: "Landing", head: "TopicHead", cursor: Cursor) -> list["Tile"]:
+@dataclass(frozen=True)
+class Wanted:
+    """Hours that are to be landed now, and why.
+
+    Attributes:
+        lag: offsets that wait in the tiles looked at; None while there is none.
+    """
+
+    hours: Set[str]
+    why: str
+    lag: int | None
+
+
+def wanted(
+    lander: "Landing",
+    head: "TopicHead | None",
+    looked: Sequence["Tile"],
+    ends: Mapping[int, int],
+    cursor: Cursor,
+    now: int,
+) -> Wanted:
+    """What the index and Kafka's ends make due."""
+    sink = lander.sink
+    policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
+    latest = head.hours[-1][1] if head and head.hours else None
+    lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
+    found = {
+        *due.incomplete(looked, now, policy.grace_ms),
+        *due.unopened(latest, policy, now, sink.hours_per_run),
+    }
+    why = "hours that the index calls incomplete"
+    last = next((tile for tile in looked if tile.hour == latest), None)
+    if last is not None and not last.closed and last.hour not in found:
+        flush = _flush_due(lander, last, ends, policy, cursor, now)
+        if flush:
+            found.add(last.hour)
+            why = why if len(found) > 1 else flush
+    return Wanted(found, why, lag)
+
+
+def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = True) -> list["Tile"]:
     """The tiles not known to be complete, the newest of a long list; the last one; and some others in turn.
 
     A tile that is gone, as by a lifecycle rule that expires the index with the objects, is nobody's to come back to.
@@ -208,9 +236,11 @@ def _look(lander: "Landing", head: "TopicHead", cursor: Cursor) -> list["Tile"]:
     name = lander.sink.name
     rest = hours.without(head.hours, cursor.complete.get(name, []))
     known = hours.without(head.hours, rest)
-    again = hours.earliest(_later(known, cursor.looked.get(name, "")), SECOND_LOOKS_PER_TICK)
-    cursor.looked[name] = again[-1] if again else ""
-    chosen = {*hours.latest(rest, TILES_PER_TICK), *again, *hours.latest(head.hours, 1)}
+    chosen = {*hours.latest(rest, TILES_PER_TICK), *hours.latest(head.hours, 1)}
+    if again:
+        second = hours.earliest(_later(known, cursor.looked.get(name, "")), SECOND_LOOKS_PER_TICK)
+        cursor.looked[name] = second[-1] if second else ""
+        chosen.update(second)
     tiles = [tile for hour in sorted(chosen) if (tile := _tile(lander, head, hour))]
     incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
     cursor.complete[name] = hours.without(hours.united([*known, *hours.ranges(chosen)]), incomplete)
@@ -245,7 +275,8 @@ def _flush_due(
     sums = lander.recent(tile)
     size = sums.bytes / sums.records if sums.records else 0.0
     age = due.Age(now, interval_ms, sums.landed_ms, seen.since_ms)
-    since = lander.offsets.first_since(lander.topic, now - interval_ms)
+    # Where the times of landing and of seeing decide, records' own need not be asked for.
+    since = {} if due.decided(age) else lander.offsets.first_since(lander.topic, now - interval_ms)
     waiting = due.Waiting(
         records=sum(behind.values()),
         bytes=int(sum(behind.values()) * size),
@@ -262,7 +293,7 @@ def _state(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"]) ->
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _observation(
+def observation(
     topic: str, ends: Mapping[int, int], lags: Mapping[str, int], cursor: Cursor, now: int
 ) -> dg.AssetObservation:
     new = sum(ends.values()) - sum(cursor.ends.get(partition, 0) for partition in ends)
@@ -292,5 +323,6 @@ def _cursor(text: str | None) -> Cursor:
         return Cursor()  # another version's: advice that is not understood is no advice
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """The clock."""
     return int(time.time() * 1000)

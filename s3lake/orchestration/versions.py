@@ -22,14 +22,25 @@ def version_tags(context: dg.AssetExecutionContext, commits: Sequence[str]) -> d
     An hour that is materialised again without a new commit keeps its version, so nothing downstream is out of date.
     """
     key, step = context.asset_key, context.get_step_execution_context()
-    tags = {
-        CODE_VERSION_TAG: context.assets_def.code_versions_by_key[key] or context.run.run_id,
+    tags = own_tags(context.assets_def.code_versions_by_key[key] or context.run.run_id, commits)
+    for parent in sorted(context.assets_def.asset_deps[key]):
+        known = step.maybe_fetch_and_get_input_asset_version_info(parent)
+        tags |= input_tags(parent, known and known.data_version, known and known.storage_id)
+    return tags
+
+
+def own_tags(code_version: str, commits: Sequence[str]) -> dict[str, str]:
+    """What the hour is: of which code and which commits."""
+    return {
+        CODE_VERSION_TAG: code_version,
         DATA_VERSION_TAG: content(commits),
         DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
     }
-    for parent in sorted(context.assets_def.asset_deps[key]):
-        known = step.maybe_fetch_and_get_input_asset_version_info(parent)
-        version = known.data_version if known and known.data_version else DEFAULT_DATA_VERSION
-        tags[get_input_data_version_tag(parent)] = version.value
-        tags[get_input_event_pointer_tag(parent)] = str(known.storage_id) if known else NULL_EVENT_POINTER
-    return tags
+
+
+def input_tags(parent: dg.AssetKey, version: dg.DataVersion | None, storage_id: int | None) -> dict[str, str]:
+    """What it was made from, as the event log last had it."""
+    return {
+        get_input_data_version_tag(parent): (version or DEFAULT_DATA_VERSION).value,
+        get_input_event_pointer_tag(parent): NULL_EVENT_POINTER if storage_id is None else str(storage_id),
+    }

@@ -125,10 +125,14 @@ def overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
         since: first offset stamped within the flush interval, per topic-partition.
         age: what is known of times.
     """
-    if age.now_ms - age.landed_ms < age.interval_ms:
-        return False
-    old = any(first > tile.partitions.get(partition, NOTHING).committed for partition, first in since.items())
-    return old or age.now_ms - age.seen_ms >= age.interval_ms
+    if decided(age):
+        return age.now_ms - age.landed_ms >= age.interval_ms
+    return any(first > tile.partitions.get(partition, NOTHING).committed for partition, first in since.items())
+
+
+def decided(age: Age) -> bool:
+    """Whether the times of landing and of seeing decide alone, whatever the records' own are."""
+    return age.now_ms - age.landed_ms < age.interval_ms or age.now_ms - age.seen_ms >= age.interval_ms
 
 
 def chunks(wanted: Iterable[str], hours_per_run: int | None) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ _NAME_CHARACTERS = 100
 _OBJECTS = ("json", "connect_json", "json_schema", "avro")  # converters whose values have fields
 _INFERRED = ("json", "connect_json", "json_schema")  # converters whose columns are found in the data
 _FRAMED = ("json_schema", "avro")
+_FLEET = 10  # topics, above which a sensor and a run for each cost more than they tell
 _LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
 
 
@@ -129,6 +130,7 @@ class Sink(Part):
 
     Attributes:
         missing_topic: what a run does about a topic that does not exist yet.
+        fleet: whether one sensor and one run are for all topics: `on`, `off`, above so many topics, or `auto`.
         envelope: which parts of a record its row holds; None for the value alone.
         columns: of a table, those that the user gives beside what is found in the data: name -> type, for example
             `decimal(10,2)`, `timestamp`, `list<string>` or `struct<a: int64>`.
@@ -160,6 +162,7 @@ class Sink(Part):
     batch_records: int = 20_000_000
     hours_per_run: int | None = 24
     publish_offsets: bool = True
+    fleet: Literal["auto", "on", "off"] | int = "auto"
     max_columns: int = 2000
     memory_budget: int = 512_000_000
     index: Index = Field(default_factory=Index)
@@ -179,6 +182,19 @@ class Sink(Part):
     _forward = field_validator("close_grace")(at_least(0))
     _budget_shown = field_serializer("memory_budget")(size_text)
     _grace_shown = field_serializer("close_grace")(duration_text)
+
+    @field_validator("fleet", mode="before")
+    @classmethod
+    def _switched(cls, value: Any) -> Any:
+        """YAML reads `on` and `off` as true and false."""
+        return ("on" if value else "off") if isinstance(value, bool) else value
+
+    @field_validator("fleet")
+    @classmethod
+    def _some_topics(cls, value: str | int) -> str | int:
+        if isinstance(value, int) and value < 0:
+            raise ValueError(f"{value} is out of range: a number of topics, 0 for any, or auto, on or off")
+        return value
 
     @field_validator("start", mode="before")
     @classmethod
@@ -377,6 +393,12 @@ class Sink(Part):
     def root(self) -> str:
         """The prefix as keys begin with it: empty, or ending in one slash."""
         return self.prefix.rstrip("/") + "/" if self.prefix.strip("/") else ""
+
+    def is_fleet(self, topics: int) -> bool:
+        """Whether so many topics have one sensor and one run together; new ones are only found by such a sensor."""
+        if self.fleet == "auto":
+            return self.topics_regex is not None or topics > _FLEET
+        return self.fleet == "on" if isinstance(self.fleet, str) else topics > self.fleet
 
     def reads(self, topic: str) -> bool:
         """Whether this sink lands `topic`."""

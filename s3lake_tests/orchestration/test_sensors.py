@@ -77,7 +77,7 @@ class World:
         else:
             self.store = S3Store(S3Connection.of(self.config.s3), "lake")
         self.now = at(HOUR, 30)
-        patch.setattr(sensors, "_now_ms", lambda: self.now)
+        patch.setattr(sensors, "now_ms", lambda: self.now)
         self.definitions = build_definitions(self.config)
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
         self.kafka: Any = FakeKafka()

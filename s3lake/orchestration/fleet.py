@@ -1,0 +1,254 @@
+"""A fleet: the job that lands what is due of many topics of a sink in one run.
+
+It is one op, whose events are those of the topics' assets. A step for each of a hundred topics and one for their checks
+would cost more than landing their records.
+"""
+
+import queue
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from dagster._core.definitions.data_version import extract_data_version_from_entry
+from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
+from pydantic import Field
+
+from s3lake import hours
+from s3lake.errors import S3LakeError, TransientError
+from s3lake.orchestration import fleet_runs, names
+from s3lake.orchestration.alive import alive
+from s3lake.orchestration.assets import code_version
+from s3lake.orchestration.checks import checked
+from s3lake.orchestration.progress import Announced, Progress
+from s3lake.orchestration.resources import landing
+from s3lake.orchestration.versions import input_tags, own_tags
+from s3lake.sink import Sink
+
+if TYPE_CHECKING:
+    from s3lake.fleet import Trip
+    from s3lake.landing import Landing
+
+_CANCELED_S = 10.0
+_NAMED = 5
+
+
+class FleetConfig(dg.Config):
+    """Run config of a fleet's op."""
+
+    hours: dict[str, list[str]] = Field(
+        description="Ranges of hours, 2026-11-20T05..2026-11-20T06, each with the topics to land them of."
+    )
+
+
+def fleet_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
+    """Lands hours of many topics of `sink` together; `topics` are those that have assets."""
+    assets = frozenset(topics)
+
+    @dg.op(name=fleet_runs.op_name(sink), tags={names.SINK: sink.name})
+    def land(
+        context: dg.OpExecutionContext,
+        config: FleetConfig,
+        kafka: dg.ResourceParam[Any],
+        s3: dg.ResourceParam[Any],
+        spark: dg.ResourceParam[Any],
+    ) -> None:
+        wanted = _wanted(config)
+        announced = Announced(spark, context.log)
+        fleet = _Fleet(context, sink, lambda topic: landing(sink, topic, kafka, s3, announced))
+        for topic in sorted(wanted.keys() - assets):
+            context.log.info(
+                f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
+                "assets to look at and to backfill once the location is reloaded"
+            )
+        with alive(context):
+            fleet.land(wanted)
+        if fleet.failed:
+            named = ", ".join(sorted(fleet.failed)[:_NAMED])
+            more = f" and {len(fleet.failed) - _NAMED} more" if len(fleet.failed) > _NAMED else ""
+            raise dg.Failure(
+                f"{len(fleet.failed)} of {len(wanted)} topics failed, the others are landed: {named}{more}",
+                allow_retries=False,
+            )
+
+    @dg.job(
+        name=fleet_runs.job_name(sink),
+        executor_def=dg.in_process_executor,
+        description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor asks for it.",
+    )
+    def job() -> None:
+        land()
+
+    return job
+
+
+def _wanted(config: FleetConfig) -> dict[str, list[str]]:
+    """Hours by topic."""
+    found: dict[str, list[str]] = {}
+    for span, topics in config.hours.items():
+        first, _, last = span.partition("..")
+        for topic in topics:
+            found.setdefault(topic, []).extend(hours.span(first, last or first))
+    return found
+
+
+@dataclass
+class _Reporter:
+    """Into a fleet's run. Threads land, and the op's own stores events: what it stores has an order."""
+
+    fleet: "_Fleet"
+    topic: str
+    before: frozenset[str]
+
+    def say(self, line: str) -> None:
+        """In the step's output and not in the run's log, where each line of a hundred topics would be an event."""
+        print(line, flush=True)
+
+    def warn(self, line: str) -> None:
+        """See `Reporter.warn`."""
+        self.fleet.events.put(partial(self.fleet.context.log.warning, f"{self.topic}, {line}"))
+
+    def materialise(self, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+        """See `Reporter.materialise`."""
+        self.fleet.events.put(partial(self.fleet.materialise, self.topic, hour, found, commits))
+
+
+class _Fleet:
+    """The topics of one run.
+
+    Attributes:
+        failed: by topic.
+        materialised: hours by topic.
+        events: what is to be stored; None when a topic is done.
+    """
+
+    def __init__(self, context: dg.OpExecutionContext, sink: Sink, landing: "Callable[[str], Landing]") -> None:
+        self.context, self.sink = context, sink
+        self.failed: dict[str, BaseException] = {}
+        self.materialised: dict[str, set[str]] = defaultdict(set)
+        self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
+        self._landing = landing
+        self._code_version = code_version(sink)
+
+    def land(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Land all of it, what may pass again and again, as often as the sink says."""
+        left = dict(wanted)
+        for tries in range(1 + self.sink.errors.max_retries):
+            if tries:
+                self.context.log.warning(f"{len(left)} topics met something that may pass; they are tried again")
+                time.sleep(self.sink.errors.retry_interval)
+            failed = self._attempt(left)
+            self.failed = {**{one: error for one, error in self.failed.items() if one not in left}, **failed}
+            left = {topic: left[topic] for topic, error in failed.items() if isinstance(error, TransientError)}
+            if not left:
+                break
+        for topic, error in sorted(self.failed.items()):
+            self._fail(topic, wanted[topic], error)
+
+    def materialise(self, topic: str, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+        """Store the event of an hour."""
+        self.materialised[topic].add(hour)
+        parent = names.topic_key(topic)
+        known = self.context.instance.get_latest_data_version_record(parent)
+        version = extract_data_version_from_entry(known.event_log_entry) if known else None
+        tags = own_tags(self._code_version, commits) | input_tags(parent, version, known.storage_id if known else None)
+        key = names.sink_key(self.sink, topic)
+        self.context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=found, tags=tags))
+
+    def _attempt(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
+        from s3lake.fleet import together
+
+        landings = {topic: self._landing(topic) for topic in wanted}
+        progress = {
+            topic: Progress(_Reporter(self, topic, frozenset(self.materialised[topic])), lander, wanted[topic])
+            for topic, lander in landings.items()
+        }
+        trips = [self._trip(landings[topic], progress[topic], wanted[topic]) for topic in wanted]
+        began = time.monotonic()
+        voyage = together(trips, landings[next(iter(wanted))].spark)
+        try:
+            self._store(voyage.outcomes)
+        except BaseException:
+            voyage.cancel(_CANCELED_S)
+            for topic, outcome in zip(wanted, voyage.outcomes, strict=True):
+                if not outcome.done() or outcome.exception() is not None:
+                    progress[topic].interrupted()
+            self._drain()
+            raise
+        failed = {
+            topic: error
+            for topic, outcome in zip(wanted, voyage.outcomes, strict=True)
+            if (error := outcome.exception()) is not None
+        }
+        self.context.log.info(
+            f"{len(wanted) - len(failed)} of {len(wanted)} topics are landed after {time.monotonic() - began:.1f} s; "
+            "the step's output has a line for each hour"
+        )
+        return failed
+
+    def _trip(self, lander: "Landing", progress: Progress, wanted: Sequence[str]) -> "Trip[None]":
+        from s3lake.fleet import Trip
+
+        def work() -> None:
+            landed = lander.land(wanted)
+            # The hour under way is checked when it is over: every few minutes nobody looks.
+            complete = [one.tile.hour for one in landed if one.tile.complete]
+            if complete:
+                found = checked(self.context.instance, lander, complete)
+                self.events.put(lambda: self._log(found.evaluations(self.context.instance), found.sealed))
+
+        lander.observer = progress
+        return Trip(lander, work)
+
+    def _log(self, *events: Any) -> None:
+        for group in events:
+            for event in group:
+                self.context.log_event(event)
+
+    def _store(self, outcomes: Sequence["Future[None]"]) -> None:
+        """Store events until all is done."""
+        for outcome in outcomes:
+            outcome.add_done_callback(lambda _: self.events.put(None))
+        left = len(outcomes)
+        while left:
+            event = self.events.get()
+            if event is None:
+                left -= 1
+            else:
+                event()
+        self._drain()
+
+    def _drain(self) -> None:
+        while not self.events.empty():
+            event = self.events.get()
+            if event is not None:
+                event()
+
+    def _fail(self, topic: str, wanted: Sequence[str], error: BaseException) -> None:
+        """Show a topic's failure on its asset, and leave what the sensor has to know of it."""
+        context, key = self.context, names.sink_key(self.sink, topic)
+        if isinstance(error, S3LakeError):
+            context.log.error(f"{topic}: {error}")
+        else:
+            context.log.error(f"{topic}: {''.join(traceback.format_exception(error))}")
+        # Planned and not materialised, in a run that fails: that is what Dagster calls failed.
+        for hour in sorted(set(wanted) - self.materialised[topic]):
+            planned = AssetMaterializationPlannedData(key, hour)
+            event = DagsterEvent.build_asset_materialization_planned_event(
+                context.job_name, str(context.op_handle), planned
+            )
+            context.instance.report_dagster_event(event, context.run_id)
+        context.log_event(fleet_runs.failure(key, error, self._state(topic, wanted)))
+
+    def _state(self, topic: str, wanted: Sequence[str]) -> fleet_runs.State | None:
+        index = self._landing(topic).index
+        try:
+            tiles = [found[0] for hour in wanted if (found := index.tile(hour))]
+        except S3LakeError:
+            return None
+        return fleet_runs.State.of(self.sink, wanted[0], wanted[-1], tiles)

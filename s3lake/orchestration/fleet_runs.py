@@ -1,0 +1,192 @@
+"""What became of the runs of a sink's fleet, topic by topic, read once for all of them.
+
+A run of many topics has few tags: which topics it has stands in its config, and which of them failed, and why, in
+observations of their assets.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
+
+from s3lake.errors import TerminalError
+from s3lake.orchestration import names, runs
+from s3lake.orchestration.alive import silent
+from s3lake.plan.tile import Tile
+from s3lake.sink import Sink
+
+_MOST_UNDER_WAY = 200
+_MOST_FAILED = 50
+_MOST_KNOWN = 200
+_WAITING = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
+
+
+def job_name(sink: Sink) -> str:
+    """The job of the sink's fleet."""
+    return names.identifier("fleet", sink.name)
+
+
+def op_name(sink: Sink) -> str:
+    """Its op."""
+    return names.identifier("land_fleet", sink.name)
+
+
+def run_config(sink: Sink, wanted: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """The config of a run that lands `wanted`, topics by range of hours."""
+    return {"ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in wanted.items()}}}}}
+
+
+def topics_of(sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
+    """The topics of `sink` that a run lands, whatever asked for it."""
+    if run.job_name == job_name(sink):
+        try:
+            config: Any = run.run_config
+            wanted = config["ops"][op_name(sink)]["config"]["hours"]
+            return frozenset(topic for topics in wanted.values() for topic in topics)
+        except (LookupError, TypeError, AttributeError):
+            return frozenset()
+    if run.tags.get(names.SINK) == sink.name and names.TOPIC in run.tags:
+        return frozenset({run.tags[names.TOPIC]})
+    ours = names.sink_key(sink, "").path[:-1]
+    keys = [key.path for key in run.asset_selection or ()]
+    return frozenset(path[-1] for path in keys if path[:-1] == ours)
+
+
+@dataclass(frozen=True)
+class State:
+    """Of the configuration and the index from one hour to another, as digests: what a refused record depends on."""
+
+    first: str
+    last: str
+    sink: str
+    tiles: str
+
+    @classmethod
+    def of(cls, sink: Sink, first: str, last: str, tiles: Iterable[Tile]) -> "State":
+        """The state; complete hours are no part of it."""
+        left = sorted((one.hour, one.rev) for one in tiles if first <= one.hour <= last and not one.complete)
+        return cls(first, last, digest(sink.model_dump_json(by_alias=True)), digest(json.dumps(left)))
+
+
+def digest(text: str) -> str:
+    """Of a text, short."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def failure(key: dg.AssetKey, error: BaseException, state: State | None) -> dg.AssetObservation:
+    """What stays on the asset of a topic that failed."""
+    told: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
+    if isinstance(error, TerminalError) and state is not None:
+        told |= {"first": state.first, "last": state.last, "sink": state.sink, "tiles": state.tiles}
+    return dg.AssetObservation(key, description=f"not landed: {type(error).__name__}", metadata=told)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: str
+    state: State | None
+
+
+class FleetRuns:
+    """The runs that matter at one moment."""
+
+    def __init__(self, instance: dg.DagsterInstance, sink: Sink, now_ms: int) -> None:
+        """Ask for them, and end those that have stopped to say that they work.
+
+        Args:
+            instance: where runs are.
+            sink: whose fleet it is.
+            now_ms: the clock.
+        """
+        self._instance, self._sink, self._now_ms = instance, sink, now_ms
+        self._ended: set[str] = set()
+        self._busy: dict[str, str] = {}
+        self.waits = False
+        wanted = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
+        for record in instance.get_run_records(wanted, limit=_MOST_UNDER_WAY):
+            self._under_way(record)
+        since = datetime.fromtimestamp((now_ms - runs.REFUSED_MS - runs.CANCELED_MS) / 1000, timezone.utc)
+        wanted = dg.RunsFilter(
+            job_name=job_name(sink),
+            statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED],
+            updated_after=since,
+        )
+        self._failed: dict[str, RunRecord] = {}
+        for record in instance.get_run_records(wanted, limit=_MOST_FAILED):  # the latest first
+            for topic in topics_of(sink, record.dagster_run):
+                self._failed.setdefault(topic, record)
+
+    def busy(self, topic: str) -> str | None:
+        """Which run lands the topic now, or is about to."""
+        run_id = self._busy.get(topic)
+        return run_id and f"run {run_id[:8]} is under way; what it lands decides what is due next"
+
+    def held(self, topic: str, state: Callable[[str, str], State]) -> str | None:
+        """Why no run may be asked for now, after the last one failed the topic.
+
+        Args:
+            topic: one that is not `busy`.
+            state: as it is now, from one hour to another.
+        """
+        record = self._failed.get(topic)
+        if record is None:
+            return None
+        run_id, key = record.dagster_run.run_id, names.sink_key(self._sink, topic)
+        outcomes = _outcomes(self._instance, run_id)
+        failed = outcomes.get(key)
+        if failed is None and key in outcomes:
+            return None  # it was landed, and another topic failed
+        at_once, refused = run_id in self._ended, None
+        if failed is not None and failed.state is not None:
+            before = failed.state
+            refused = runs.Refused(failed.error, lambda: state(before.first, before.last) == before)
+        return runs.after(record, self._now_ms, refused, at_once=at_once)
+
+    def _under_way(self, record: RunRecord) -> None:
+        run = record.dagster_run
+        topics = topics_of(self._sink, run)
+        if not topics:
+            return
+        why = silent(record, self._now_ms) if run.status == dg.DagsterRunStatus.STARTED else None
+        if why:
+            runs.end(self._instance, run, why)
+            self._ended.add(run.run_id)
+            return
+        asked = run.job_name == job_name(self._sink) or names.TOPIC in run.tags
+        if run.status in _WAITING:
+            self.waits |= run.job_name == job_name(self._sink)
+            if not asked:
+                return  # hours of a long backfill, which may wait for long
+        self._busy |= dict.fromkeys(topics, run.run_id)
+
+
+def _outcomes(instance: dg.DagsterInstance, run_id: str) -> Mapping[dg.AssetKey, _Failure | None]:
+    """By asset: why it failed, or None where something of it was landed. A run that has ended is read once."""
+    found = _known.get(run_id)
+    if found is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        found = _known[run_id] = _read(instance, run_id)
+    return found
+
+
+_known: dict[str, Mapping[dg.AssetKey, _Failure | None]] = {}
+
+
+def _read(instance: dg.DagsterInstance, run_id: str) -> Mapping[dg.AssetKey, _Failure | None]:
+    wanted = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION}
+    found: dict[dg.AssetKey, _Failure | None] = {}
+    for record in instance.get_records_for_run(run_id, of_type=wanted).records:
+        entry = record.event_log_entry
+        if entry.asset_materialization is not None:
+            found.setdefault(entry.asset_materialization.asset_key, None)
+        elif entry.asset_observation is not None and "error" in entry.asset_observation.metadata:
+            told = {name: str(one.value) for name, one in entry.asset_observation.metadata.items()}
+            state = State(told["first"], told["last"], told["sink"], told["tiles"]) if "tiles" in told else None
+            found[entry.asset_observation.asset_key] = _Failure(told["error"], state)
+    return found

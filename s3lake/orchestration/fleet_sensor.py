@@ -1,0 +1,347 @@
+"""The sensor of a fleet: one for all topics of a sink.
+
+It asks Kafka once for all end offsets, looks at the index of those topics only of which something can be due, and asks
+for one run. What it remembers of a topic says when that can be, and is advice: the index is the truth. A lost cursor
+costs slow ticks, `LOOKS_PER_TICK` topics each.
+"""
+
+import base64
+import binascii
+import sys
+import time
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import msgspec
+
+from s3lake import expressions, hours
+from s3lake.commit.sealing import Sealing
+from s3lake.errors import S3LakeError
+from s3lake.orchestration import fleet_runs, names, runs, sensors
+from s3lake.orchestration.fleet_runs import FleetRuns, State
+from s3lake.orchestration.resources import landing
+from s3lake.orchestration.sealed import left_behind
+from s3lake.orchestration.sensors import INTERVAL_S, OBSERVE_EVERY_MS, TICK_S, Cursor, Seen, look, observation, wanted
+from s3lake.plan import due
+from s3lake.plan.tile import Tile
+from s3lake.sink import Sink
+
+if TYPE_CHECKING:
+    from s3lake.landing import Landing
+
+MOST = 1_000
+"""Topics of one run."""
+LOOKS_PER_TICK = 250
+OBSERVED_PER_TICK = 40
+ROUND_TICKS = 120
+"""In so many ticks every topic is looked at, whatever is remembered of it."""
+_AT_ONCE = 8
+_HELD_MS = 60_000
+_NEVER = sys.maxsize
+
+
+class Topic(msgspec.Struct, omit_defaults=True):
+    """What is remembered of a topic.
+
+    Attributes:
+        cursor: what the sensor of one topic would remember.
+        landed: sum of end offsets up to which nothing waits; -1 where the index has to be asked.
+        landed_ms: when the hour under way was landed last.
+        since_ms: when it was first seen that something waits; 0 while nothing does.
+        enough: offsets that are due by their number or size.
+        until_ms: when the index has to be asked, whatever Kafka says.
+        looked_ms: when it was asked last.
+    """
+
+    cursor: Cursor = msgspec.field(default_factory=Cursor)
+    landed: int = -1
+    landed_ms: int = 0
+    since_ms: int = 0
+    enough: int = _NEVER
+    until_ms: int = 0
+    looked_ms: int = 0
+
+
+class Memory(msgspec.Struct, omit_defaults=True):
+    """The cursor of the sensor."""
+
+    topics: dict[str, Topic] = {}
+    ticked_ms: int = 0
+
+
+def fleet_sensor(
+    sink: Sink, topics: Sequence[str], observed: Collection[str], status: dg.DefaultSensorStatus
+) -> dg.SensorDefinition:
+    """Asks for what is due of all topics of `sink`, as one run.
+
+    Args:
+        sink: the sink.
+        topics: those that have assets; with `topics_regex` others may match meanwhile.
+        observed: topics that another sensor observes.
+        status: before anybody switches it in the UI.
+    """
+    assets = frozenset(topics)
+
+    @dg.sensor(
+        name=names.identifier("sink", sink.name),
+        job_name=fleet_runs.job_name(sink),  # of a job itself Dagster would make another one, with a warning
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=status,
+        description=f"Lands the topics of sink {sink.name}, many in one run.",
+    )
+    def sense(
+        context: dg.SensorEvaluationContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
+    ) -> dg.SensorResult:
+        now, memory = sensors.now_ms(), remembered(context.cursor)
+        try:
+            matching = assets if sink.topics_regex is None else assets | _matching(sink, kafka.offsets.topics())
+            ends = kafka.offsets.ends(matching)
+        except S3LakeError as error:
+            raise dg.Failure(str(error)) from error
+        for topic in sorted(matching - assets - memory.topics.keys()):
+            context.log.warning(
+                f"topic {topic} matches topics_regex of sink {sink.name} and is landed from now on; reload the code "
+                "location to give it assets"
+            )
+        memory.topics = {topic: memory.topics.get(topic) or Topic() for topic in matching}
+        standing = FleetRuns(context.instance, sink, now)
+        tick = _Tick(sink, ends, memory, standing, now, lambda topic: landing(sink, topic, kafka, s3, None, hasty=True))
+        found = [] if standing.waits else tick.looks(context.instance)
+        for one in found:
+            if one.error is not None:
+                context.log.error(f"topic {one.topic}: {one.error}")
+        if found and all(one.error is not None for one in found):
+            raise dg.Failure(str(found[0].error)) from found[0].error
+        asked = [one for one in found if one.span][:MOST]
+        for one in asked:
+            memory.topics[one.topic].landed = -1
+        memory.ticked_ms = now
+        return dg.SensorResult(
+            run_requests=[_request(sink, asked, now)] if asked else [],
+            skip_reason=None if asked else tick.why(found),
+            cursor=kept(memory),
+            asset_events=[*(event for one in found for event in one.sealed), *tick.observations(observed)],
+        )
+
+    return sense
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What the index says of one topic.
+
+    Attributes:
+        span: first and last hour to land; None where nothing is due, or has to wait.
+        state: what the request depends on.
+        sealed: hours that nobody else announces.
+    """
+
+    topic: str
+    why: str = ""
+    span: tuple[str, str] | None = None
+    state: State | None = None
+    sealed: Sequence[dg.AssetMaterialization] = ()
+    error: S3LakeError | None = None
+
+
+@dataclass(frozen=True)
+class _Tick:
+    """One evaluation of the sensor."""
+
+    sink: Sink
+    ends: Mapping[str, Mapping[int, int]]
+    memory: Memory
+    standing: FleetRuns
+    now: int
+    landing: "Callable[[str], Landing]"
+    began_s: float = field(default_factory=time.monotonic)
+
+    def looks(self, instance: dg.DagsterInstance) -> list[_Looked]:
+        """Look at the topics of which something can be due, and when it is, at those that can come along."""
+        idle: list[str] = []
+        ready: list[str] = []
+        for topic in self.ends:
+            if self.standing.busy(topic):
+                self.memory.topics[topic].landed = -1  # what the run lands decides
+            else:
+                (ready if self._may_be_due(topic) else idle).append(topic)
+        first = sorted(ready, key=self._urgency)[:LOOKS_PER_TICK]
+        turns = sorted(idle, key=lambda topic: self.memory.topics[topic].looked_ms)[: 1 + len(self.ends) // ROUND_TICKS]
+        found = self._look_at(first, partial(self._look, instance))
+        found += self._look_at(turns, partial(self._look, instance, turn=True))
+        if any(one.span for one in found):
+            chosen = {one.topic for one in found if one.span}
+            along = [topic for topic in idle if topic not in chosen and self._may_come_along(topic)]
+            found += self._look_at(along[: LOOKS_PER_TICK - len(first)], partial(self._look, instance, along=True))
+        return found
+
+    def why(self, found: Sequence[_Looked]) -> str:
+        """Why nothing is asked for."""
+        if self.standing.waits:
+            return "a run of this sink waits to begin"
+        waiting = sum(self._waiting(topic) > 0 for topic in self.ends)
+        held = Counter(one.why for one in found if one.why)
+        told = "".join(f"; {count} of them: {why}" for why, count in held.most_common(3))
+        return f"{len(self.ends)} topics, records wait in {waiting}; nothing is due{told}"
+
+    def observations(self, observed: Collection[str]) -> list[dg.AssetObservation]:
+        """Some of the topics that have grown: events are kept for ever, and storing them costs more than all else."""
+        grown = [
+            topic
+            for topic in self.ends
+            if topic not in observed
+            and self.now - self.memory.topics[topic].cursor.observed_ms >= OBSERVE_EVERY_MS
+            and self.memory.topics[topic].cursor.ends != self.ends[topic]
+        ]
+        events = []
+        for topic in sorted(grown, key=lambda topic: self.memory.topics[topic].cursor.observed_ms)[:OBSERVED_PER_TICK]:
+            kept, ends = self.memory.topics[topic], self.ends[topic]
+            lags = {self.sink.name: self._waiting(topic)} if kept.landed >= 0 else {}
+            events.append(observation(topic, ends, lags, kept.cursor, self.now))
+            kept.cursor.observed_ms, kept.cursor.ends = self.now, dict(ends)
+        return events
+
+    @property
+    def _interval_ms(self) -> int:
+        return int(self.sink.flush.interval * 1000)
+
+    def _waiting(self, topic: str) -> int:
+        kept = self.memory.topics[topic]
+        return 0 if kept.landed < 0 else sum(self.ends[topic].values()) - kept.landed
+
+    def _may_be_due(self, topic: str) -> bool:
+        """Whether the index has to be asked, by what is remembered."""
+        kept, waiting = self.memory.topics[topic], self._waiting(topic)
+        if kept.landed < 0 or waiting < 0 or self.now >= kept.until_ms:
+            return True
+        if not waiting:
+            kept.since_ms = 0
+            return False
+        kept.since_ms = kept.since_ms or self.memory.ticked_ms or self.now
+        return waiting >= kept.enough or self.now >= self._due_ms(kept)
+
+    def _may_come_along(self, topic: str) -> bool:
+        """Whether it would be due before long: topics that are landed together are due together from then on."""
+        kept = self.memory.topics[topic]
+        return self._waiting(topic) > 0 and self.now >= self._due_ms(kept) - self._interval_ms // 2
+
+    def _due_ms(self, kept: Topic) -> int:
+        return max(kept.since_ms, kept.landed_ms) + self._interval_ms
+
+    def _urgency(self, topic: str) -> tuple[int, int]:
+        kept = self.memory.topics[topic]
+        return (kept.looked_ms if kept.landed < 0 else min(kept.until_ms, self._due_ms(kept))), kept.looked_ms
+
+    def _look_at(self, topics: Sequence[str], one: "Callable[[str], _Looked]") -> list[_Looked]:
+        def look(topic: str) -> _Looked | None:
+            if time.monotonic() - self.began_s > TICK_S:
+                return None  # the next tick
+            try:
+                return one(topic)
+            except S3LakeError as error:  # one topic's index is no reason to keep the others waiting
+                return _Looked(topic, error=error)
+
+        with ThreadPoolExecutor(_AT_ONCE, "s3lake-look") as pool:
+            return [found for found in pool.map(look, topics) if found is not None]
+
+    def _look(self, instance: dg.DagsterInstance, topic: str, *, turn: bool = False, along: bool = False) -> _Looked:
+        sink, kept, ends = self.sink, self.memory.topics[topic], self.ends[topic]
+        lander = self.landing(topic)
+        head = lander.index.head()
+        tiles = look(lander, head[0], kept.cursor, again=turn) if head else []
+        last = tiles[-1] if tiles else None
+        if last is not None and kept.since_ms:
+            kept.cursor.waiting.setdefault(sink.name, Seen(last.hour, last.rev, kept.since_ms))
+        found = wanted(lander, head[0] if head else None, tiles, ends, kept.cursor, self.now)
+        chosen = set(found.hours)
+        if along and not chosen and last is not None and not last.closed:
+            chosen = {last.hour}
+        self._keep(kept, lander, last, ends)
+        sealed = self._sealed(instance, lander, tiles, kept.cursor, turn=turn) if head else ()
+        if not chosen:
+            return _Looked(topic, sealed=sealed)
+
+        def state(begin: str, end: str) -> State:
+            return State.of(sink, begin, end, tiles)
+
+        held = self.standing.held(topic, state)
+        if held:
+            kept.landed, kept.enough, kept.until_ms = sum(ends.values()), _NEVER, self.now + _HELD_MS
+            return _Looked(topic, held, sealed=sealed)
+        span = due.chunks(chosen, sink.hours_per_run)[0]
+        why = found.why if found.hours else "others of the sink are due"
+        return _Looked(topic, why, span, state(*span), sealed)
+
+    def _keep(self, kept: Topic, lander: "Landing", last: Tile | None, ends: Mapping[int, int]) -> None:
+        """Remember when something can be due."""
+        kept.looked_ms = self.now
+        if last is None or last.closed:
+            kept.landed, kept.until_ms = sum(ends.values()), max(self.now + _HELD_MS, hours.start_ms(self.sink.start))
+            return
+        behind, sums = due.backlog(last, ends), lander.recent(last)
+        kept.landed = sum(ends.values()) - sum(behind.values())
+        kept.landed_ms = sums.landed_ms
+        kept.until_ms = hours.end_ms(last.hour) + int(self.sink.close_grace * 1000)
+        flush, size = self.sink.flush, sums.bytes / sums.records if sums.records else 0.0
+        least = [flush.size / size if size else _NEVER, _NEVER if flush.count is None else flush.count]
+        kept.enough = min(_NEVER, int(min(least) * max(1, len(behind))))
+        if not behind:
+            kept.since_ms = 0
+        elif not kept.since_ms or self.now >= hours.end_ms(last.hour):  # the next hour's wait for its tile
+            kept.since_ms = self.now
+
+    def _sealed(
+        self, instance: dg.DagsterInstance, lander: "Landing", tiles: Sequence[Tile], cursor: Cursor, *, turn: bool
+    ) -> Sequence[dg.AssetMaterialization]:
+        """Hours that are complete and not announced, in turn and where one is new; Dagster is asked for each."""
+        name = lander.sink.name
+        known, complete = cursor.announced.get(name, []), cursor.complete.get(name, [])
+        head = lander.index.head() if turn or hours.without(complete, known) else None
+        if head is None:
+            return ()
+        sealing = Sealing.of(lander.index, head[0], tiles)
+        found, cursor.announced[name] = left_behind(instance, lander, sealing, tiles, known, complete, self.now)
+        return found
+
+
+def remembered(text: str | None) -> Memory:
+    """The memory of a cursor; advice that is not understood is no advice."""
+    try:
+        return msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
+    except (msgspec.MsgspecError, zlib.error, binascii.Error, ValueError):
+        return Memory()
+
+
+def kept(memory: Memory) -> str:
+    """The memory as a cursor: Dagster keeps one for every tick."""
+    return base64.b64encode(zlib.compress(msgspec.json.encode(memory), 1)).decode()
+
+
+def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
+    try:
+        return frozenset(topic for topic in topics if sink.reads(topic))
+    except expressions.EndlessError as error:
+        raise dg.Failure(f"topics_regex: {error}") from None
+
+
+def _request(sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
+    spans: dict[str, list[str]] = defaultdict(list)
+    for one in asked:
+        assert one.span is not None
+        spans["..".join(one.span)].append(one.topic)
+    state = "\n".join(sorted(f"{one.topic} {one.span} {one.state}" for one in asked))
+    reasons = Counter(one.why for one in asked)
+    why, count = reasons.most_common(1)[0]
+    rest = f"; {len(asked) - count} others" if count < len(asked) else ""
+    return dg.RunRequest(
+        run_key=f"{sink.name}/{fleet_runs.digest(state)}/{now // runs.SOON_MS}",
+        job_name=fleet_runs.job_name(sink),
+        run_config=fleet_runs.run_config(sink, spans),
+        tags={names.SINK: sink.name, names.FLEET: str(len(asked)), "s3lake/reason": f"{why}: {count} topics{rest}"},
+    )

@@ -1,0 +1,413 @@
+"""What the sensor of a fleet asks for, and what its ticks cost, from offsets and the index alone."""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import dagster as dg
+import msgspec
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.test_utils import create_run_for_test
+
+from s3lake import hours
+from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.config import native
+from s3lake.errors import KafkaUnavailableError, RecordError
+from s3lake.kafka.reader import Brokers
+from s3lake.orchestration import fleet_runs, fleet_sensor, names, resources, runs, sensors
+from s3lake.orchestration.fleet import fleet_job
+from s3lake.plan.tile import Span, Tile
+from s3lake_tests.counted import CountedStore
+
+START, HOUR = "2026-01-05T08", "2026-01-05T10"
+MINUTE_MS = 60_000
+TICK_MS = 30_000
+ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "fleet_events")
+
+
+def at(hour: str, minutes: float = 0) -> int:
+    return hours.start_ms(hour) + int(minutes * MINUTE_MS)
+
+
+class FakeKafka:
+    """Topics by name, one topic-partition each."""
+
+    def __init__(self, topics: int) -> None:
+        self.logs = {f"t{number:04}": 100 for number in range(topics)}
+        self.since: dict[int, int] = {}
+        self.asked: Counter[str] = Counter()
+        self.down = False
+
+    @property
+    def offsets(self) -> "FakeKafka":
+        return self
+
+    @property
+    def brokers(self) -> Brokers:
+        return Brokers("nowhere:9092")
+
+    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+        self.asked["ends"] += 1
+        if self.down:
+            raise KafkaUnavailableError("Kafka at nowhere did not answer")
+        return {topic: {0: self.logs[topic]} for topic in topics if topic in self.logs}
+
+    def topics(self) -> list[str]:
+        self.asked["topics"] += 1
+        return sorted(self.logs)
+
+    def first_since(self, *_: object) -> Mapping[int, int]:
+        self.asked["first_since"] += 1
+        return self.since
+
+
+class World:
+    """The topics of a sink, its index, a clock, and what the sensor said last."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
+        self.kafka: Any = FakeKafka(topics)
+        named = "topics: [" + ", ".join(self.kafka.logs) + "]" if "topics_regex" not in settings else settings
+        lines = [
+            "kafka: {bootstrap_servers: '127.0.0.1:1'}",
+            "s3: {endpoint_url: 'http://127.0.0.1:1', retries: {max_attempts: 1}}",
+            "sinks:",
+            f"  - {{name: events, {named}, bucket: lake, start: {START}, fleet: on}}",
+        ]
+        self.config = native.loads("\n".join(lines), "test.yaml")
+        self.store = CountedStore()
+        patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
+        self.now = at(HOUR, 10)
+        patch.setattr(sensors, "now_ms", lambda: self.now)
+        topics = sorted(self.kafka.logs)
+        self.sensor = fleet_sensor.fleet_sensor(self.sink, topics, (), dg.DefaultSensorStatus.STOPPED)
+        self.definitions = dg.Definitions(
+            sensors=[self.sensor],
+            jobs=[fleet_job(self.sink, topics)],
+            resources=dict.fromkeys(("kafka", "s3", "spark"), object()),
+        )
+        self.s3 = resources.S3(self.config.s3)
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.cursor: str | None = None
+
+    @property
+    def sink(self) -> Any:
+        return self.config.sink("events")
+
+    def index(self, topic: str) -> TopicIndex:
+        return TopicIndex(self.store, ".indexes/events", topic)
+
+    def write(self, topic: str, *tiles: Tile) -> None:
+        index = self.index(topic)
+        named = tuple(hours.ranges(tile.hour for tile in tiles))
+        self.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=named)))
+        for tile in tiles:
+            self.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
+
+    def land_all(self) -> None:
+        """As if everything that there is were landed."""
+        for topic, end in self.kafka.logs.items():
+            before = Tile(HOUR, {0: Span(0, end)})
+            found = self.index(topic).tile(HOUR)
+            self.write(topic, before if found is None else found[0].changed(partitions={0: Span(0, end)}))
+
+    def tick(self, later_ms: int = TICK_MS) -> Any:
+        self.now += later_ms
+        with dg.build_sensor_context(
+            instance=self.instance,
+            definitions=self.definitions,
+            resources={"kafka": self.kafka, "s3": self.s3},
+            cursor=self.cursor,
+        ) as context:
+            result = self.sensor.evaluate_tick(context)
+        self.cursor = result.cursor
+        return result
+
+    def settle(self) -> None:
+        """Tick until everything is known."""
+        for _ in range(1 + len(self.kafka.logs) // fleet_sensor.LOOKS_PER_TICK):
+            self.tick(0)
+
+    def run(self, spans: Mapping[str, list[str]], status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+        """A run of these topics."""
+        return create_run_for_test(
+            self.instance,
+            job_name="fleet_events",
+            run_config=fleet_runs.run_config(self.sink, spans),
+            tags={names.SINK: "events", **tags},
+            status=status,
+            remote_job_origin=ORIGIN,
+        )
+
+
+def spans(result: Any) -> dict[str, list[str]]:
+    requests = result.run_requests or []
+    assert len(requests) <= 1
+    found: dict[str, list[str]] = {}
+    for request in requests:
+        found = request.run_config["ops"]["land_fleet_events"]["config"]["hours"]
+    return found
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(monkeypatch, 3)
+    made.land_all()
+    made.settle()
+    return made
+
+
+class TestRequests:
+    def test_one_run_is_for_all_topics_that_are_due(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world = World(monkeypatch, 3)
+        result = world.tick()
+        assert spans(result) == {f"{START}..{HOUR}": ["t0000", "t0001", "t0002"]}
+        (request,) = result.run_requests
+        assert request.job_name == "fleet_events"
+        assert request.tags[names.FLEET] == "3"
+        assert request.tags["s3lake/reason"] == "hours that the index calls incomplete: 3 topics"
+
+    def test_tags_do_not_grow_with_the_topics(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        (few,) = World(monkeypatch, 3).tick().run_requests
+        (many,) = World(monkeypatch, 200).tick().run_requests
+        assert abs(len(str(many.tags)) - len(str(few.tags))) < 10
+
+    def test_topics_have_their_own_hours(self, world: World) -> None:
+        world.write("t0001", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.cursor = None
+        assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0001"]}
+
+    def test_at_an_hour_s_turn_all_are_asked_for_once_the_grace_is_over(self, world: World) -> None:
+        world.now = at(HOUR, 64)
+        assert spans(world.tick()) == {}
+        world.now = at(HOUR, 65)
+        assert spans(world.tick()) == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
+
+    def test_records_that_have_waited_for_the_interval_are_due(self, world: World) -> None:
+        world.kafka.logs["t0001"] += 10
+        waited = 0
+        while not (found := spans(world.tick())):
+            waited += TICK_MS
+        assert found == {f"{HOUR}..{HOUR}": ["t0001"]}
+        assert waited == 5 * MINUTE_MS - TICK_MS
+
+    def test_others_that_have_waited_for_half_of_it_come_along(self, world: World) -> None:
+        for topic, minutes in (("t0000", 2), ("t0001", 2), ("t0002", 0)):
+            world.kafka.logs[topic] += 10
+            world.tick(minutes * MINUTE_MS)
+        while not (found := spans(world.tick())):
+            pass
+        assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001"]}
+
+    def test_enough_records_are_due_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world = World(monkeypatch, 2, "topics_regex: 't.*', flush: {count: 1000}")
+        world.land_all()
+        world.settle()
+        world.kafka.logs["t0001"] += 1_000
+        assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0001"]}
+
+    def test_the_same_state_has_the_same_key_so_that_dagster_starts_one_run(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = World(monkeypatch, 3)
+        (first,) = world.tick(0).run_requests
+        world.cursor = None
+        (again,) = world.tick(0).run_requests
+        assert again.run_key == first.run_key
+
+    def test_a_topic_whose_index_cannot_be_read_keeps_nobody_waiting(self, world: World) -> None:
+        world.store.put(world.index("t0000").head_key, b"{ no index")
+        world.cursor = None
+        world.write("t0002", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
+
+    def test_kafka_down_fails_the_tick_with_a_reason(self, world: World) -> None:
+        world.kafka.down = True
+        with pytest.raises(dg.Failure, match="Kafka at nowhere did not answer"):
+            world.tick()
+
+    def test_a_topic_that_does_not_exist_is_nobody_s_business(self, world: World) -> None:
+        del world.kafka.logs["t0001"]
+        assert spans(world.tick()) == {}
+
+    @pytest.mark.parametrize("cursor", ["", "null", "eJw=", "\x00", "7", "e30="])
+    def test_a_lost_cursor_changes_nothing(self, cursor: str, world: World) -> None:
+        world.write("t0002", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.cursor = cursor
+        assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
+
+
+class TestRuns:
+    SPAN = f"{HOUR}..{HOUR}"
+
+    @pytest.fixture(autouse=True)
+    def _due(self, world: World) -> None:
+        world.now = int(time.time() * 1000)
+        current = hours.key_of_ms(world.now)
+        for topic in world.kafka.logs:
+            world.write(topic, Tile(current, {0: Span(0, 10)}, pending="c"))
+        self.SPAN = f"{current}..{current}"
+        world.cursor = None
+
+    def test_topics_of_a_run_under_way_are_left_to_it(self, world: World) -> None:
+        world.run({self.SPAN: ["t0000", "t0001"]}, dg.DagsterRunStatus.STARTED)
+        assert spans(world.tick(0)) == {self.SPAN: ["t0002"]}
+
+    def test_nothing_is_asked_for_while_a_run_waits_to_begin(self, world: World) -> None:
+        world.run({self.SPAN: ["t0000"]}, dg.DagsterRunStatus.QUEUED)
+        result = world.tick(0)
+        assert spans(result) == {}
+        assert result.skip_message == "a run of this sink waits to begin"
+
+    def test_a_topic_that_a_backfill_lands_is_left_to_it(self, world: World) -> None:
+        key = dg.AssetKey(["s3", "events", "t0001"])
+        selected = frozenset({key})
+        create_run_for_test(world.instance, asset_selection=selected, status=dg.DagsterRunStatus.STARTED)
+        assert spans(world.tick(0)) == {self.SPAN: ["t0000", "t0002"]}
+
+    def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: World) -> None:
+        run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
+        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now)})
+        assert spans(world.tick(0)) == {}
+        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now + 1)})
+        assert spans(world.tick(61_000)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
+        ended = world.instance.get_run_by_id(run.run_id)
+        assert ended is not None
+        assert ended.status == dg.DagsterRunStatus.FAILURE
+
+    def fail(self, world: World, error: Exception, topic: str = "t0001") -> None:
+        run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
+        first, _, last = self.SPAN.partition("..")
+        tiles = [found[0] for hour in {first, last} if (found := world.index(topic).tile(hour))]
+        state = fleet_runs.State.of(world.sink, first, last, tiles)
+        for name in world.kafka.logs:
+            key = dg.AssetKey(["s3", "events", name])
+            event: Any = dg.AssetMaterialization(key, partition=first)
+            event = fleet_runs.failure(key, error, state) if name == topic else event
+            self._store(world.instance, run, event)
+        world.instance.report_run_failed(run)
+
+    @staticmethod
+    def _store(instance: dg.DagsterInstance, run: dg.DagsterRun, event: Any) -> None:
+        from dagster._core.events import AssetObservationData, DagsterEvent, StepMaterializationData
+
+        made, data = (
+            ("ASSET_OBSERVATION", AssetObservationData(event))
+            if isinstance(event, dg.AssetObservation)
+            else ("ASSET_MATERIALIZATION", StepMaterializationData(event))
+        )
+        stored = DagsterEvent(event_type_value=made, job_name=run.job_name, event_specific_data=data)
+        instance.report_dagster_event(stored, run.run_id)
+
+    def test_a_topic_whose_record_was_refused_is_held_while_the_others_go_on(self, world: World) -> None:
+        self.fail(world, RecordError("refused"))
+        result = world.tick(2 * runs.SOON_MS)
+        assert spans(result) == {self.SPAN: ["t0000", "t0002"]}
+        assert spans(world.tick(runs.REFUSED_MS)) != {}
+
+    def test_it_is_asked_for_again_when_the_index_is_another(self, world: World) -> None:
+        self.fail(world, RecordError("refused"))
+        current = self.SPAN.partition("..")[0]
+        world.write("t0001", Tile(current, {0: Span(0, 10)}, pending="c", rev=7))
+        assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
+
+    def test_it_is_asked_for_again_when_the_configuration_is_another(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.fail(world, RecordError("refused"))
+        monkeypatch.setattr(fleet_runs, "digest", lambda text: str(len(text)))
+        assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
+
+    def test_what_may_pass_is_asked_for_again_after_a_minute(self, world: World) -> None:
+        self.fail(world, KafkaUnavailableError("away"))
+        assert "t0001" not in spans(world.tick(0))[self.SPAN]
+        world.cursor = None
+        assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
+
+
+class TestNewTopics:
+    @pytest.fixture
+    def matching(self, monkeypatch: pytest.MonkeyPatch) -> World:
+        world = World(monkeypatch, 1, "topics_regex: 't.*'")
+        world.land_all()
+        world.settle()
+        return world
+
+    def test_that_match_are_announced_once_and_landed(
+        self, matching: World, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        matching.kafka.logs["t0001"] = 5
+        assert spans(matching.tick()) == {f"{START}..{HOUR}": ["t0001"]}
+        told = "topic t0001 matches topics_regex of sink events and is landed from now on"
+        assert told in caplog.text + "".join(capsys.readouterr())
+        caplog.clear()
+        matching.tick()
+        assert told not in caplog.text + "".join(capsys.readouterr())
+
+    def test_that_do_not_match_are_left_alone(self, matching: World) -> None:
+        matching.kafka.logs["other"] = 5
+        assert spans(matching.tick()) == {}
+
+
+class TestAThousandTopics:
+    """A tick costs what is due, and not what there is."""
+
+    @pytest.fixture
+    def world(self, monkeypatch: pytest.MonkeyPatch) -> World:
+        world = World(monkeypatch, 1_000)
+        world.land_all()
+        return world
+
+    def test_a_steady_tick_asks_kafka_once_and_reads_next_to_nothing(self, world: World) -> None:
+        world.settle()
+        world.store.requests.clear()
+        world.kafka.asked.clear()
+        began = time.process_time()
+        assert spans(world.tick()) == {}
+        spent = time.process_time() - began
+        assert world.kafka.asked == {"ends": 1}
+        assert sum(world.store.requests.values()) <= 3 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
+        print(f"steady tick over 1,000 topics: {spent:.2f} CPU s")
+        assert spent < 1
+
+    def test_a_lost_cursor_costs_ticks_that_are_bounded(self, world: World) -> None:
+        asked = []
+        for _ in range(4):
+            world.store.requests.clear()
+            world.tick(0)
+            asked.append(world.store.requests["get"])
+        assert max(asked) <= 4 * fleet_sensor.LOOKS_PER_TICK
+        world.store.requests.clear()
+        world.tick()
+        assert world.store.requests["get"] <= 4 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
+
+    def test_all_that_wait_and_are_not_due_are_not_looked_at(self, world: World) -> None:
+        world.settle()
+        for topic in world.kafka.logs:
+            world.kafka.logs[topic] += 10
+        world.store.requests.clear()
+        world.tick()
+        world.tick()
+        assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
+
+    def test_every_topic_is_looked_at_within_the_hour(self, world: World) -> None:
+        world.settle()
+        world.write("t0500", Tile(HOUR, {0: Span(0, 100)}, pending="c"))
+        for _ in range(fleet_sensor.ROUND_TICKS):
+            if spans(world.tick(1)):
+                return
+        raise AssertionError("nobody looked")
+
+    def test_the_cursor_is_short(self, world: World) -> None:
+        world.settle()
+        world.tick()
+        assert world.cursor is not None
+        print(f"cursor of 1,000 topics: {len(world.cursor):,} characters")
+        assert len(world.cursor) < 60_000
+
+    def test_observations_come_in_turns(self, world: World) -> None:
+        counts = []
+        for _ in range(4):
+            counts.append(sum(isinstance(one, dg.AssetObservation) for one in world.tick().asset_events))
+        assert counts == [fleet_sensor.OBSERVED_PER_TICK] * 4
