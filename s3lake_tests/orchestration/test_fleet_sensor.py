@@ -268,10 +268,10 @@ class TestRuns:
 
     def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: World) -> None:
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
-        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now)})
+        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now + 5_000)})  # after its start
         assert spans(world.tick(0)) == {}
-        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now + 1)})
-        assert spans(world.tick(61_000)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
+        assert spans(world.tick(64_000)) == {}
+        assert spans(world.tick(1_000)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
         ended = world.instance.get_run_by_id(run.run_id)
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE

@@ -1,0 +1,238 @@
+"""Runs of many topics on real parts: one job, events on each topic's asset, and failures that stay with their topic."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
+
+from s3lake import hours
+from s3lake.orchestration import checks, fleet_runs, names
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.resources import S3, KafkaResource
+from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.processes import MARK, kill_all
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(600)]
+
+NINE = "2026-01-05T09"
+
+
+class Session:
+    """The session of the tests as a resource."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    @property
+    def spark_session(self) -> Any:
+        return self._lake.session()
+
+
+class Fleet:
+    """Topics of one sink, and runs of many of them in one instance."""
+
+    def __init__(self, lake: Lake, instance: dg.DagsterInstance, count: int, settings: str = "") -> None:
+        self.lake, self.instance = lake, instance
+        self.prefix = f"f{uuid.uuid4().hex[:8]}"
+        self.topics = [lake.topic(name=f"{self.prefix}-{number:02}") for number in range(count)]
+        more = f", {settings}" if settings else ""
+        self.text = f"name: events, topics_regex: '{self.prefix}-.*', errors: {{retry_interval: 0}}{more}"
+        self.config = lake.config(self.text)
+        self.sink = self.config.sink("events")
+        self.definitions = build_definitions(self.config, resources={"spark": Session(lake)})
+        self.job = self.definitions.resolve_job_def("fleet_events")
+
+    def produce(self, hour: str = START, records: int = 80) -> None:
+        for topic in self.topics:
+            self.lake.produce(topic, values(records), at(hour, 5))
+
+    def land(self, span: str = START, topics: Sequence[str] | None = None) -> dg.ExecuteInProcessResult:
+        wanted = {span: list(topics or self.topics)}
+        return self.job.execute_in_process(
+            run_config=fleet_runs.run_config(self.sink, wanted), instance=self.instance, raise_on_error=False
+        )
+
+    def key(self, topic: str) -> dg.AssetKey:
+        return names.sink_key(self.sink, topic)
+
+    def materialised(self, key: dg.AssetKey) -> list[tuple[str | None, Any]]:
+        """Hours and their rows."""
+        records = self.instance.fetch_materializations(key, limit=100, ascending=True).records
+        events = [record.asset_materialization for record in records]
+        return [(one.partition, one.metadata["rows"].value) for one in events if one is not None]
+
+    def failed(self, topic: str) -> set[str]:
+        """Hours that Dagster shows as failed."""
+        partitions = names.hourly(self.sink)
+        cached = get_and_update_asset_status_cache_value(self.instance, self.key(topic), partitions)
+        assert cached is not None
+        return set(cached.deserialize_failed_partition_subsets(partitions).get_partition_keys())
+
+    def landing(self, topic: str) -> Any:
+        return self.lake.landing(topic, "", at("2026-01-06T00"))
+
+    def assert_landed(self, topic: str, records: int) -> None:
+        report = self.lake.verify(self.landing(topic))
+        assert (report.differences, report.landed) == ((), records)
+
+
+@pytest.fixture
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    with dg.DagsterInstance.ephemeral(str(tmp_path)) as made:
+        yield made
+
+
+def test_twenty_topics_are_one_job_of_spark_and_a_materialisation_each(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    fleet = Fleet(lake, instance, 20)
+    fleet.produce()
+    tracker = lake.session().sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+    assert fleet.land().success
+    assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
+    for topic in fleet.topics:
+        assert fleet.materialised(fleet.key(topic)) == [(START, 80)]
+        tile = fleet.landing(topic).index.tile(START)
+        assert tile is not None
+        assert len(tile[0].commits) == 1
+    fleet.assert_landed(fleet.topics[0], 80)
+
+
+def test_hours_that_are_over_are_checked_and_sealed(lake: Lake, instance: dg.DagsterInstance) -> None:
+    fleet = Fleet(lake, instance, 2)
+    fleet.produce()
+    fleet.produce(NINE)
+    assert fleet.land(f"{START}..{NINE}").success
+    for topic in fleet.topics:
+        assert fleet.materialised(fleet.key(topic)) == [(START, 80), (NINE, 80)]
+        assert fleet.materialised(names.sealed_key(fleet.sink, topic)) == [(START, 80), (NINE, 80)]
+        for name in checks.NAMES:
+            records = instance.event_log_storage.get_asset_check_execution_history(
+                dg.AssetCheckKey(fleet.key(topic), name), limit=10
+            )
+            assert len(records) == 2
+
+
+def test_a_topic_whose_record_is_refused_fails_its_own_asset_and_no_other(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    fleet = Fleet(lake, instance, 20)
+    fleet.produce()
+    poisoned = fleet.topics[4]
+    lake.produce(poisoned, [b"{"], at(START, 6))
+    result = fleet.land()
+    assert not result.success
+    assert f"1 of 20 topics failed, the others are landed: {poisoned}" in str(result.all_events)
+    assert fleet.materialised(fleet.key(poisoned)) == []
+    assert fleet.failed(poisoned) == {START}
+    for topic in fleet.topics:
+        if topic != poisoned:
+            assert fleet.materialised(fleet.key(topic)) == [(START, 80)]
+            assert fleet.failed(topic) == set()
+    (observed,) = instance.fetch_observations(fleet.key(poisoned), limit=10).records
+    assert observed.asset_observation is not None
+    assert observed.asset_observation.metadata["error"].value == "RecordError"
+
+
+def test_a_topic_that_matches_since_the_location_was_loaded_is_landed_too(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    fleet = Fleet(lake, instance, 1)
+    new = lake.topic(name=f"{fleet.prefix}-new")
+    fleet.topics.append(new)
+    fleet.produce()
+    result = fleet.land()
+    assert result.success
+    assert fleet.materialised(fleet.key(new)) == [(START, 80)]
+    logs = [one.user_message for one in instance.all_logs(result.run_id)]
+    assert any(line.startswith(f"{new}: matches topics_regex since the code location was loaded") for line in logs)
+    again = build_definitions(fleet.config).resolve_asset_graph()
+    assert fleet.key(new) in again.get_all_asset_keys()
+
+
+RUN = """
+import json, sys
+import dagster as dg
+from s3lake.definitions import defs
+
+with dg.DagsterInstance.get() as instance:
+    job = defs().resolve_job_def("fleet_events")
+    job.execute_in_process(run_config=json.loads(sys.argv[1]), tags=json.loads(sys.argv[2]), instance=instance)
+"""
+
+
+def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        fleet = Fleet(lake, instance, 20, "hours_per_run: 2")
+        for hour in hours.span(START, "2026-01-05T13"):
+            fleet.produce(hour, 200)
+        (tmp_path / "s3lake.yaml").write_text(lake.config_text(fleet.text))
+        sensor = fleet.definitions.get_repository_def().get_sensor_def("sink_events")
+
+        def tick() -> Sequence[dg.RunRequest]:
+            resources = {"kafka": KafkaResource(fleet.config.kafka), "s3": S3(fleet.config.s3)}
+            with dg.build_sensor_context(
+                instance=instance, definitions=fleet.definitions, resources=resources
+            ) as context:
+                return sensor.evaluate_tick(context).run_requests or ()
+
+        (request,) = tick()
+        mark = str(uuid.uuid4())
+        process = _start(tmp_path, mark, request.run_config, request.tags)
+        try:
+            while not _commits(fleet):
+                assert process.poll() is None, (tmp_path / "runs.log").read_text()[-4000:]
+                time.sleep(0.02)
+        finally:
+            kill_all(mark)
+            process.wait()
+        committed = _commits(fleet)
+        assert committed < 2 * len(fleet.topics)
+        (dead,) = instance.get_runs()
+        assert dead.status == dg.DagsterRunStatus.STARTED
+        deadline = time.monotonic() + 120
+        while not (requests := tick()):
+            assert time.monotonic() < deadline
+            time.sleep(5)
+        ended = instance.get_run_by_id(dead.run_id)
+        assert ended is not None
+        assert ended.status == dg.DagsterRunStatus.FAILURE
+        (request,) = requests
+        wanted = request.run_config["ops"]["land_fleet_events"]["config"]["hours"]
+        assert {topic for topics in wanted.values() for topic in topics} == set(fleet.topics)
+        for span in (f"{START}..2026-01-05T10", "2026-01-05T11..2026-01-05T13"):
+            assert fleet.land(span).success
+        for topic in fleet.topics[:3]:
+            fleet.assert_landed(topic, 1_200)
+        for topic in fleet.topics:
+            tiles = list(fleet.landing(topic).index.tiles())
+            assert [(tile.complete, tile.sums.landed) for tile in tiles] == [(True, 200)] * 6  # type: ignore[union-attr]
+
+
+def _commits(fleet: Fleet) -> int:
+    return sum(
+        len(found[0].commits)
+        for topic in fleet.topics
+        for hour in (START, NINE)
+        if (found := fleet.landing(topic).index.tile(hour)) is not None
+    )
+
+
+def _start(home: Path, mark: str, config: Mapping[str, Any], tags: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, MARK: mark, "DAGSTER_HOME": str(home), "TMPDIR": str(home)}
+    environment |= {"S3LAKE_CONFIG": str(home / "s3lake.yaml"), "SPARK_LOCAL_DIRS": str(home)}
+    with (home / "runs.log").open("ab") as log:
+        command = [sys.executable, "-c", RUN, json.dumps(config), json.dumps(dict(tags))]
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
