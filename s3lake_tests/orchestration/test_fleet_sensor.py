@@ -16,7 +16,7 @@ from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.kafka.reader import Brokers
-from s3lake.orchestration import fleet_runs, fleet_sensor, names, resources, runs, sensors
+from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, resources, runs, sensors
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.counted import CountedStore
@@ -268,9 +268,10 @@ class TestRuns:
 
     def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: World) -> None:
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
-        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now + 5_000)})  # after its start
+        world.now += 5_000  # after its start
+        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now)})
         assert spans(world.tick(0)) == {}
-        assert spans(world.tick(64_000)) == {}
+        assert spans(world.tick(alive.SILENT_MS - 1_000)) == {}
         assert spans(world.tick(1_000)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
         ended = world.instance.get_run_by_id(run.run_id)
         assert ended is not None
