@@ -21,6 +21,7 @@ ROOMS = [
     "quantities",
     "masking",
     "expressions",
+    "options",
     "dates",
     "jars",
     "class_archive",

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from enum import Enum
 
 from s3lake.config.connectors import aiven, cloud, confluent, lenses, wrappers
-from s3lake.config.model import meant
 from s3lake.config.read import json, yaml
 from s3lake.config.read.document import position_of
 from s3lake.config.setting import Report, Setting
 from s3lake.errors import ConfigurationError
+from s3lake.options import meant
 
 
 class Dialect(Enum):

@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from s3lake.config.keys import Given
-from s3lake.config.model import MAPPING, WANTED, meant, model_at, names
-from s3lake.config.model import field as field_of
+from s3lake.config.model import MAPPING, WANTED, fields, model_at, names
 from s3lake.config.setting import Notice, Path, Place, Reference, Report, Setting, dotted, variable
-from s3lake.config.variables import overridden, overrides
+from s3lake.config.variables import overridden
 from s3lake.errors import ConfigurationError
 from s3lake.masking import is_secret
+from s3lake.options import meant
 from s3lake.sink import Config, Misfit
 
 
@@ -165,8 +165,7 @@ class Sketch:
         return Loaded(config, tuple(sorted(self.report.notices)), places, connectors, references)
 
     def _override(self, environment: Mapping[str, str]) -> None:
-        changes = overrides(self.draft.values, environment)
-        self.draft.values = overridden(self.draft.values, environment)
+        self.draft.values, changes = overridden(self.draft.values, environment)
         for change in changes:
             self.draft.forget(change.place)
             setting = Setting(dotted(change.place), str(change.value), variable(change.variable))
@@ -248,7 +247,7 @@ class Sketch:
             case "value_error":
                 return str(error["ctx"]["error"])
             case "missing":
-                examples = field_of(model_at(path[:-1]), path[-1]).examples
+                examples = fields(model_at(path[:-1]))[str(path[-1])].examples
                 example = f"`{path[-1]}: {examples[0]}`" if self.native and examples else examples and examples[0]
                 return f"is missing; add it, for example {example}" if examples else "is missing; add it"
             case "extra_forbidden":

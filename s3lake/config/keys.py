@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from s3lake import options
 from s3lake.config.connectors import components
-from s3lake.config.model import meant, nearest
 from s3lake.config.setting import Report, Setting, index
+from s3lake.options import nearest
 
 _LISTED = 24
 _LOOK = "take it out, or look into docs/connectors.md for its name"
@@ -61,55 +62,40 @@ class Keys:
             self.wrong(found, f"is empty; write it, for example {key}={example}")
         return Given(found.value, found)
 
-    def integer(self, key: str, default: int, low: int, high: int | None = None) -> Given[int]:
-        """A whole number within bounds."""
-        found = self.get(key)
-        if found is None:
+    def read(self, key: str, default: T, reader: Callable[[str], T]) -> Given[T]:
+        """A value as `reader` understands it; what it raises is told with the value in front."""
+        setting = self.get(key)
+        if setting is None:
             return Given(default)
         try:
-            value = int(found.value) if found.value.isascii() and "_" not in found.value else None
-        except ValueError:
-            value = None
-        if value is None or value < low or (high is not None and value > high):
-            bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
-            self.wrong(found, f"{found.shown} is not allowed; write a whole number {bounds}")
+            return Given(reader(setting.value), setting)
+        except ValueError as error:
+            self.wrong(setting, f"{setting.shown} {error}")
             return Given(default)
-        return Given(value, found)
+
+    def integer(self, key: str, default: int, low: int, high: int | None = None) -> Given[int]:
+        """A whole number within bounds."""
+        return self.read(key, default, lambda text: options.whole_number(text, low, high))
 
     def boolean(self, key: str, default: bool) -> Given[bool]:
         """`true` or `false`, in any case."""
-        found = self.get(key)
-        if found is None:
-            return Given(default)
-        if found.value.lower() not in ("true", "false"):
-            self.wrong(found, f"{found.shown} is not allowed; write true or false")
-            return Given(default)
-        return Given(found.value.lower() == "true", found)
+        return self.read(key, default, options.flag)
 
     def choice(self, key: str, choices: Mapping[str, T], default: str) -> Given[T]:
         """One of some words, in any case."""
-        found = self.get(key)
-        if found is None:
-            return Given(choices[default])
-        by_case = {name.lower(): value for name, value in choices.items()}
-        if found.value.lower() not in by_case:
-            near = meant(found.value, list(choices))
-            self.wrong(found, f"{found.shown} is not allowed; {near}use one of: {', '.join(filter(None, choices))}")
-            return Given(choices[default])
-        return Given(by_case[found.value.lower()], found)
+        return self.read(key, choices[default], lambda text: choices[options.choice(text, choices)])
 
     def several(self, key: str) -> Given[tuple[str, ...]]:
-        """Names separated by commas."""
-        found = self.get(key)
-        if found is None or not found.value:
-            return Given((), found)
-        names = tuple(name.strip() for name in found.value.split(","))
-        if not all(names):
-            self.wrong(found, f"{found.shown} has an empty name between commas; take a comma out")
-        twice = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
+        """Names separated by commas, each once."""
+        setting = self.get(key)
+        if setting is None:
+            return Given(())
+        self.read(key, [""], options.names)
+        names = [name.strip() for name in setting.value.split(",") if name.strip()]
+        twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            self.wrong(found, f"{twice!r} is named twice; take one out")
-        return Given(tuple(dict.fromkeys(filter(None, names))), found)
+            self.wrong(setting, f"{twice!r} is named twice; take one out")
+        return Given(tuple(dict.fromkeys(names)), setting)
 
     def below(self, prefix: str) -> list[Setting]:
         """All settings whose keys begin with `prefix`, which are known from now on."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
-from types import NoneType
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -27,28 +26,16 @@ WANTED: Mapping[str, str] = {
     "model_type": MAPPING,
 }
 """What to write instead, by pydantic's type of error."""
-_NEAR = 0.77
 
 
-def meant(name: str, allowed: Sequence[str]) -> str:
-    """`did you mean …? ` where a name is near one that is allowed, else nothing."""
-    near = get_close_matches(name, allowed, 1)
-    return f"did you mean {near[0]}? " if near else ""
-
-
-def nearest(key: str, known: Sequence[str]) -> str | None:
-    """The known key that a mistyped one was meant to be; a key has many letters, so few may differ."""
-    return next(iter(get_close_matches(key, known, 1, _NEAR)), None)
+def fields(model: type[Part]) -> dict[str, FieldInfo]:
+    """The fields of `model` as they are written."""
+    return {info.alias or name: info for name, info in model.model_fields.items()}
 
 
 def names(model: type[Part]) -> list[str]:
     """The names that a mapping may have which becomes `model`."""
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def field(model: type[Part], name: str | int) -> FieldInfo:
-    """The field of `model` that is written `name`."""
-    return next(info for known, info in model.model_fields.items() if name in (known, info.alias))
+    return list(fields(model))
 
 
 def model_at(place: Sequence[str | int]) -> type[Part]:
@@ -56,27 +43,29 @@ def model_at(place: Sequence[str | int]) -> type[Part]:
     model: type[Part] = Config
     for step in place:
         if isinstance(step, str):
-            model = next(parts(field(model, step).annotation))
+            model = next(parts(fields(model)[step].annotation))
     return model
 
 
 def parts(annotation: Any) -> Iterator[type[Part]]:
-    """The parts that a field of that annotation may hold."""
+    """The parts that a field of that annotation may hold, in lists too."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         yield annotation
     for argument in get_args(annotation):
         yield from parts(argument)
 
 
-def holds(annotation: Any, kind: type) -> bool:
-    """Whether an annotation is, or is a union with, `kind`: tuple, dict or NoneType."""
-    return (
-        annotation is kind
-        or get_origin(annotation) is kind
-        or (get_origin(annotation) not in (tuple, dict) and any(holds(one, kind) for one in get_args(annotation)))
-    )
+def alternatives(annotation: Any) -> Iterator[Any]:
+    """What an annotation is a union of; itself where it is none."""
+    if get_origin(annotation) is Annotated:
+        yield from alternatives(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for argument in get_args(annotation):
+            yield from alternatives(argument)
+    else:
+        yield annotation
 
 
-def nullable(annotation: Any) -> bool:
-    """Whether null may stand there."""
-    return holds(annotation, NoneType)
+def holds(annotation: Any, *types: Any) -> bool:
+    """Whether an annotation is, or is a union with, one of some types: tuple, dict, str or NoneType."""
+    return any(option in types or get_origin(option) in types for option in alternatives(annotation))

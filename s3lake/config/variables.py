@@ -7,20 +7,23 @@ steps. An empty variable says nothing.
 from __future__ import annotations
 
 import copy
-import types
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import SecretStr
 
-from s3lake.config import values
+from s3lake.config.model import alternatives, fields, holds
+from s3lake.config.setting import Path, dotted
 from s3lake.errors import ConfigurationError
+from s3lake.options import meant
 from s3lake.sink import Part, Sink
 
 PREFIX = "S3LAKE_SINKS_"
-Place = tuple[str | int, ...]
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Override:
     """One variable: the place of the setting in the document, and the value that it gets there."""
 
     variable: str
-    place: Place
+    place: Path
     value: Any
 
 
@@ -37,186 +40,161 @@ def prefix_of(sink: str) -> str:
     return f"{PREFIX}{_upper(sink)}_"
 
 
-def overridden(document: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """The native document with what the environment says otherwise; `document` itself is left as it is.
-
-    Raises:
-        ConfigurationError: a variable names no sink, or no setting.
-    """
-    changed = copy.deepcopy(dict(document))
-    for override in overrides(document, environment):
-        *steps, last = override.place
-        at: Any = changed
-        for step, then in zip(steps, override.place[1:], strict=True):
-            at = _below(at, step, [] if isinstance(then, int) else {}, override)
-        if isinstance(at, list) and last == len(at):
-            at.append(override.value)
-        else:
-            at[last] = override.value
-    return changed
-
-
-def overrides(document: Mapping[str, Any], environment: Mapping[str, str]) -> list[Override]:
-    """What the environment says of the document's sinks, in the order of the variables' names.
+def overridden(document: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[dict[str, Any], list[Override]]:
+    """The native document with what the environment says otherwise, and that; `document` itself is left as it is.
 
     Raises:
         ConfigurationError: a variable names no sink, or no setting.
     """
     sinks = document.get("sinks")
-    known = [
-        (position, one)
-        for position, one in enumerate(sinks if isinstance(sinks, list) else ())
-        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
+    named = [
+        (position, sink)
+        for position, sink in enumerate(sinks if isinstance(sinks, list) else ())
+        if isinstance(sink, Mapping) and isinstance(sink.get("name"), str)
     ]
-    found: list[Override] = []
-    for variable in sorted(environment):
-        text = environment[variable].strip()
-        if variable.startswith(PREFIX) and text:
-            found.append(_override(variable, text, known))
-    return found
+    overrides = [
+        _override(variable, text.strip(), named)
+        for variable, text in sorted(environment.items())
+        if variable.startswith(PREFIX) and text.strip()
+    ]
+    changed = copy.deepcopy(dict(document))
+    for override in overrides:
+        *steps, last = override.place
+        holder: Any = changed
+        for step, following in zip(steps, override.place[1:], strict=True):
+            holder = _below(holder, step, [] if isinstance(following, int) else {}, override)
+        if isinstance(holder, list) and last == len(holder):
+            holder.append(override.value)
+        else:
+            holder[last] = override.value
+    return changed, overrides
 
 
-def _below(at: Any, step: str | int, fresh: Any, override: Override) -> Any:
+def _below(holder: Any, step: str | int, fresh: Any, override: Override) -> Any:
     """What stands at `step`; where there is nothing yet, a fresh group."""
-    if isinstance(at, list) and step == len(at):
-        at.append(fresh)
-    elif isinstance(at, dict) and at.get(step) is None:
-        at[step] = fresh
-    if not isinstance(at[step], type(fresh)):
-        kind = "list" if isinstance(fresh, list) else "group of settings"
-        raise ConfigurationError(f"{override.variable}: {step!r} is no {kind} in the file: correct it there")
-    return at[step]
+    if isinstance(holder, list) and step == len(holder):
+        holder.append(fresh)
+    elif isinstance(holder, dict) and holder.get(str(step)) is None:
+        holder[str(step)] = fresh
+    inner = holder[step]
+    if not isinstance(inner, type(fresh)):
+        shape = "list" if isinstance(fresh, list) else "group of settings"
+        raise ConfigurationError(f"{override.variable}: {step!r} is no {shape} in the file: correct it there")
+    return inner
 
 
 def _override(variable: str, text: str, sinks: list[tuple[int, Mapping[str, Any]]]) -> Override:
     rest = variable.removeprefix(PREFIX)
-    named = [(position, sink) for position, sink in sinks if rest.startswith(f"{_upper(sink['name'])}_")]
-    if not named:
+    begun = {sink["name"]: (position, sink) for position, sink in sinks if rest.startswith(f"{_upper(sink['name'])}_")}
+    if not begun:
         allowed = [_upper(sink["name"]) for _, sink in sinks]
-        near = get_close_matches(rest, allowed, 1, 0.4)
-        meant = f"did you mean {PREFIX}{near[0]}_…? " if near else ""
         raise ConfigurationError(
-            f"{variable}: no sink of the configuration has this name; {meant}sinks here: {', '.join(allowed) or 'none'}"
+            f"{variable}: no sink of the configuration has this name; {meant(rest, allowed, f'{PREFIX}{{}}_…', 0.4)}"
+            f"sinks here: {', '.join(allowed) or 'none'}"
         )
-    fits = []
-    for position, sink in named:
-        name = rest[len(_upper(sink["name"])) + 1 :]
-        for place, annotation in _settings(Sink, name, sink):
-            fits.append((("sinks", position, *place), annotation))
+    fits: dict[str, tuple[Path, Any]] = {}
+    for name, (position, sink) in begun.items():
+        for path, annotation in _settings(Sink, rest[len(name) + 1 :], sink):
+            fits[name] = (("sinks", position, *path), annotation)
             break
     if len(fits) > 1:
-        meanings = " and ".join(f"{_dotted(place[2:])} of sink {sinks[_at(place)][1]['name']}" for place, _ in fits)
+        meanings = " and ".join(f"{dotted(path[2:])} of sink {name}" for name, (path, _) in fits.items())
         raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
     if not fits:
-        longest = max((sink for _, sink in named), key=lambda sink: len(sink["name"]))
-        raise ConfigurationError(_unknown(variable, rest, longest))
-    place, annotation = fits[0]
-    if _only_parts(annotation):
-        inner = ", ".join(f"{variable}_{name.upper()}" for name, _ in _fields(next(_parts(annotation))))
-        raise ConfigurationError(f"{variable}: {_dotted(place[2:])} is a group of settings; set one of {inner}")
-    return Override(variable, place, _value(text, annotation))
+        raise _unknown(variable, rest, max(begun, key=len))
+    ((path, annotation),) = fits.values()
+    groups = [option for option in alternatives(annotation) if option is not NoneType]
+    if all(isinstance(option, type) and issubclass(option, Part) for option in groups):
+        inner = ", ".join(f"{variable}_{name.upper()}" for name in fields(groups[0]))
+        raise ConfigurationError(f"{variable}: {dotted(path[2:])} is a group of settings; set one of {inner}")
+    return Override(variable, path, _value(text, annotation))
 
 
-def _at(place: Place) -> int:
-    return int(place[1])
-
-
-def _settings(model: type[Part], name: str, have: Any) -> Iterator[tuple[Place, Any]]:
-    """Places below `model` that `name` can mean, the longest field names first, with what the model wants there."""
-    for field, annotation in sorted(_fields(model), key=lambda one: -len(one[0])):
+def _settings(model: type[Part], name: str, present: Any) -> Iterator[tuple[Path, Any]]:
+    """Paths below `model` that `name` can mean, the longest field names first, with what the model wants there."""
+    for field, info in sorted(fields(model).items(), key=lambda item: -len(item[0])):
         if name == field.upper():
-            yield (field,), annotation
+            yield (field,), info.annotation
         elif name.startswith(f"{field.upper()}_"):
-            inside = have.get(field) if isinstance(have, Mapping) else None
-            for place, wanted in _inside(annotation, name[len(field) + 1 :], inside):
-                yield (field, *place), wanted
+            inside = present.get(field) if isinstance(present, Mapping) else None
+            for path, annotation in _inside(info.annotation, name[len(field) + 1 :], inside):
+                yield (field, *path), annotation
 
 
-def _inside(annotation: Any, name: str, have: Any) -> Iterator[tuple[Place, Any]]:
-    for part in _parts(annotation):
-        yield from _settings(part, name, have)
-    for kind in _alternatives(annotation):
-        if get_origin(kind) is dict:
-            known = [one for one in have if str(one).upper() == name] if isinstance(have, Mapping) else []
-            yield (known[0] if known else name.lower(),), get_args(kind)[1]
-        elif get_origin(kind) in (tuple, list):
-            yield from _element(get_args(kind)[0], name, have)
+def _inside(annotation: Any, name: str, present: Any) -> Iterator[tuple[Path, Any]]:
+    for option in alternatives(annotation):
+        if isinstance(option, type) and issubclass(option, Part):
+            yield from _settings(option, name, present)
+        elif get_origin(option) is dict:
+            keys = [key for key in present if str(key).upper() == name] if isinstance(present, Mapping) else []
+            yield (keys[0] if keys else name.lower(),), get_args(option)[1]
+        elif get_origin(option) is tuple:
+            yield from _element(get_args(option)[0], name, present)
 
 
-def _element(kind: Any, name: str, have: Any) -> Iterator[tuple[Place, Any]]:
+def _element(annotation: Any, name: str, present: Any) -> Iterator[tuple[Path, Any]]:
     """A list is changed at its numbers; the one after the last adds to it."""
+    elements = present if isinstance(present, list) else []
     number, _, rest = name.partition("_")
-    if not number.isascii() or not number.isdigit() or int(number) > (len(have) if isinstance(have, list) else 0):
+    if not number.isascii() or not number.isdigit() or int(number) > len(elements):
         return
     position = int(number)
     if not rest:
-        yield (position,), kind
+        yield (position,), annotation
         return
-    inside = have[position] if isinstance(have, list) and position < len(have) else None
-    for place, wanted in _inside(kind, rest, inside):
-        yield (position, *place), wanted
+    for path, inner in _inside(annotation, rest, elements[position] if position < len(elements) else None):
+        yield (position, *path), inner
 
 
 def _value(text: str, annotation: Any) -> Any:
     """Iggy's typing, but where the model wants text the text, and where it wants a list one value is a list of one."""
-    kinds = list(_alternatives(annotation))
-    lists = [kind for kind in kinds if get_origin(kind) in (tuple, list)]
+    options = list(alternatives(annotation))
+    lists = [option for option in options if get_origin(option) is tuple]
     if lists:
-        texts = values.items_of(text) if values.is_list(text) else [text]
-        return [_value(one, get_args(lists[0])[0]) for one in texts]
-    typed = values.value_of(text)
-    wants_text = any(kind in (str, SecretStr) or get_origin(kind) is Literal for kind in kinds)
-    wants_other = any(kind in (int, float, bool) for kind in kinds)
-    return text if wants_text and not wants_other else typed
+        texts = items_of(text) if is_list(text) else [text]
+        return [_value(item, get_args(lists[0])[0]) for item in texts]
+    texts_only = holds(annotation, str, SecretStr, Literal) and not holds(annotation, int, float, bool)
+    return text if texts_only else value_of(text)
 
 
-def _unknown(variable: str, rest: str, sink: Mapping[str, Any]) -> str:
-    name = rest[len(_upper(sink["name"])) + 1 :]
-    known = list(_paths(Sink))
-    near = get_close_matches(name, known, 1, 0.5)
-    prefix = variable.removesuffix(name)
-    meant = f"did you mean {prefix}{near[0]}? " if near else ""
-    groups = ", ".join(field.upper() for field, _ in _fields(Sink))
-    return f"{variable}: unknown setting of sink {sink['name']}; {meant}settings begin with: {groups}"
+def _unknown(variable: str, rest: str, sink: str) -> ConfigurationError:
+    name = rest[len(sink) + 1 :]
+    hint = meant(name, _names(Sink), f"{variable.removesuffix(name)}{{}}", 0.5)
+    groups = ", ".join(field.upper() for field in fields(Sink))
+    return ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
 
 
-def _paths(model: type[Part]) -> Iterator[str]:
-    for field, annotation in _fields(model):
+def _names(model: type[Part]) -> Iterator[str]:
+    for field, info in fields(model).items():
         yield field.upper()
-        for part in _parts(annotation):
-            for inner in _paths(part):
-                yield f"{field.upper()}_{inner}"
-
-
-def _fields(model: type[Part]) -> list[tuple[str, Any]]:
-    return [(info.alias or name, info.annotation) for name, info in model.model_fields.items()]
-
-
-def _alternatives(annotation: Any) -> Iterator[Any]:
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        yield from _alternatives(get_args(annotation)[0])
-    elif origin in (Union, types.UnionType):
-        for one in get_args(annotation):
-            yield from _alternatives(one)
-    else:
-        yield annotation
-
-
-def _parts(annotation: Any) -> Iterator[type[Part]]:
-    for kind in _alternatives(annotation):
-        if isinstance(kind, type) and issubclass(kind, Part):
-            yield kind
-
-
-def _only_parts(annotation: Any) -> bool:
-    kinds = [kind for kind in _alternatives(annotation) if kind is not type(None)]
-    return bool(list(_parts(annotation))) and all(isinstance(kind, type) and issubclass(kind, Part) for kind in kinds)
+        for option in alternatives(info.annotation):
+            if isinstance(option, type) and issubclass(option, Part):
+                yield from (f"{field.upper()}_{inner}" for inner in _names(option))
 
 
 def _upper(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-def _dotted(place: Place) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+def value_of(text: str) -> Any:
+    """What the text of a variable is worth, by Iggy's rule.
+
+    `[a,b]` is a list, `true` and `false` are booleans, then whole numbers of 64 bits, then numbers, else text.
+    """
+    if is_list(text):
+        return [value_of(item) for item in items_of(text)]
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**64:
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def is_list(text: str) -> bool:
+    """Whether the text is a list."""
+    return text.startswith("[") and text.endswith("]")
+
+
+def items_of(text: str) -> list[str]:
+    """The texts in a list."""
+    return [item.strip() for item in text[1:-1].split(",")] if text[1:-1].strip() else []

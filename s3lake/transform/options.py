@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from s3lake import options
+
 T = TypeVar("T")
 
 
@@ -71,14 +73,13 @@ class Options:
         if value is None:
             return ()
         if isinstance(value, str):
-            found = [one.strip() for one in value.split(",")] if value.strip() else []
-        elif isinstance(value, Sequence):
-            found = [self._text(name, one) for one in value]
-        else:
+            return tuple(self._read(name, value, options.names))
+        if not isinstance(value, Sequence):
             raise OptionError(f"{name}: {value!r} is no list; write a,b,c", name)
-        if not all(found):
-            raise OptionError(f"{name}: {value!r} has an empty element; take a comma out", name)
-        return tuple(found)
+        parts = tuple(self._text(name, part) for part in value)
+        if not all(parts):
+            raise OptionError(f"{name}: {value!r} has an empty name; take it out", name)
+        return parts
 
     def needed_names(self, name: str, example: str) -> tuple[str, ...]:
         """A list that must have an element."""
@@ -93,31 +94,23 @@ class Options:
         value = self.raw(name)
         if value is None:
             return default
-        if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-            return value.strip().lower() == "true"
-        if not isinstance(value, bool):
-            raise OptionError(f"{name}: {value!r} is not allowed; use true or false", name)
-        return value
+        return self._read(name, value, options.flag)
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         value = self.raw(name)
-        if value is None:
-            return default
-        digits = str(value).strip()
-        if isinstance(value, bool) or not digits.isascii() or not digits.isdigit() or not low <= int(digits) <= high:
-            raise OptionError(f"{name}: {value!r} is not allowed; a whole number from {low} to {high}", name)
-        return int(digits)
+        return default if value is None else self._read(name, value, lambda text: options.whole_number(text, low, high))
 
     def choice(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
         """One of `allowed`, whatever its case; without a default it must be there."""
         value = self.text(name, default) if default is not None else self.needed_text(name, allowed[0])
-        for one in allowed:
-            if one.lower() == value.strip().lower():
-                return one
-        near = get_close_matches(value.lower(), [one.lower() for one in allowed], 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise OptionError(f"{name}: {value!r} is not allowed; {hint}use one of: {', '.join(allowed)}", name)
+        return self._read(name, value, lambda text: options.choice(text, allowed))
+
+    def _read(self, name: str, value: Any, reader: Callable[[str], T]) -> T:
+        try:
+            return reader(str(value))
+        except ValueError as error:
+            raise OptionError(f"{name}: {value!r} {error}", name) from None
 
     def read(self, name: str, value: str, reader: Callable[[str], T]) -> T:
         """`value` as `reader` understands it.
@@ -143,10 +136,10 @@ class Options:
         """
         for name in self._given:
             if name not in self._known:
-                near = get_close_matches(name, self._known, 1)
-                hint = f"did you mean {near[0]}? " if near else ""
                 allowed = ", ".join(self._known) or "none"
-                raise OptionError(f"{name} is no option; {hint}allowed here: {allowed}", name)
+                raise OptionError(
+                    f"{name} is no option; {options.meant(name, self._known)}allowed here: {allowed}", name
+                )
 
     def _note(self, name: str) -> None:
         if name not in self._known:

@@ -278,8 +278,8 @@ def test_empty_variables_say_nothing():
     [
         ("TIMEOUT", "soon", "'soon' is no duration: write a number with ms, s, m, h or d, for example 5m"),
         ("TIMEOUT", "0", "'0' is out of range: more than 0, for example 10s"),
-        ("RETRY_ENABLED", "yes", "'yes' is not allowed: true or false"),
-        ("RETRY_MAX_ATTEMPTS", "0", "'0' is not allowed: a whole number from 1 to 100"),
+        ("RETRY_ENABLED", "yes", "'yes' is not allowed; write true or false"),
+        ("RETRY_MAX_ATTEMPTS", "0", "'0' is not allowed; write a whole number from 1 to 100"),
         ("RETRY_BACKOFF_MULTIPLIER", "0.5", "'0.5' is not allowed: a number from 1 to 100"),
         ("RESPONSE_DATA_PATH", "a..b", "'a..b' is no path: names with dots between, for example data.items.0"),
         ("HEADERS", "secret", "line 1 has no colon; write one `Name: value` a line"),

@@ -2,7 +2,9 @@
 
 import pytest
 
-from s3lake.config.connectors.iggy_names import iggy_overridden
+from s3lake.config.connectors import iggy_variables
+from s3lake.config.connectors.iggy_file import File
+from s3lake.config.setting import Report
 from s3lake.errors import ConfigurationError
 
 SINK = {
@@ -15,17 +17,29 @@ SINK = {
 
 
 def sink(name, text, file=SINK):
-    _, files = iggy_overridden({}, {"s3-lake": file}, {f"IGGY_CONNECTORS_SINK_S3_LAKE_{name}": text})
-    return files["s3-lake"]
+    return connectors({f"IGGY_CONNECTORS_SINK_S3_LAKE_{name}": text}, file)
+
+
+def connectors(environment, file=SINK):
+    report = Report("s3-lake.toml")
+    (changed,) = iggy_variables.of_connectors([File("s3-lake.toml", file, {})], environment, report)
+    report.check()
+    return changed.data
 
 
 def runtime(name, text, given=None):
-    return iggy_overridden(given or {}, {}, {f"IGGY_CONNECTORS_{name}": text})[0]
+    report = Report("config.toml")
+    changed = iggy_variables.of_runtime(File("config.toml", given or {}, {}), {f"IGGY_CONNECTORS_{name}": text}, report)
+    report.check()
+    return changed.data
 
 
-def refused(environment):
+def refused(name):
+    report, variables = Report("config.toml"), {f"IGGY_CONNECTORS_{name}": "x"}
+    iggy_variables.of_connectors([File("s3-lake.toml", SINK, {})], variables, report)
+    iggy_variables.of_runtime(File("config.toml", {"iggy": {}}, {}), variables, report)
     with pytest.raises(ConfigurationError) as refusal:
-        iggy_overridden({"iggy": {}}, {"s3-lake": SINK}, environment)
+        report.check()
     return str(refusal.value)
 
 
@@ -89,10 +103,7 @@ def test_empty_variables_say_nothing():
 
 
 def test_variables_of_sources_say_nothing_of_sinks():
-    assert iggy_overridden({}, {"s3-lake": SINK}, {"IGGY_CONNECTORS_SOURCE_RANDOM_ENABLED": "true"}) == (
-        {},
-        {"s3-lake": SINK},
-    )
+    assert connectors({"IGGY_CONNECTORS_SOURCE_RANDOM_ENABLED": "true"}) == SINK
 
 
 def test_the_files_are_left_as_they_are():
@@ -112,4 +123,4 @@ def test_the_files_are_left_as_they_are():
     ],
 )
 def test_a_variable_that_names_nothing_is_refused(name, message):
-    assert refused({f"IGGY_CONNECTORS_{name}": "x"}).startswith(f"IGGY_CONNECTORS_{name}: {message}")
+    assert refused(name).startswith(f"environment variable IGGY_CONNECTORS_{name}: {message}")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from s3lake.config.values import value_of
-from s3lake.config.variables import Override, overridden, overrides
+from s3lake.config.variables import Override, overridden, value_of
 from s3lake.errors import ConfigurationError
 
 
@@ -12,7 +11,7 @@ def document(**settings):
 
 
 def changed(environment, **settings):
-    return overridden(document(**settings), environment)["sinks"][0]
+    return overridden(document(**settings), environment)[0]["sinks"][0]
 
 
 def refused(environment, **settings):
@@ -75,18 +74,18 @@ def test_what_no_variable_names_stays():
 
 @pytest.mark.parametrize("environment", [{}, {"S3LAKE_SINKS_MY_EVENTS_FLUSH_COUNT": ""}, {"S3LAKE_CONFIG": "x"}])
 def test_empty_and_other_variables_say_nothing(environment):
-    assert overridden(document(), environment) == document()
+    assert overridden(document(), environment) == (document(), [])
 
 
 def test_an_override_says_its_variable_and_its_place():
-    assert overrides(document(), {"S3LAKE_SINKS_MY_EVENTS_PREFIX": "raw"}) == [
+    assert overridden(document(), {"S3LAKE_SINKS_MY_EVENTS_PREFIX": "raw"})[1] == [
         Override("S3LAKE_SINKS_MY_EVENTS_PREFIX", ("sinks", 0, "prefix"), "raw")
     ]
 
 
 def test_the_longest_name_of_a_sink_is_tried_too():
     sinks = {"sinks": [{"name": "events"}, {"name": "events_v2"}]}
-    found = overridden(sinks, {"S3LAKE_SINKS_EVENTS_V2_PREFIX": "raw", "S3LAKE_SINKS_EVENTS_FLUSH_COUNT": "1"})
+    found, _ = overridden(sinks, {"S3LAKE_SINKS_EVENTS_V2_PREFIX": "raw", "S3LAKE_SINKS_EVENTS_FLUSH_COUNT": "1"})
     assert found["sinks"] == [{"name": "events", "flush": {"count": 1}}, {"name": "events_v2", "prefix": "raw"}]
 
 

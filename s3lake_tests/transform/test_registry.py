@@ -54,7 +54,7 @@ def test_types(kind: str, why: str) -> None:
         ("MaskField$Value", {}, "fields is missing; add it, for example fields=phone,address"),
         ("MaskField$Value", {"feilds": "a"}, "fields is missing (is 'feilds' meant?); add it"),
         ("MaskField$Value", {"fields": "a", "replace": "x"}, "replace is no option; did you mean replacement? allowed"),
-        ("MaskField$Value", {"fields": "a,,b"}, "fields: 'a,,b' has an empty element; take a comma out"),
+        ("MaskField$Value", {"fields": "a,,b"}, "fields: 'a,,b' has an empty name between commas; take a comma out"),
         ("MaskField$Value", {"fields": "a", "replacement": ""}, "replacement is empty"),
         ("InsertField$Value", {}, "no field is inserted; set topic.field, partition.field, offset.field, timesta"),
         ("InsertField$Value", {"static.field": "a"}, "static.value is missing"),
@@ -99,12 +99,12 @@ def test_types(kind: str, why: str) -> None:
         (
             "InsertRollingWallclock",
             {"header.name": "a", "rolling.window.size": 61},
-            "rolling.window.size: 61 is not allowed; a whole number from 1 to 60",
+            "rolling.window.size: 61 is not allowed; write a whole number from 1 to 60",
         ),
         (
             "InsertRollingWallclock",
             {"header.name": "a", "rolling.window.type": "hours", "rolling.window.size": "25"},
-            "rolling.window.size: '25' is not allowed; a whole number from 1 to 24",
+            "rolling.window.size: '25' is not allowed; write a whole number from 1 to 24",
         ),
         (
             f"{LENSES}TimestampConverter",
@@ -168,7 +168,7 @@ def test_types(kind: str, why: str) -> None:
         (
             "iggy.filter_fields",
             {"include_matching": "maybe"},
-            "include_matching: 'maybe' is not allowed; use true or fa",
+            "include_matching: 'maybe' is not allowed; write true or fa",
         ),
         (
             "iggy.delete_fields",

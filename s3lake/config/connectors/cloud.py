@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from s3lake.config.model import meant
 from s3lake.config.setting import Report, Setting
+from s3lake.options import meant
 
 CLASS = "S3_SINK"
 _CLASS = "io.confluent.connect.s3.S3SinkConnector"

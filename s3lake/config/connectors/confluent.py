@@ -9,8 +9,8 @@ from s3lake.config.connectors import connect, converters, credentials, overrides
 from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
-from s3lake.config.model import meant
 from s3lake.config.setting import Report, Setting
+from s3lake.options import meant
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
 _FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"

@@ -11,10 +11,10 @@ from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
-from s3lake.config.model import meant
 from s3lake.config.read import toml
 from s3lake.config.references import References
 from s3lake.config.setting import Path, Place, Report, Setting
+from s3lake.options import meant
 from s3lake.quantities import seconds_of, size_of
 
 TOPIC_TEMPLATE = "{stream}.{topic}"

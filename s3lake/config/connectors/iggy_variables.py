@@ -1,55 +1,169 @@
-"""Iggy's own variables over its files, with the variable as the place of what it says."""
+"""Iggy's own variables over its files: `IGGY_CONNECTORS_SINK_<KEY>_<PROP>` and `IGGY_CONNECTORS_<SECTION>_<KEY>`.
+
+A name is matched against what the file has, the longest names first, so that nested settings of a plugin can be set;
+what the file does not have becomes one new, lower-cased name, as in Iggy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from s3lake.config.connectors.iggy_file import File, leaves
-from s3lake.config.connectors.iggy_names import PREFIX, iggy_overridden
 from s3lake.config.setting import Report, dotted, variable
+from s3lake.config.variables import value_of
 from s3lake.errors import ConfigurationError
+from s3lake.options import meant
 
+PREFIX = "IGGY_CONNECTORS_"
 _CONNECTORS = (f"{PREFIX}SINK_", f"{PREFIX}SOURCE_")
+_PLACES = ("CONFIG_PATH", "ENV_PATH")  # where the files are: somebody else's business
+_SECTIONS = {
+    "http": ("enabled", "address", "api_key", "cors", "tls", "metrics"),
+    "iggy": ("address", "username", "password", "token", "tls"),
+    "state": ("path",),
+    "connectors": ("config_type", "config_dir", "base_url", "timeout", "retry", "response"),
+    "logging": ("format",),
+    "telemetry": ("enabled", "service_name", "logs", "traces"),
+}
+_KNOWN = (
+    *("type", "key", "enabled", "version", "name", "path", "plugin_config_format", "verbose", "benchmark", "streams"),
+    "plugin_config",
+)
+_GROUPS = ("streams", "plugin_config", "cors", "tls", "metrics", "retry", "response", "logs", "traces")
 
 
 def of_runtime(file: File, environment: Mapping[str, str], report: Report) -> File:
     """The runtime's file with what the environment says otherwise."""
-    for name, text in _named(environment, connectors=False):
-        try:
-            changed, _ = iggy_overridden(file.data, {}, {name: text})
-        except ConfigurationError as error:
-            report.error(variable(name), str(error).removeprefix(f"{name}: "))
-        else:
-            file = _changed(file, changed, name)
-    return file
+    (changed,) = _changed([file], _named(environment, connectors=False), report)
+    return changed
 
 
 def of_connectors(files: Sequence[File], environment: Mapping[str, str], report: Report) -> list[File]:
     """The connectors' files with what the environment says otherwise."""
-    by_key = {file.key: file for file in files}
-    for name, text in _named(environment, connectors=True):
+    return _changed(files, _named(environment, connectors=True), report)
+
+
+def _named(environment: Mapping[str, str], *, connectors: bool) -> dict[str, str]:
+    return {
+        name: text.strip()
+        for name, text in sorted(environment.items())
+        if name.startswith(PREFIX)
+        and name.removeprefix(PREFIX) not in _PLACES
+        and name.startswith(_CONNECTORS) == connectors
+        and text.strip()
+    }
+
+
+def _changed(files: Sequence[File], variables: Mapping[str, str], report: Report) -> list[File]:
+    by_key = {file.key: replace(file, data=copy.deepcopy(file.data)) for file in files}
+    for name, text in variables.items():
+        before = {key: dict(leaves(file.data)) for key, file in by_key.items()}
         try:
-            _, changed = iggy_overridden({}, {key: file.data for key, file in by_key.items()}, {name: text})
+            set_in({key: file.data for key, file in by_key.items()}, name, text)
         except ConfigurationError as error:
             report.error(variable(name), str(error).removeprefix(f"{name}: "))
-        else:
-            by_key = {key: _changed(file, changed[key], name) for key, file in by_key.items()}
+        for key, file in by_key.items():
+            places = {
+                path: replace(variable(name), key=dotted(path))
+                for path, value in leaves(file.data)
+                if path not in before[key] or before[key][path] != value
+            }
+            by_key[key] = replace(file, places={**file.places, **places})
     return list(by_key.values())
 
 
-def _named(environment: Mapping[str, str], *, connectors: bool) -> Iterator[tuple[str, str]]:
-    for name in sorted(environment):
-        if name.startswith(PREFIX) and name.startswith(_CONNECTORS) == connectors:
-            yield name, environment[name]
+def set_in(files: dict[str, dict[str, Any]], variable: str, text: str) -> None:
+    """Set what a variable names: in the connectors' files, by their keys, or in the only one, which is the runtime's.
+
+    Raises:
+        ConfigurationError: it names no section and no connector.
+    """
+    name = variable.removeprefix(PREFIX)
+    kind, _, rest = name.partition("_")
+    if kind in ("SINK", "SOURCE"):
+        _set_connector(files, kind.lower(), rest, variable, text)
+    else:
+        (runtime,) = files.values()
+        _set_runtime(runtime, name, variable, text)
 
 
-def _changed(file: File, data: dict[str, Any], name: str) -> File:
-    before = dict(leaves(file.data))
-    places = {
-        path: replace(variable(name), key=dotted(path))
-        for path, value in leaves(data)
-        if path not in before or before[path] != value
-    }
-    return replace(file, data=data, places={**file.places, **places})
+def _set_connector(files: dict[str, dict[str, Any]], kind: str, name: str, variable: str, text: str) -> None:
+    known = {key: _upper(key) for key, file in files.items() if file.get("type", kind) == kind}
+    named = [key for key, upper in known.items() if name.startswith(f"{upper}_")]
+    if not named:
+        if kind == "source" and not known:
+            return  # only sinks land anything: a source's files are not read
+        hint = meant(name, known.values(), f"{PREFIX}{kind.upper()}_{{}}_…", 0.4)
+        raise ConfigurationError(
+            f"{variable}: no {kind} has this key; {hint}keys here: {', '.join(known.values()) or 'none'}"
+        )
+    key = max(named, key=lambda one: (_fits(name[len(one) + 1 :], _KNOWN), len(one)))
+    prop = name[len(key) + 1 :]
+    if prop.split("_")[0] == "TRANSFORMS":
+        raise ConfigurationError(
+            f"{variable}: transforms cannot be set by variables, in Iggy neither; say it in a file"
+        )
+    if not _fits(prop, _KNOWN):
+        raise ConfigurationError(f"{variable}: {_nearest(prop, _KNOWN)}")
+    _put(files[key], prop, _KNOWN, text, variable)
+
+
+def _set_runtime(runtime: dict[str, Any], name: str, variable: str, text: str) -> None:
+    section, _, rest = name.partition("_")
+    known = _SECTIONS.get(section.lower())
+    if known is None:
+        allowed = ["SINK_<KEY>", *(one.upper() for one in _SECTIONS)]
+        hint = meant(section, allowed, f"{PREFIX}{{}}_…")
+        raise ConfigurationError(f"{variable}: unknown section; {hint}after {PREFIX} comes {', '.join(allowed)}")
+    if not _fits(rest, known):
+        raise ConfigurationError(f"{variable}: {_nearest(rest, known)}")
+    _put(runtime.setdefault(section.lower(), {}), rest, known, text, variable)
+
+
+def _put(at: Any, name: str, known: tuple[str, ...], text: str, variable: str) -> None:
+    """Set `name` below `at`: exact names and those of the file first, the longest first."""
+    if isinstance(at, list):
+        number, _, rest = name.partition("_")
+        if not number.isascii() or not number.isdigit() or int(number) > len(at):
+            raise ConfigurationError(f"{variable}: a list of {len(at)} stands there; name a place, 0 to {len(at)}")
+        if int(number) == len(at):
+            at.append({} if rest else None)
+        if rest:
+            _put(at[int(number)], rest, (), text, variable)
+        else:
+            at[int(number)] = _typed(text, at[int(number)])
+        return
+    if not isinstance(at, dict):
+        raise ConfigurationError(f"{variable}: a single value stands in the file where {name} would be below")
+    names = sorted({*known, *at}, key=len, reverse=True)
+    exact = [one for one in names if name == _upper(one)]
+    # A group that the file has wins over one that it could have.
+    groups = [one for one in names if name.startswith(f"{_upper(one)}_") and isinstance(at.get(one), dict | list)]
+    groups += [one for one in names if name.startswith(f"{_upper(one)}_") and one in _GROUPS and one not in at]
+    if exact or not groups:
+        one = exact[0] if exact else name.lower()
+        at[one] = _typed(text, at.get(one))
+    else:
+        inside = at.setdefault(groups[0], [] if groups[0] == "streams" else {})
+        _put(inside, name[len(groups[0]) + 1 :], (), text, variable)
+
+
+def _typed(text: str, before: Any) -> Any:
+    """What is a text in the file stays one: a password of digits is no number."""
+    return text if isinstance(before, str) else value_of(text)
+
+
+def _fits(name: str, known: tuple[str, ...]) -> bool:
+    return any(name == _upper(one) or (one in _GROUPS and name.startswith(f"{_upper(one)}_")) for one in known)
+
+
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    allowed = [_upper(one) for one in known]
+    return f"unknown name {name}; {meant(name, allowed)}allowed: {', '.join(allowed)}"
+
+
+def _upper(name: str) -> str:
+    return name.upper().replace("-", "_")

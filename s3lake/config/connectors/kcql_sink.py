@@ -10,8 +10,8 @@ from s3lake.config.connectors.kcql import Statement
 from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.model import meant
 from s3lake.config.setting import Setting
+from s3lake.options import meant
 
 _P = "connect.s3."
 _FORMATS = {

@@ -12,8 +12,8 @@ from s3lake.config.connectors import connect, converters, credentials, kcql, kcq
 from s3lake.config.connectors.kcql import KcqlError, Statement
 from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
-from s3lake.config.model import meant
 from s3lake.config.setting import Report, Setting
+from s3lake.options import meant
 
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.model import field, holds, meant, names, nullable, parts
+from s3lake.config.model import fields, holds, names, parts
 from s3lake.config.setting import Report, Setting, variable
+from s3lake.options import meant
 from s3lake.sink import Config, Part, Sink
 
 PREFIX = "s3lake."
@@ -61,7 +63,7 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
             )
             return
         steps.append(name)
-        annotation = field(model, name).annotation
+        annotation = fields(model)[name].annotation
         inner = list(parts(annotation))
         if holds(annotation, dict) and rest:
             steps.append(rest)
@@ -82,7 +84,7 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
 
 
 def _typed(value: str, annotation: object) -> object:
-    if value == "null" and nullable(annotation):
+    if value == "null" and holds(annotation, NoneType):
         return None
     if holds(annotation, tuple):
         return [one.strip() for one in value.split(",")] if value else []

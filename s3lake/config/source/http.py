@@ -12,22 +12,23 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import requests
 import tenacity
 from urllib3.exceptions import HTTPError
 
+from s3lake import options
 from s3lake.config.source.text import Source, text_of
 from s3lake.errors import ConfigurationError
 from s3lake.masking import without
 from s3lake.quantities import seconds_of
 
+T = TypeVar("T")
 PREFIX = "S3LAKE_CONFIG_HTTP_"
 _LARGEST = 16 * 2**20
 _REDIRECTS = 30
@@ -75,10 +76,11 @@ class Settings:
                 continue
             name = variable.removeprefix(PREFIX).lower()
             if name not in _READ:
-                near = get_close_matches(name, _READ, 1)
-                meant = f"did you mean {PREFIX}{near[0].upper()}? " if near else ""
-                allowed = ", ".join(one.upper() for one in _READ)
-                raise ConfigurationError(f"{variable}: unknown name; {meant}allowed after {PREFIX}: {allowed}")
+                allowed = [setting.upper() for setting in _READ]
+                hint = options.meant(name, allowed, f"{PREFIX}{{}}")
+                raise ConfigurationError(
+                    f"{variable}: unknown name; {hint}allowed after {PREFIX}: {', '.join(allowed)}"
+                )
             try:
                 given[name] = _READ[name](text.strip())
             except ValueError as error:
@@ -358,16 +360,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(f"{text!r} is not allowed: true or false")
-    return text.lower() == "true"
+def _quoted(reader: Callable[[str], T]) -> Callable[[str], T]:
+    def read(text: str) -> T:
+        try:
+            return reader(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} {error}") from None
 
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 100:
-        raise ValueError(f"{text!r} is not allowed: a whole number from 1 to 100")
-    return int(text)
+    return read
 
 
 def _factor(text: str) -> float:
@@ -389,8 +389,8 @@ def _path(text: str) -> str:
 _READ: dict[str, Any] = {
     "headers": _headers,
     "timeout": _seconds,
-    "retry_enabled": _flag,
-    "retry_max_attempts": _count,
+    "retry_enabled": _quoted(options.flag),
+    "retry_max_attempts": _quoted(lambda text: options.whole_number(text, 1, 100)),
     "retry_initial_backoff": _seconds,
     "retry_max_backoff": _seconds,
     "retry_backoff_multiplier": _factor,

@@ -1,0 +1,75 @@
+"""Values of options as people write them: each reader says what is allowed, and which name was meant.
+
+A reader's error has not the value itself, which may be secret: who asks puts it, or a mask, in front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_NEAR = 0.77
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def meant(name: str, allowed: Iterable[str], spelled: str = "{}", cutoff: float = 0.6) -> str:
+    """`did you mean …? ` where a name is near one that is allowed, if need be in another case, else nothing."""
+    exact = {word: word for word in allowed}
+    for text, words in ((name, exact), (name.lower(), {word.lower(): word for word in exact})):
+        for near in get_close_matches(text, words, 1, cutoff):
+            return f"did you mean {spelled.format(words[near])}? "
+    return ""
+
+
+def nearest(key: str, known: Iterable[str]) -> str | None:
+    """The known key that a mistyped one was meant to be; a key has many letters, so few may differ."""
+    return next(iter(get_close_matches(key, list(known), 1, _NEAR)), None)
+
+
+def whole_number(text: str, low: int, high: int | None = None) -> int:
+    """A whole number within bounds.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if _WHOLE.fullmatch(text.strip()) and low <= int(text) and (high is None or int(text) <= high):
+        return int(text)
+    bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+    raise ValueError(f"is not allowed; write a whole number {bounds}")
+
+
+def flag(text: str) -> bool:
+    """`true` or `false`, in any case.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("is not allowed; write true or false")
+    return text.strip().lower() == "true"
+
+
+def choice(text: str, choices: Iterable[str]) -> str:
+    """One of some words, in any case, as it is spelled among them.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    by_lower = {word.lower(): word for word in choices}
+    if text.strip().lower() not in by_lower:
+        allowed = [word for word in by_lower.values() if word]
+        raise ValueError(f"is not allowed; {meant(text, allowed)}use one of: {', '.join(allowed)}")
+    return by_lower[text.strip().lower()]
+
+
+def names(text: str) -> list[str]:
+    """Names separated by commas.
+
+    Raises:
+        ValueError: one is empty.
+    """
+    parts = [name.strip() for name in text.split(",")] if text.strip() else []
+    if not all(parts):
+        raise ValueError("has an empty name between commas; take a comma out")
+    return parts
