@@ -72,7 +72,8 @@ def build_definitions(
         ],
         jobs=[*jobs.values(), *fleets.values(), *cleans.values()],
         schedules=[
-            *(hourly_schedule(config.sink(name), job) for name, job in jobs.items()),
+            *(hourly_schedule(config.sink(name), job) for name, job in jobs.items() if name not in fleets),
+            *(hourly_schedule(config.sink(name), job, by_sink[name]) for name, job in fleets.items() if by_sink[name]),
             *(daily_clean(config.sink(name), job, nightly) for name, job in cleans.items()),
         ],
         resources=_resources(config, resources or {}),

@@ -6,7 +6,7 @@ observations of their assets.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -39,6 +39,11 @@ def op_name(sink: Sink) -> str:
 def run_config(sink: Sink, wanted: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """The config of a run that lands `wanted`, topics by range of hours."""
     return {"ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in wanted.items()}}}}}
+
+
+def run_tags(sink: Sink, topics: Collection[str]) -> dict[str, str]:
+    """The tags of a run that lands `topics`."""
+    return {names.SINK: sink.name, names.FLEET: str(len(topics))}
 
 
 def topics_of(sink: Sink, run: dg.DagsterRun) -> frozenset[str]:

@@ -343,5 +343,8 @@ def _request(sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
         run_key=f"{sink.name}/{fleet_runs.digest(state)}/{now // runs.SOON_MS}",
         job_name=fleet_runs.job_name(sink),
         run_config=fleet_runs.run_config(sink, spans),
-        tags={names.SINK: sink.name, names.FLEET: str(len(asked)), "s3lake/reason": f"{why}: {count} topics{rest}"},
+        tags={
+            **fleet_runs.run_tags(sink, [one.topic for one in asked]),
+            "s3lake/reason": f"{why}: {count} topics{rest}",
+        },
     )

@@ -9,6 +9,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
+from s3lake.orchestration.fleet_runs import run_config, run_tags
 from s3lake.orchestration.resources import landing
 from s3lake.sink import Sink
 
@@ -22,8 +23,14 @@ def sink_job(sink: Sink, topics: Sequence[str]) -> Any:
     )
 
 
-def hourly_schedule(sink: Sink, job: Any) -> dg.ScheduleDefinition:
-    """Every hour, once the grace of the hour before is over: that hour and the one under way, as one range."""
+def hourly_schedule(sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
+    """Every hour, once the grace of the hour before is over: that hour and the one under way, as one range.
+
+    Args:
+        sink: the sink.
+        job: what lands it.
+        together: the topics of a fleet, whose job is told in its config what to land.
+    """
     minute = min(59, int(sink.close_grace // 60) + 1)
 
     @dg.schedule(
@@ -40,7 +47,13 @@ def hourly_schedule(sink: Sink, job: Any) -> dg.ScheduleDefinition:
             yield dg.SkipReason(f"sink {sink.name} starts at {sink.start}")
             return
         first = max(first, sink.start)
-        yield dg.RunRequest(run_key=f"{first}..{last}", tags={names.RANGE_START: first, names.RANGE_END: last})
+        span = f"{first}..{last}"
+        if together:
+            yield dg.RunRequest(
+                run_key=span, run_config=run_config(sink, {span: together}), tags=run_tags(sink, together)
+            )
+        else:
+            yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})
 
     return every_hour
 
