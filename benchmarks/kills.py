@@ -54,7 +54,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # what was started ends, and leaves nothing
     topics = [f"t{number:03d}" for number in range(options.topics)]
     start = hours.key_of_ms(int(time.time() * 1000))
-    sink = {"start": start, "flush": {"interval": options.flush_interval}}
+    # In the grace of an hour nothing of the next is landed, and a kill there would count that waiting.
+    sink = {"start": start, "flush": {"interval": options.flush_interval}, "close_grace": "10s"}
     with (
         tempfile.TemporaryDirectory(prefix="s3lake-kills-") as scratch,
         production(Path(scratch), topics, 4, sink, connect=options.master == "connect", clock=None) as made,

@@ -1,4 +1,4 @@
-"""A small day of production by the clock of `benchmarks/day.py`, and what that is made of."""
+"""Production as `benchmarks/day.py` and `benchmarks/kills.py` have it, small, and what that is made of."""
 
 import json
 import subprocess
@@ -48,6 +48,20 @@ def test_a_day_lands_every_record_once_and_tells_what_it_cost() -> None:
     ]
     assert all(told[name] > 0 for name in figures if told[name] is not None), told
     assert told["freshness_p50_s"] <= told["freshness_p95_s"]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.s3
+@pytest.mark.timeout(1200)
+def test_after_a_kill_of_the_connect_server_every_topic_has_a_commit_and_no_record_is_lost_or_doubled() -> None:
+    command = [sys.executable, str(BENCHMARKS / "kills.py"), "--times", "1", "--kills", "connect", "--topics", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = json.loads(done.stdout)
+    assert [(row["kill"], row["times"]) for row in told["table"]] == [("connect", 1)]
+    assert told["table"][0]["p95_s"] < 400
+    assert (told["lost"], told["doubled"]) == (0, 0)
 
 
 class TestClock:
