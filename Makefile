@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 MARKED := spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
 
-.PHONY: help demo test test-fast lint types bench docs java
+.PHONY: help demo test test-fast lint types bench docs reference java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -34,6 +34,9 @@ bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="-
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+reference: $(STAMP) ## Write docs/reference/ anew from the code
+	$(BIN)/python docs/reference.py
 
 # With a Python of your choice: make test PYTHON=python3.12
 $(STAMP): pyproject.toml constraints.txt

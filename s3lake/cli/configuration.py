@@ -30,6 +30,7 @@ from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.config.draft import Loaded
 from s3lake.sink import Config
+from s3lake.sink.schema import json_schema
 
 
 def check(
@@ -79,8 +80,7 @@ def check(
 
 def schema() -> None:
     """The JSON Schema of the native configuration, for editors: s3lake schema > s3lake.schema.json."""
-    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema(by_alias=True)}
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 def _print_settings(loaded: Loaded, *, everything: bool) -> None:

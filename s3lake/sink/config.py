@@ -11,7 +11,15 @@ from s3lake.sink.sink import Sink
 
 
 class Config(Part):
-    """A whole native configuration."""
+    """A whole native configuration.
+
+    Attributes:
+        kafka: where the topics are.
+        s3: where the buckets are.
+        spark: the session that runs work in.
+        sinks: routes from topics to buckets, at least one.
+        examples: example assets downstream of Parquet sinks of JSON, to look at.
+    """
 
     kafka: Kafka
     s3: S3 = Field(default_factory=S3)

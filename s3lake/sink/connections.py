@@ -11,7 +11,12 @@ from s3lake.sink.part import Misfit, Part, Secret, at_least, matching
 
 
 class Kafka(Part):
-    """Where the topics are. `properties` are librdkafka's; what only the Java client knows is translated or refused."""
+    """Where the topics are. `properties` are librdkafka's; what only the Java client knows is translated or refused.
+
+    Attributes:
+        bootstrap_servers: `HOST:PORT`, several with commas.
+        properties: of librdkafka, by its names: security, timeouts, sizes.
+    """
 
     bootstrap_servers: str = Field(examples=["localhost:9092"])
     properties: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -37,7 +42,13 @@ class Kafka(Part):
 
 
 class Credentials(Part):
-    """Static keys. Without them boto3's own chain is used: environment, profile, instance role."""
+    """Static keys. Without them boto3's own chain is used: environment, profile, instance role.
+
+    Attributes:
+        access_key_id: of the key pair.
+        secret_access_key: never printed.
+        session_token: of temporary keys; never printed.
+    """
 
     access_key_id: str = Field(examples=["${AWS_ACCESS_KEY_ID}"])
     secret_access_key: Secret = Field(examples=["${AWS_SECRET_ACCESS_KEY}"])
@@ -48,6 +59,9 @@ class Role(Part):
     """A role that the credentials assume, and again before it ends.
 
     Attributes:
+        arn: `arn:aws:iam::ACCOUNT:role/NAME`.
+        external_id: where the role asks for one.
+        session_name: what the account's log calls it.
         duration: how long it is asked for at once, in seconds; the role itself may allow less.
         endpoint_url: of the token service, where it is not AWS's own.
     """
@@ -72,7 +86,13 @@ class Role(Part):
 
 
 class Proxy(Part):
-    """What requests to S3 go through; without it what `HTTPS_PROXY` says."""
+    """What requests to S3 go through; without it what `HTTPS_PROXY` says.
+
+    Attributes:
+        url: `http://HOST:PORT` or `https://HOST:PORT`.
+        user: where the proxy asks for one.
+        password: never printed.
+    """
 
     url: str = Field(examples=["http://proxy:3128"])
     user: str | None = None
@@ -114,6 +134,8 @@ class Retries(Part):
     """How often one S3 request is tried, and the first pause between tries (it doubles, with jitter).
 
     Attributes:
+        max_attempts: of one request, the first included; 1 for never again.
+        backoff_ms: the first pause; it doubles up to 20 s.
         patience: how long a store that cannot be reached is asked again, in seconds.
     """
 
@@ -129,7 +151,19 @@ class Retries(Part):
 
 
 class S3(Part):
-    """The S3 API that the bucket lives behind; the fields map onto `dagster_aws.s3.S3Resource`."""
+    """The S3 API that the bucket lives behind; the fields map onto `dagster_aws.s3.S3Resource`.
+
+    Attributes:
+        endpoint_url: `http://HOST:PORT` or `https://HOST`; None for AWS.
+        region: of the buckets.
+        path_style: bucket in the path instead of in the host's name.
+        max_pool_connections: connections that one process keeps open.
+        credentials: `default` is boto3's chain: variables, profile, the machine's role.
+        role: a role that the credentials assume.
+        proxy: what requests go through.
+        objects: what every object is created with.
+        retries: of each request.
+    """
 
     endpoint_url: str | None = None
     region: str = "us-east-1"
@@ -154,7 +188,13 @@ class S3(Part):
 
 
 class Spark(Part):
-    """The Spark session. `conf` overrides every setting that s3lake makes itself."""
+    """The Spark session. `conf` overrides every setting that s3lake makes itself.
+
+    Attributes:
+        master: `local[n]`, a cluster's master, or `sc://HOST:PORT` for a server of warm sessions.
+        driver_memory: the JVM's heap, for example 1g.
+        conf: any setting of Spark's; it wins over s3lake's own.
+    """
 
     master: str = "local[*]"
     driver_memory: str = "1g"

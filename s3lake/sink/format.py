@@ -48,6 +48,11 @@ class Converter(Part):
     `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
     envelope is taken for plain JSON. `avro` and `json_schema` are Confluent's converters with a Schema Registry: the id
     of the schema stands before the value (docs/registry.md).
+
+    Attributes:
+        key: what a key's bytes are.
+        value: what a value's bytes are.
+        registry: where schemas are, for avro and json_schema.
     """
 
     key: ConverterType = "string"
@@ -69,7 +74,13 @@ class Converter(Part):
 
 
 class Framing(Part):
-    """What stands before the first record of a text file, between two, and after the last."""
+    """What stands before the first record of a text file, between two, and after the last.
+
+    Attributes:
+        opening: before the first record.
+        between: between two.
+        closing: after the last one.
+    """
 
     opening: str = ""
     between: str = "\n"
@@ -88,6 +99,9 @@ class Format(Part):
     """The file format and its compression. Each format has its own default codec (docs/formats.md).
 
     Attributes:
+        type: of the files.
+        codec: of the whole file, of a table's pages; None for the format's own default.
+        level: of the codec, where it has levels.
         header: whether a CSV file begins with the names of its columns.
         framing: of a text format, where it is not the format's own. With it, `bytes` holds many records an object.
     """
@@ -148,10 +162,13 @@ class Envelope(Part):
     each. `iggy` is the Iggy S3 sink's line.
 
     Attributes:
+        style: `record`: named parts; `flat`: columns beside the value; `iggy`: Iggy's.
         fields: parts of the record, in order; without it all that the style has (`flat`: the value alone).
         value_encoding: how `flat` spells a value in CSV.
-        bare: `flat` with one field: its value alone, without a member or column name round it.
-        stream, topic: names that `iggy` prints.
+        bare: `flat` with one field: its value alone, without a member or column name round it. stream, topic: names
+            that `iggy` prints.
+        stream: of style iggy.
+        topic: of style iggy.
     """
 
     style: Literal["record", "flat", "iggy"] = "record"
@@ -195,6 +212,10 @@ class Sidecars(Part):
     """Objects beside each data object, with the same stem: the records' keys and headers (Confluent's layout).
 
     A file of keys or headers has as many records as its data file, in the same order.
+
+    Attributes:
+        keys: format of the keys' objects; None for none.
+        headers: format of the headers' objects; None for none.
     """
 
     keys: Literal["avro", "json", "parquet", "bytes"] | None = None

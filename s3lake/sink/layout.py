@@ -15,7 +15,14 @@ _SUFFIX_BYTES, _PADDED = 64, 64
 
 
 class Padding(Part):
-    """Padding of the topic-partition and of the offset in keys; it never cuts a number."""
+    """Padding of the topic-partition and of the offset in keys; it never cuts a number.
+
+    Attributes:
+        type: on which side numbers are padded, or none.
+        char: what with.
+        partition: digits of topic-partitions.
+        offset: digits of offsets.
+    """
 
     type: Literal["left", "right", "none"] = "left"
     char: str = "0"

@@ -13,9 +13,13 @@ class Registry(Part):
 
     Attributes:
         url: the base of its API; several of one registry with commas, the first that answers is taken.
+        user: of basic authentication.
+        password: never printed.
         token: sent as `Authorization: Bearer`, instead of user and password.
         ca_file: certificates to trust, instead of the usual ones; like the other files it must exist on every worker.
-        cert_file, key_file: of this client, PEM; the key may stand in the same file.
+            cert_file, key_file: of this client, PEM; the key may stand in the same file.
+        cert_file: PEM, where the registry asks clients for a certificate.
+        key_file: its key, PEM.
         timeout: of one request, in seconds.
     """
 

@@ -34,6 +34,7 @@ class Flush(Part):
     Attributes:
         count: records a file; None for any number.
         size: of a file as stored.
+        interval: the longest wait of a record in the open hour.
         span: the record timestamps of a file lie less than that apart; None for any.
     """
 
@@ -62,6 +63,7 @@ class DeadLetterTopic(Part):
     """A Kafka topic that gets every refused record too, as it was read, at least once.
 
     Attributes:
+        name: no topic that the sink reads.
         context_headers: add Kafka Connect's `__connect.errors.*` headers, which say where and why.
         replication_factor: used only where the topic has to be created; -1 is the brokers' own.
     """
@@ -88,6 +90,8 @@ class Errors(Part):
     """What a refused record does: fail its micro-batch, or become a dead letter in the same commit.
 
     Attributes:
+        tolerance: `none`: a refused record fails its micro-batch; `all`: it becomes a dead letter.
+        dead_letter_topic: a Kafka topic that gets dead letters too.
         max_retries: how often a micro-batch is tried again after an error that may pass.
         retry_interval: seconds before each.
     """
@@ -113,7 +117,11 @@ class Errors(Part):
 
 
 class Index(Part):
-    """Where the index lives: `<prefix>/<sink name>/` in the sink's bucket."""
+    """Where the index lives: `<prefix>/<sink name>/` in the sink's bucket.
+
+    Attributes:
+        prefix: of its keys.
+    """
 
     prefix: str = ".indexes"
 
@@ -129,11 +137,35 @@ class Sink(Part):
     """One configured route: topics to bucket, prefix, layout and format.
 
     Attributes:
+        name: of the sink; the index and the assets are called after it.
+        topics: by name; either these or `topics_regex`.
+        topics_regex: topics whose whole name matches, as RE2 reads it.
         missing_topic: what a run does about a topic that does not exist yet.
-        fleet: whether one sensor and one run are for all topics: `on`, `off`, above so many topics, or `auto`.
-        envelope: which parts of a record its row holds; None for the value alone.
+        bucket: where objects and index go.
+        prefix: what keys of objects begin with.
+        start: the first hour of the partition grid, UTC.
+        from_: `earliest`: the hour `start` begins at Kafka's log start.
+        converter: what keys and values are.
+        format: what files are.
         columns: of a table, those that the user gives beside what is found in the data: name -> type, for example
             `decimal(10,2)`, `timestamp`, `list<string>` or `struct<a: int64>`.
+        envelope: which parts of a record its row holds; None for the value alone.
+        sidecars: keys and headers as objects of their own.
+        layout: the keys of objects.
+        transforms: what is done to records before they are converted, in order.
+        sql: projects and filters what transforms give.
+        flush: when files are closed, and how long a record waits.
+        nulls: what becomes of records without a value.
+        errors: what becomes of records that are refused.
+        exactly_once: false goes without conditional writes: at least once.
+        close_grace: how long after its end an hour is left open, in seconds.
+        batch_records: most records of one micro-batch.
+        hours_per_run: hours that one run of a backfill lands; None: all.
+        publish_offsets: tell the consumer group `s3lake-<sink>` how far the topic is landed.
+        fleet: whether one sensor and one run are for all topics: `on`, `off`, above so many topics, or `auto`.
+        max_columns: that files of parquet, avro and csv may have.
+        memory_budget: of open files, per Python worker; beyond it they go to local disk.
+        index: where the index lives.
     """
 
     name: str = Field(examples=["events"])

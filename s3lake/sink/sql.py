@@ -10,6 +10,10 @@ class Sql(Part):
 
     Columns are the value's fields, and `_key`, `_headers`, `_topic`, `_partition`, `_offset`, `_timestamp`. A record
     for which `where` is not true is skipped; its offset counts as landed.
+
+    Attributes:
+        select: columns as Spark SQL has them; None for all.
+        where: records for which it is not true are skipped.
     """
 
     select: str = "*"

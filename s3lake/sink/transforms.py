@@ -8,7 +8,12 @@ from s3lake.sink.part import Misfit, Part
 
 
 class Predicate(Part):
-    """Which records a transform is for: Kafka Connect's predicates, with their own names of types and options."""
+    """Which records a transform is for: Kafka Connect's predicates, with their own names of types and options.
+
+    Attributes:
+        type: its class, with or without the package.
+        options: of that class.
+    """
 
     type: str = Field(examples=["RecordIsTombstone"])
     options: dict[str, Any] = Field(default_factory=dict)

@@ -1,0 +1,147 @@
+"""Writes docs/reference/ from the code: settings, commands and what Python may import. `make reference`."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+import s3lake
+from s3lake.cli import app
+from s3lake.sink import Config
+from s3lake.sink.schema import json_schema, meanings, parts_of, summary
+
+HERE = Path(__file__).parent / "reference"
+_WRITTEN = "Written by `make reference` from the code; what is changed here is lost.\n"
+
+
+def pages() -> dict[str, str]:
+    """Name of a page: its text."""
+    return {"settings.md": settings(), "commands.md": commands(), "api.md": api()}
+
+
+# Settings
+
+
+def settings() -> str:
+    """Every setting of the native configuration."""
+    schema = json_schema()
+    definitions = {Config.__name__: schema, **schema["$defs"]}
+    text = ["# Settings", _WRITTEN]
+    text.append(
+        "All settings of the native configuration, part by part. [Configuring](../configure.md) explains the usual "
+        "ones; `s3lake schema` prints the same for editors. Sizes are bytes or text as `128MiB` and `500MB`, "
+        "durations are seconds or text as `5m` and `1h30m`.\n"
+    )
+    for name, part in parts_of(Config).items():
+        text += [f"## {name}", summary(part) + "\n", "| setting | type | default | meaning |", "|---|---|---|---|"]
+        text += [_row(setting, definitions[name], part) for setting in definitions[name]["properties"]]
+        text.append("")
+    return "\n".join(text)
+
+
+def _row(setting: str, definition: dict[str, Any], part: type[BaseModel]) -> str:
+    required = setting in definition.get("required", ())
+    default = "needed" if required else _default(part, setting)
+    meaning = re.sub(r"\bNone\b", "`null`", meanings(part).get(setting, ""))
+    cells = (f"`{setting}`", _type(definition["properties"][setting]), default, meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _default(part: type[BaseModel], setting: str) -> str:
+    shown = part.model_construct().model_dump(mode="json", by_alias=True, warnings=False)[setting]
+    return "as below" if isinstance(shown, dict) and shown else f"`{json.dumps(shown)}`"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"])
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    match schema.get("type"):
+        case "array":
+            return f"list of {_type(schema.get('items', {}))}"
+        case "object":
+            values = schema.get("additionalProperties")
+            return f"map to {_type(values)}" if isinstance(values, dict) else "map"
+        case str(simple):
+            return {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(simple, simple)
+    return "any"
+
+
+# Commands
+
+
+def commands() -> str:
+    """Every command, its arguments and its options."""
+    root: Any = typer.main.get_command(app)
+    text = ["# Commands", _WRITTEN, root.help.removeprefix("The command line. ") + "\n"]
+    for name, command in sorted(_leaves("s3lake", root)):
+        text += [f"## {name}", inspect.cleandoc(command.help) + "\n", "| | |", "|---|---|"]
+        text += [_parameter(parameter) for parameter in command.params if parameter.name != "help"]
+        text.append("")
+    return "\n".join(text)
+
+
+def _leaves(name: str, command: Any) -> list[tuple[str, Any]]:
+    inside = getattr(command, "commands", None)
+    if inside is None:
+        return [(name, command)]
+    return [leaf for word, one in inside.items() for leaf in _leaves(f"{name} {word}", one)]
+
+
+def _parameter(parameter: Any) -> str:
+    is_option = parameter.opts[0].startswith("-")
+    value = parameter.metavar or (str(parameter.name).upper() if not parameter.is_flag else "") if is_option else ""
+    shown = f"`{parameter.opts[0]}{f' {value}' if value else ''}`" if is_option else f"`{parameter.metavar}`"
+    told = [re.sub(r"(?<![.!?])$", ".", parameter.help or "").removeprefix(".")]
+    if parameter.envvar:
+        told.append(f"From `{parameter.envvar}` where it is not given.")
+    if parameter.required:
+        told.append("Needed.")
+    elif is_option and not parameter.is_flag and parameter.default is not None:
+        told.append(f"Default: `{parameter.default}`.")
+    return f"| {shown} | {' '.join(filter(None, told))} |".replace("\n", " ")
+
+
+# Python
+
+
+def api() -> str:
+    """What `s3lake` exports."""
+    text = ["# Python", _WRITTEN, "What `import s3lake` gives; everything else may change without notice.\n"]
+    for name in sorted(s3lake.__all__, key=str.lower):
+        thing = getattr(s3lake, name)
+        text += [f"## {name}", f"```text\n{_signature(name, thing)}\n```\n"]
+        if name in parts_of(Config):
+            text.append(f"{summary(thing)} [Its settings](settings.md#{name.lower()}).\n")
+        else:
+            text.append(_prose(thing))
+    return "\n".join(text)
+
+
+def _signature(name: str, thing: Any) -> str:
+    if inspect.isclass(thing) and issubclass(thing, BaseModel):
+        return f"{name}(...)"
+    plain = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", str(inspect.signature(thing))).replace("'", "")
+    return f"{name}{plain}".removesuffix(" -> None")
+
+
+def _prose(thing: Any) -> str:
+    """A docstring of Google's style as Markdown."""
+    text = inspect.getdoc(thing) or ""
+    text = re.sub(r"^(Args|Attributes|Raises|Returns|Yields):$", r"**\1**\n", text, flags=re.MULTILINE)
+    joined = re.sub(r"\n        +", " ", text)
+    return re.sub(r"^    (\w+): ", r"- `\1`: ", joined, flags=re.MULTILINE) + "\n"
+
+
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for page, written in pages().items():
+        (HERE / page).write_text(written, encoding="utf-8")
