@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import click
 import confluent_kafka
+import dagster as dg
 import duckdb
 import pytest
 import sqlglot
@@ -197,12 +198,18 @@ def fields(model: Any) -> set[str]:
 
 
 @of_languages("yaml")
-def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_dagsters_instance(block: Block) -> None:
+def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dagsters_instance(block: Block) -> None:
     document = yaml.safe_load(re.sub(r"\{\{ *env\.(\w+) *\}\}", r"${\1}", block.text))
     if "attributes" in document:  # of a component
         assert hasattr(s3lake, document["type"].removeprefix("s3lake."))
         document = document["attributes"]
-    if document.keys() <= fields(Config) | fields(Sink):
+    if "ops" in document:  # of a run
+        [operation] = document["ops"]
+        sink = Sink.model_validate({**MINIMAL, "topics": ["orders", "clicks"], "fleet": "on"})
+        config = Config.model_validate({"kafka": {"bootstrap_servers": "kafka:9092"}, "sinks": [sink]})
+        job = s3lake.build_definitions(config).resolve_job_def(operation.removeprefix("land_"))
+        assert dg.validate_run_config(job, document)
+    elif document.keys() <= fields(Config) | fields(Sink):
         text = yaml.safe_dump(whole(document), sort_keys=False)
         variables = dict.fromkeys(re.findall(r"\$\{(\w+)", text), "kafka:9092")
         config = loads(text, str(block), None, variables).config
