@@ -8,7 +8,7 @@ from enum import Enum
 
 from s3lake.config.connectors import aiven, cloud, confluent, lenses, wrappers
 from s3lake.config.read import json, yaml
-from s3lake.config.read.document import position_of
+from s3lake.config.read.yaml import position_of
 from s3lake.config.setting import Report, Setting
 from s3lake.errors import ConfigurationError
 from s3lake.options import meant
@@ -83,48 +83,49 @@ def named(name: str, file: str) -> Dialect:
     try:
         return Dialect(name)
     except ValueError:
-        known = [one.value for one in Dialect]
+        names = [dialect.value for dialect in Dialect]
         raise ConfigurationError(
-            f"{file}: dialect {name!r} is not known; {meant(name, known)}use one of: {', '.join(known)}"
+            f"{file}: dialect {name!r} is not known; {meant(name, names)}use one of: {', '.join(names)}"
         ) from None
 
 
-def recognised(text: str, file: str) -> Dialect:
-    """The dialect that `text` is written in.
+def recognised(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
+    """The dialect that `text` is written in, and its settings where it is one of Kafka Connect's.
 
     Raises:
         ConfigurationError: it is none, or connector.class names another connector.
     """
-    held = json.names(text)
-    if held is not None and held & {"sinks", "kafka"}:
-        return Dialect.native
+    names = json.names(text)
+    if names is not None and names & {"sinks", "kafka"}:
+        return Dialect.native, []
     if not text.lstrip().startswith("{"):
         if _TOML.search(text):
-            return Dialect.iggy
-        for pattern, told in _AROUND:
+            return Dialect.iggy, []
+        for pattern, message in _AROUND:
             if (around := pattern.search(text)) is not None:
                 line, column = position_of(text[: around.start()])
-                raise ConfigurationError(f"{file}:{line}:{column}: {told}")
-    settings = wrappers.read(text, Report(file))
-    found = _by_class(settings) or _by_keys(one.key for one in settings)
-    if found is not None and (not _NATIVE.search(text) or yaml.is_connector(text, file)):
-        return found
-    if not text.strip() or _NATIVE.search(text) or file.endswith((".yaml", ".yml")):
-        return Dialect.native
+                raise ConfigurationError(f"{report.file}:{line}:{column}: {message}")
+    settings = wrappers.read(text, report)
+    dialect = _by_class(settings) or _by_keys(setting.key for setting in settings)
+    if dialect is not None and (not _NATIVE.search(text) or yaml.is_connector(text, report.file)):
+        return dialect, settings
+    if not text.strip() or _NATIVE.search(text) or report.file.endswith((".yaml", ".yml")):
+        return Dialect.native, []
     raise ConfigurationError(
-        f"{file}:1:1: this is no configuration that s3lake knows: add connector.class for a connector's, or give "
-        f"--dialect, one of: {', '.join(one.value for one in Dialect)}"
+        f"{report.file}:1:1: this is no configuration that s3lake knows: add connector.class for a connector's, or "
+        f"give --dialect, one of: {', '.join(dialect.value for dialect in Dialect)}"
     )
 
 
 def _by_class(settings: Iterable[Setting]) -> Dialect | None:
-    for one in settings:
-        if one.key == "connector.class":
-            if one.value in CLASSES:
-                return CLASSES[one.value]
-            near = meant(one.value, list(CLASSES))
+    for setting in settings:
+        if setting.key == "connector.class":
+            if setting.value in CLASSES:
+                return CLASSES[setting.value]
+            near = meant(setting.value, CLASSES)
             raise ConfigurationError(
-                f"{one.place}: connector.class: {one.shown} is not known; {near}use one of: {', '.join(CLASSES)}"
+                f"{setting.place}: connector.class: {setting.shown} is not known; {near}use one of: "
+                f"{', '.join(CLASSES)}"
             )
     return None
 

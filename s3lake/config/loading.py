@@ -31,30 +31,33 @@ def sketched(
     Raises:
         ConfigurationError: what stands there cannot be right; one line per error.
     """
-    kind = detect.named(dialect, name) if dialect else detect.recognised(text, name)
-    if kind is Dialect.native:
+    report = Report(name, strict=environment.get(STRICT, "").lower() in ("1", "true", "yes"))
+    if dialect:
+        language = detect.named(dialect, name)
+        settings = wrappers.read(text, report) if language in _CONNECTORS else []
+    else:
+        language, settings = detect.recognised(text, report)
+    if language is Dialect.native:
         return native.sketched(text, name, environment)
     references = References(environment, base, secret or SecretsManager())
-    report = Report(name, strict=environment.get(STRICT, "").lower() in ("1", "true", "yes"))
-    if kind is Dialect.iggy:
+    if language is Dialect.iggy:
         return iggy.loads(text, report, references)
-    settings = worker.completed(list(index(wrappers.read(text, report), report).values()), report, references)
+    settings = worker.completed(list(index(settings, report).values()), report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
     resolved = cloud.translated(references.resolve(settings, report), report)
-    return _CONNECTORS[kind](resolved, report, environment)
+    return _CONNECTORS[language](resolved, report, environment)
 
 
-def _named(settings: Sequence[Setting], report: Report, given: str) -> list[Setting]:
-    """The connector's name where the file has none: the one that was given, else the file's own."""
-    known = next((one for one in settings if one.key == "name"), None)
-    if known is not None:
-        if given and known.value != given:
-            report.error(known, f"{known.shown} stands in the file, so --name {given} has no use; take one of them out")
+def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
+    """The connector's name where the file has none: `name`, of the command line, else the file's own."""
+    own = next((setting for setting in settings if setting.key == "name"), None)
+    if own is not None:
+        if name and own.value != name:
+            report.error(own, f"{own.shown} stands in the file, so --name {name} has no use; take one of them out")
         return []
-    if given:
-        return [Setting("name", given, variable(NAME))]
+    if name:
+        return [Setting("name", name, variable(NAME))]
     stem = PurePosixPath(report.file.replace(os.sep, "/")).name.split(".", 1)[0] or "connector"
     place = Place(report.file)
-    told = f"name is missing; {stem!r} is taken, after the file: say another with --name (or {NAME})"
-    report.notice(place, told)
+    report.notice(place, f"name is missing; {stem!r} is taken, after the file: say another with --name (or {NAME})")
     return [Setting("name", stem, place)]

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from s3lake.config.draft import Draft, Sketch
 from s3lake.config.kept import kept
 from s3lake.config.model import names
-from s3lake.config.read import document
-from s3lake.config.read.document import Dumper
+from s3lake.config.read import yaml as reader
+from s3lake.config.read.yaml import Dumper
 from s3lake.config.setting import Path, Reference, Report
 from s3lake.errors import ConfigurationError
 from s3lake.masking import is_masked, is_secret
@@ -40,7 +40,7 @@ def sketched(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
         ConfigurationError: it is no mapping.
     """
     report = Report(name)
-    data, settings = document.read(text, report, _hidden, environment)
+    data, settings = reader.read(text, report, _hidden, environment)
     if isinstance(data, dict):
         return Sketch(Draft(data, settings), report, native=True)
     report.check()

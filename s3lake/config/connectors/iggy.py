@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, refusals, transforms
+from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, transforms
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft, Sketch, drafted
@@ -92,7 +92,9 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
         elif not isinstance(held, dict) or not isinstance(held.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
         elif held["enabled"] and name in _CONVERSIONS:
-            refusals.conversion(Setting(place.key, name, place), report)
+            report.error(
+                Setting(place.key, name, place), f"{name} is not supported yet; take it out, or write enabled = false"
+            )
         elif held["enabled"]:
             options = {key: value for key, value in held.items() if key != "enabled"}
             origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
@@ -231,7 +233,9 @@ def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setti
             sink.put("envelope.topic", topic)
         schema = keys.choice(f"streams[{at}].schema", _SCHEMAS, "json")
         if schema.value is None and schema.setting is not None:
-            refusals.schema(schema.setting, keys.report)
+            keys.wrong(
+                schema.setting, f"{schema.setting.shown}: this schema is not supported yet; use json, raw or text"
+            )
         sink.put("converter.value", schema.value or "json", schema.setting)
         yield sink
 

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from s3lake.config.read.document import position_of
 from s3lake.config.read.members import Member, Value
+from s3lake.config.read.yaml import position_of
 from s3lake.config.setting import Place
 from s3lake.errors import ConfigurationError
 

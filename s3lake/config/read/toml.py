@@ -6,7 +6,7 @@ import re
 import sys
 from typing import Any
 
-from s3lake.config.read.document import position_of
+from s3lake.config.read.yaml import position_of
 from s3lake.config.setting import Path, Place, dotted
 from s3lake.errors import ConfigurationError
 
