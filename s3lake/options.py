@@ -13,7 +13,7 @@ _NEAR = 0.77
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def meant(name: str, allowed: Iterable[str], spelled: str = "{}", cutoff: float = 0.6) -> str:
+def suggestion(name: str, allowed: Iterable[str], spelled: str = "{}", cutoff: float = 0.6) -> str:
     """`did you mean …? ` where a name is near one that is allowed, if need be in another case, else nothing."""
     exact = {word: word for word in allowed}
     for text, words in ((name, exact), (name.lower(), {word.lower(): word for word in exact})):
@@ -59,7 +59,7 @@ def choice(text: str, choices: Iterable[str]) -> str:
     by_lower = {word.lower(): word for word in choices}
     if text.strip().lower() not in by_lower:
         allowed = [word for word in by_lower.values() if word]
-        raise ValueError(f"is not allowed; {meant(text, allowed)}use one of: {', '.join(allowed)}")
+        raise ValueError(f"is not allowed; {suggestion(text, allowed)}use one of: {', '.join(allowed)}")
     return by_lower[text.strip().lower()]
 
 

@@ -11,7 +11,7 @@ from s3lake.config.read import json, yaml
 from s3lake.config.read.yaml import position_of
 from s3lake.config.setting import Report, Setting
 from s3lake.errors import ConfigurationError
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 
 class Dialect(Enum):
@@ -85,7 +85,7 @@ def named(name: str, file: str) -> Dialect:
     except ValueError:
         names = [dialect.value for dialect in Dialect]
         raise ConfigurationError(
-            f"{file}: dialect {name!r} is not known; {meant(name, names)}use one of: {', '.join(names)}"
+            f"{file}: dialect {name!r} is not known; {suggestion(name, names)}use one of: {', '.join(names)}"
         ) from None
 
 
@@ -122,7 +122,7 @@ def _by_class(settings: Iterable[Setting]) -> Dialect | None:
         if setting.key == "connector.class":
             if setting.value in CLASSES:
                 return CLASSES[setting.value]
-            near = meant(setting.value, CLASSES)
+            near = suggestion(setting.value, CLASSES)
             raise ConfigurationError(
                 f"{setting.place}: connector.class: {setting.shown} is not known; {near}use one of: "
                 f"{', '.join(CLASSES)}"

@@ -15,7 +15,7 @@ from s3lake.config.setting import Notice, Path, Place, Reference, Report, Settin
 from s3lake.config.variables import overridden
 from s3lake.errors import ConfigurationError
 from s3lake.masking import is_secret
-from s3lake.options import meant
+from s3lake.options import suggestion
 from s3lake.sink import Config, Misfit
 
 
@@ -80,8 +80,8 @@ class Draft:
 
     def forget(self, path: Path) -> None:
         """Forget where the value at a path, and what is in it, came from."""
-        for known in [known for known in self.origins if known[: len(path)] == path]:
-            del self.origins[known]
+        for inside in [inside for inside in self.origins if inside[: len(path)] == path]:
+            del self.origins[inside]
 
     def at(self, path: Path) -> Any:
         """What stands at a path; None where there is nothing."""
@@ -107,9 +107,9 @@ class Draft:
 def _copied(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _copied(one) for name, one in value.items()}
+            return {name: _copied(item) for name, item in value.items()}
         case list() | tuple():
-            return [_copied(one) for one in value]
+            return [_copied(item) for item in value]
     return value
 
 
@@ -236,7 +236,7 @@ class Sketch:
         for size in range(len(path), top, -1):
             if path[:size] in origins:
                 return path[:size]
-            inner = next((known for known in origins if known[:size] == path[:size]), None)
+            inner = next((beside for beside in origins if beside[:size] == path[:size]), None)
             if inner is not None:
                 return inner
         return None
@@ -252,11 +252,11 @@ class Sketch:
                 return f"is missing; add it, for example {example}" if examples else "is missing; add it"
             case "extra_forbidden":
                 allowed = names(model_at(path[:-1]))
-                return f"unknown name; {meant(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
+                return f"unknown name; {suggestion(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
             case "literal_error":
                 choices = re.findall(r"'([^']*)'", error["ctx"]["expected"])
                 also = f", or {MAPPING}" if self.native and path == ("s3", "credentials") else ""
-                near = meant(setting.value, choices) if setting else ""
+                near = suggestion(setting.value, choices) if setting else ""
                 return f"{shown}; {near}use one of: {', '.join(choices)}{also}"
         return f"{shown}; {WANTED.get(error['type'], error['msg'])}"
 

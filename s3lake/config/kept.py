@@ -63,7 +63,7 @@ def _held(holder: Any, path: Path) -> Any:
     for step in path:
         if isinstance(holder, Part):
             fields = type(holder).model_fields
-            name = next((name for name, one in fields.items() if step in (one.alias, name)), None)
+            name = next((name for name, info in fields.items() if step in (info.alias, name)), None)
             holder = getattr(holder, name) if name else None
         elif isinstance(holder, Mapping):
             holder = holder.get(step)

@@ -44,23 +44,23 @@ class Keys:
 
     def has(self, key: str) -> bool:
         """Whether the key is given with a value that is not empty."""
-        found = self.get(key)
-        return found is not None and found.value != ""
+        setting = self.get(key)
+        return setting is not None and setting.value != ""
 
     def text(self, key: str, default: str = "") -> Given[str]:
         """Text; empty as given."""
-        found = self.get(key)
-        return Given(default) if found is None else Given(found.value, found)
+        setting = self.get(key)
+        return Given(default) if setting is None else Given(setting.value, setting)
 
     def needed(self, key: str, example: str) -> Given[str]:
         """Text that must be there."""
-        found = self.get(key)
-        if found is None:
+        setting = self.get(key)
+        if setting is None:
             self.report.error(None, f"{key} is missing; add it, for example {key}={example}")
             return Given("")
-        if not found.value:
-            self.wrong(found, f"is empty; write it, for example {key}={example}")
-        return Given(found.value, found)
+        if not setting.value:
+            self.wrong(setting, f"is empty; write it, for example {key}={example}")
+        return Given(setting.value, setting)
 
     def read(self, key: str, default: T, reader: Callable[[str], T]) -> Given[T]:
         """A value as `reader` understands it; what it raises is told with the value in front."""
@@ -99,35 +99,37 @@ class Keys:
 
     def below(self, prefix: str) -> list[Setting]:
         """All settings whose keys begin with `prefix`, which are known from now on."""
-        found = [one for key, one in self._settings.items() if key.startswith(prefix) and len(key) > len(prefix)]
-        for one in found:
-            self._known[one.key] = None
-        return found
+        settings = [
+            setting for key, setting in self._settings.items() if key.startswith(prefix) and len(key) > len(prefix)
+        ]
+        for setting in settings:
+            self._known[setting.key] = None
+        return settings
 
     def meaningless(self, reasons: Mapping[str, str]) -> None:
         """Keys that are accepted with a notice which says why they have no meaning here."""
         for key, reason in reasons.items():
-            found = self.get(key)
-            if found is not None:
-                self.report.notice(found, reason)
+            setting = self.get(key)
+            if setting is not None:
+                self.report.notice(setting, reason)
 
     def refused(self, key: str, reason: str, unless: Sequence[str] = ("",)) -> None:
         """A key that is refused with a reason, unless its value is one of those that ask for nothing."""
-        found = self.get(key)
-        if found is not None and found.value.lower() not in unless:
-            self.wrong(found, f"{found.shown}: {reason}")
+        setting = self.get(key)
+        if setting is not None and setting.value.lower() not in unless:
+            self.wrong(setting, f"{setting.shown}: {reason}")
 
     def renamed(self, old: str, new: str) -> None:
         """An old name of a key: taken for the new one, with a notice."""
-        found = self.get(old)
-        if found is None:
+        setting = self.get(old)
+        if setting is None:
             return
         del self._settings[old]
         if new in self._settings:
-            self.wrong(found, f"is the old name of {new}, which is given too; take it out")
+            self.wrong(setting, f"is the old name of {new}, which is given too; take it out")
             return
-        self.report.notice(found, f"is an old name: write {new}")
-        self._settings[new] = found
+        self.report.notice(setting, f"is an old name: write {new}")
+        self._settings[new] = setting
 
     def wrong(self, where: Setting, message: str) -> None:
         """Note what is wrong with a setting."""
@@ -135,13 +137,13 @@ class Keys:
 
     def all_known(self) -> None:
         """Whatever nobody asked for is an error, where nobody else's keys can stand."""
-        for key, one in self._settings.items():
+        for key, setting in self._settings.items():
             if key not in self._known:
                 near = nearest(key, list(self._known))
                 few = len(self._known) <= _LISTED
                 allowed = f"allowed here: {', '.join(self._known)}" if few else _LOOK
-                told = f"did you mean {near}?" if near else allowed
-                self.report.error(one, f"unknown key; {told}")
+                message = f"did you mean {near}?" if near else allowed
+                self.report.error(setting, f"unknown key; {message}")
 
     def finish(self) -> None:
         """What nobody asked for: a mistake in a key of the connector is an error, a key of another's is told.
@@ -150,16 +152,16 @@ class Keys:
         is known, or begins as only the connector's own do.
         """
         own = {key.partition(".")[0] for key in self._known}
-        for key, one in self._settings.items():
+        for key, setting in self._settings.items():
             if key in self._known:
                 continue
-            if (told := components.reason(key)) is not None:
-                self.report.unread(one, f"{told}: nothing reads it here")
+            if (message := components.reason(key)) is not None:
+                self.report.unread(setting, f"{message}: nothing reads it here")
                 continue
             near = components.usual(key, self._known) or nearest(key, list(self._known))
             if near is not None:
-                self.report.error(one, f"unknown key; did you mean {near}?")
+                self.report.error(setting, f"unknown key; did you mean {near}?")
             elif key.partition(".")[0] in own:
-                self.report.error(one, f"unknown key; {_LOOK}")
+                self.report.error(setting, f"unknown key; {_LOOK}")
             else:
-                self.report.unread(one, "no component that s3lake knows reads it, and neither does s3lake")
+                self.report.unread(setting, "no component that s3lake knows reads it, and neither does s3lake")

@@ -28,10 +28,10 @@ LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
 
 def load(location: str | pathlib.Path | None = None, dialect: str | None = None) -> Config:
     """The configuration at `location`; what has to be said of its settings is logged. See `loaded`."""
-    found = loaded(None if location is None else str(location), dialect)
-    for notice in found.notices:
+    configuration = loaded(None if location is None else str(location), dialect)
+    for notice in configuration.notices:
         _log.warning("%s", notice)
-    return found.config
+    return configuration.config
 
 
 def loaded(
@@ -69,13 +69,13 @@ def loaded(
 def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
     stand_ins = {SERVERS: "localhost:9092", START: hours.key_of_ms(int(time.time() * 1000))}
     missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
-    found = _loaded(location, dialect, {**variables, **missing})
-    used = [name for name in missing if variable(name) in found.origins.values()]
+    configuration = _loaded(location, dialect, {**variables, **missing})
+    used = [name for name in missing if variable(name) in configuration.origins.values()]
     notices = tuple(
         Notice(variable(name), f"is not set, and nothing else says it: {missing[name]} stands in; set it to land")
         for name in used
     )
-    return replace(found, notices=(*found.notices, *notices))
+    return replace(configuration, notices=(*configuration.notices, *notices))
 
 
 def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
@@ -94,9 +94,9 @@ def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) ->
     return _together(loaded, location)
 
 
-def _together(found: Sequence[Loaded], location: str) -> Loaded:
+def _together(parts: Sequence[Loaded], location: str) -> Loaded:
     """Several files as one configuration: all their sinks, and what they agree on of Kafka, S3 and Spark."""
-    first, *others = [one.config for one in found]
+    first, *others = [part.config for part in parts]
     for name in ("kafka", "s3", "spark"):
         for other in others:
             if getattr(other, name) != getattr(first, name):
@@ -106,25 +106,25 @@ def _together(found: Sequence[Loaded], location: str) -> Loaded:
                 )
     values = {
         **{name: getattr(first, name) for name in ("kafka", "s3", "spark")},
-        "sinks": [sink for one in found for sink in one.config.sinks],
-        "examples": any(one.config.examples for one in found),
+        "sinks": [sink for part in parts for sink in part.config.sinks],
+        "examples": any(part.config.examples for part in parts),
     }
     try:
         config = Config.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(str(one["ctx"].get("error", one["msg"])) for one in error.errors() if "ctx" in one)
+        problems = "; ".join(str(part["ctx"].get("error", part["msg"])) for part in error.errors() if "ctx" in part)
         raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
     origins: dict[Path, Place] = {}
     references: dict[Path, Reference] = {}
     before = 0
-    for one in found:
-        for path, place in one.origins.items():
+    for part in parts:
+        for path, place in part.origins.items():
             origins.setdefault(_shifted(path, before), place)
-        for path, reference in one.references.items():
+        for path, reference in part.references.items():
             references.setdefault(_shifted(path, before), reference)
-        before += len(one.config.sinks)
-    notices = tuple(notice for one in found for notice in one.notices)
-    connectors = {name: connector for one in found for name, connector in one.connectors.items()}
+        before += len(part.config.sinks)
+    notices = tuple(notice for part in parts for notice in part.notices)
+    connectors = {name: connector for part in parts for name, connector in part.connectors.items()}
     return Loaded(config, notices, origins, connectors, references)
 
 

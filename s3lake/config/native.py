@@ -68,7 +68,7 @@ def rewritten(
         The text, variable -> dotted path of the secret that it stands for, and what has to be said of references.
     """
     values: dict[str, Any] = {name: _least(getattr(config, name)) for name in ("kafka", "s3", "spark")}
-    values = {name: held for name, held in values.items() if held}
+    values = {name: part for name, part in values.items() if part}
     values["sinks"] = [_least(sink) for sink in config.sinks]
     if config.examples:
         values["examples"] = True
@@ -78,15 +78,15 @@ def rewritten(
     def named(value: Any, path: Path, words: tuple[str, ...]) -> Any:
         if path in done.texts:
             return value
-        hidden = any(path[: len(one)] == one for one in done.hidden)
+        hidden = any(path[: len(item)] == item for item in done.hidden)
         match value:
             case dict():
-                return {name: named(one, (*path, name), (*words, name)) for name, one in value.items()}
+                return {name: named(item, (*path, name), (*words, name)) for name, item in value.items()}
             case list():
                 called = [
-                    str(one.get("name", at)) if isinstance(one, dict) else str(at) for at, one in enumerate(value)
+                    str(item.get("name", at)) if isinstance(item, dict) else str(at) for at, item in enumerate(value)
                 ]
-                return [named(one, (*path, at), (*words, called[at])) for at, one in enumerate(value)]
+                return [named(item, (*path, at), (*words, called[at])) for at, item in enumerate(value)]
             case _ if hidden or (isinstance(value, str) and is_masked(value)):
                 # Not S3LAKE_SINKS_, which changes settings.
                 variable = "S3LAKE_SECRET_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper())
@@ -105,15 +105,15 @@ def _least(part: Part) -> dict[str, Any]:
     values: dict[str, Any] = part.model_dump(mode="json", by_alias=True)
     whole = type(part).model_validate(values)
 
-    def leave_out(held: dict[str, Any]) -> None:
-        for name in list(held):
-            value = held.pop(name)
+    def leave_out(holder: dict[str, Any]) -> None:
+        for name in list(holder):
+            value = holder.pop(name)
             try:
                 if type(part).model_validate(values) == whole:
                     continue
             except ValidationError:
                 pass
-            held[name] = value
+            holder[name] = value
             for inner in value if isinstance(value, list) else [value]:
                 if isinstance(inner, dict):
                     leave_out(inner)
@@ -125,9 +125,9 @@ def _least(part: Part) -> dict[str, Any]:
 def _escaped(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _escaped(one) for name, one in value.items()}
+            return {name: _escaped(item) for name, item in value.items()}
         case list():
-            return [_escaped(one) for one in value]
+            return [_escaped(item) for item in value]
         case str():
             return value.replace("${", "$${")
     return value

@@ -44,9 +44,9 @@ class References:
 
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
         """The settings with their references replaced; those that lead nowhere are noted, and their settings left."""
-        report.secrets |= {one.value for one in settings if is_secret(one.key)}
-        report.secrets |= {user for one in settings for user in users(one.value)}
-        return [self._resolved(one, report) if "${" in one.value else one for one in settings]
+        report.secrets |= {setting.value for setting in settings if is_secret(setting.key)}
+        report.secrets |= {user for setting in settings for user in users(setting.value)}
+        return [self._resolved(setting, report) if "${" in setting.value else setting for setting in settings]
 
     def _resolved(self, setting: Setting, report: Report) -> Setting:
         def look_up(reference: str) -> tuple[str, str, bool]:
@@ -92,11 +92,11 @@ class References:
         raise Unresolved(f"provider {provider!r} is not known; write {_FORMS}")
 
     def _of_shell(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
-        found = looked_up(reference, self.environment)
+        variable = looked_up(reference, self.environment)
         chained = setting.key.startswith(_CHAINS)
-        if found is None or (chained and found[0] != found[0].upper()):
+        if variable is None or (chained and variable[0] != variable[0].upper()):
             return f"${{{reference}}}", False
-        name, value = found
+        name, value = variable
         if value is not None:
             return value, is_secret(name)
         if is_secret(setting.key):
@@ -107,10 +107,10 @@ class References:
         return f"${{{reference}}}", False
 
     def _variable(self, reference: str) -> tuple[str, bool]:
-        found = looked_up(reference, self.environment)
-        if found is None:
+        variable = looked_up(reference, self.environment)
+        if variable is None:
             raise Unresolved(f"names nothing; write {_FORMS}")
-        name, value = found
+        name, value = variable
         if value is None:
             raise Unresolved(f"environment variable {name} is not set; set it")
         return value, is_secret(name)
@@ -132,10 +132,10 @@ class References:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "no UTF-8"
             raise Unresolved(f"file {path} cannot be read: {why}") from None
-        held = {one.key: one.value for one in properties.read(text, Report(path))}
-        if key not in held:
-            raise Unresolved(f"file {path} has no key {key!r}; it has {', '.join(sorted(held)) or 'none'}")
-        return held[key]
+        values = {setting.key: setting.value for setting in properties.read(text, Report(path))}
+        if key not in values:
+            raise Unresolved(f"file {path} has no key {key!r}; it has {', '.join(sorted(values)) or 'none'}")
+        return values[key]
 
     def _of_secret(self, name: str, key: str) -> str:
         if not name:
@@ -145,8 +145,8 @@ class References:
         except Unresolved as error:
             if "/" not in name or not key:
                 raise
-            told = "where it is Strimzi's Kubernetes secret NAMESPACE/NAME, mount it and write ${directory:path:name}"
-            raise Unresolved(f"{error}; {told}, or give it as a variable, ${{env:NAME}}") from None
+            hint = "where it is Strimzi's Kubernetes secret NAMESPACE/NAME, mount it and write ${directory:path:name}"
+            raise Unresolved(f"{error}; {hint}, or give it as a variable, ${{env:NAME}}") from None
         if not key:
             return text
         try:

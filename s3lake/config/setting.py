@@ -195,10 +195,10 @@ Settings = Mapping[str, Setting]
 
 def index(settings: Sequence[Setting], report: Report) -> Settings:
     """Settings by key; of a key that is given twice the last one counts, as in Java."""
-    found: dict[str, Setting] = {}
-    for one in settings:
-        if one.key in found:
-            told = f"is given again in line {one.place.line}; that one counts, as in Java"
-            report.unread(found[one.key], told)
-        found[one.key] = one
-    return found
+    by_key: dict[str, Setting] = {}
+    for setting in settings:
+        if setting.key in by_key:
+            message = f"is given again in line {setting.place.line}; that one counts, as in Java"
+            report.unread(by_key[setting.key], message)
+        by_key[setting.key] = setting
+    return by_key

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from s3lake.config.model import alternatives, fields, holds
 from s3lake.config.setting import Path, dotted
 from s3lake.errors import ConfigurationError
-from s3lake.options import meant
+from s3lake.options import suggestion
 from s3lake.sink import Part, Sink
 
 PREFIX = "S3LAKE_SINKS_"
@@ -88,9 +88,9 @@ def _override(variable: str, text: str, sinks: list[tuple[int, Mapping[str, Any]
     begun = {sink["name"]: (position, sink) for position, sink in sinks if rest.startswith(f"{_upper(sink['name'])}_")}
     if not begun:
         allowed = [_upper(sink["name"]) for _, sink in sinks]
+        hint = suggestion(rest, allowed, f"{PREFIX}{{}}_…", 0.4)
         raise ConfigurationError(
-            f"{variable}: no sink of the configuration has this name; {meant(rest, allowed, f'{PREFIX}{{}}_…', 0.4)}"
-            f"sinks here: {', '.join(allowed) or 'none'}"
+            f"{variable}: no sink of the configuration has this name; {hint}sinks here: {', '.join(allowed) or 'none'}"
         )
     fits: dict[str, tuple[Path, Any]] = {}
     for name, (position, sink) in begun.items():
@@ -159,7 +159,7 @@ def _value(text: str, annotation: Any) -> Any:
 
 def _unknown(variable: str, rest: str, sink: str) -> ConfigurationError:
     name = rest[len(sink) + 1 :]
-    hint = meant(name, _names(Sink), f"{variable.removesuffix(name)}{{}}", 0.5)
+    hint = suggestion(name, _names(Sink), f"{variable.removesuffix(name)}{{}}", 0.5)
     groups = ", ".join(field.upper() for field in fields(Sink))
     return ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
 

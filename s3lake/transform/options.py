@@ -138,7 +138,7 @@ class Options:
             if name not in self._known:
                 allowed = ", ".join(self._known) or "none"
                 raise OptionError(
-                    f"{name} is no option; {options.meant(name, self._known)}allowed here: {allowed}", name
+                    f"{name} is no option; {options.suggestion(name, self._known)}allowed here: {allowed}", name
                 )
 
     def _note(self, name: str) -> None:

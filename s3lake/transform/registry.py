@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from s3lake.options import meant
+from s3lake.options import suggestion
 from s3lake.transform import iggy, lenses, routing, times
 from s3lake.transform.casts import Cast
 from s3lake.transform.fields import (
@@ -150,7 +150,7 @@ def _whole(kind: str, table: Mapping[str, Any], what: str) -> str:
         raise UnknownType(f"{kind!r} does not say of what: write {name}$Value or {name}$Key{other}")
     if len(matching) == 1:
         return matching[0]
-    hint = meant(kind if kind.startswith("iggy.") else name, names)
+    hint = suggestion(kind if kind.startswith("iggy.") else name, names)
     raise UnknownType(f"{kind!r} is no {what} that s3lake has; {hint}there are: {_listed(names)}")
 
 

@@ -11,7 +11,7 @@ from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 CLASSES = (
     "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
@@ -75,17 +75,17 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     for old, new in _OLD.items():
         keys.renamed(old, new)
     connect.route(keys, sink)
-    kind = keys.choice("format.output.type", _TYPES, "csv")
-    raw = kind.value == "csv"
+    form = keys.choice("format.output.type", _TYPES, "csv")
+    raw = form.value == "csv"
     converters.put(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
     connect.framework(keys, common, sink)
     _store(keys, common, sink)
-    codec = _format(keys, sink, kind)
+    codec = _format(keys, sink, form)
     _flush(keys, sink)
-    _layout(keys, sink, kind.value, codec)
+    _layout(keys, sink, form.value, codec)
     keys.meaningless(_MEANINGLESS)
-    for one in keys.below("connect.parquet."):
-        report.notice(one, "has no meaning: it is an option of another Parquet writer")
+    for setting in keys.below("connect.parquet."):
+        report.notice(setting, "has no meaning: it is an option of another Parquet writer")
     overrides.apply(keys, common, [sink], environment)
     keys.finish()
     return drafted(common, [sink], report, connect.connector(keys))
@@ -106,29 +106,29 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     credentials.role(keys, common, "aws.sts.")
 
 
-def _format(keys: Keys, sink: Draft, kind: Given[str]) -> str | None:
+def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
     """The codec as the file's name says it; None where the name says none."""
-    sink.put("format.type", kind)
-    codec = keys.choice("file.compression.type", {one: one for one in _CODECS}, "gzip")
+    sink.put("format.type", form)
+    codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
-    if avro.setting and kind.value != "avro":
-        keys.report.notice(avro.setting, f"has no meaning with format.output.type {_name(kind.value)}")
+    if avro.setting and form.value != "avro":
+        keys.report.notice(avro.setting, f"has no meaning with format.output.type {_name(form.value)}")
     named: str | None = codec.value
-    if kind.value == "avro":
+    if form.value == "avro":
         sink.put("format.codec", avro)
         named = None
         if codec.setting and codec.value != "none":
-            told = (
+            message = (
                 "an Avro file that is compressed as a whole opens in no reader; write none, and a codec in avro.codec"
             )
-            keys.wrong(codec.setting, f"{codec.setting.shown}: {told}")
-    elif kind.value == "parquet":
+            keys.wrong(codec.setting, f"{codec.setting.shown}: {message}")
+    elif form.value == "parquet":
         sink.put("format.codec", codec.value if codec.setting else "none", codec.setting)
         named = codec.value if codec.setting else None
     else:
-        sink.put("format.codec", codec.to(lambda one: "snappy_framed" if one == "snappy" else one))
-        sink.put("format.framing", _FRAMINGS[kind.value], kind.setting)
-    if kind.value == "csv":
+        sink.put("format.codec", codec.to(lambda codec_name: "snappy_framed" if codec_name == "snappy" else codec_name))
+        sink.put("format.framing", _FRAMINGS[form.value], form.setting)
+    if form.value == "csv":
         sink.put("format.header", False)
     _envelope(keys, sink)
     return named
@@ -136,18 +136,18 @@ def _format(keys: Keys, sink: Draft, kind: Given[str]) -> str | None:
 
 def _envelope(keys: Keys, sink: Draft) -> None:
     fields = keys.several("format.output.fields")
-    for one in fields.value:
-        if fields.setting is not None and one not in _FIELDS:
-            near = meant(one, _FIELDS)
-            keys.wrong(fields.setting, f"{one!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
-    known = [one for one in fields.value if one in _FIELDS]
+    for field in fields.value:
+        if fields.setting is not None and field not in _FIELDS:
+            near = suggestion(field, _FIELDS)
+            keys.wrong(fields.setting, f"{field!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
+    known_fields = [field for field in fields.value if field in _FIELDS]
     encoding = keys.choice("format.output.fields.value.encoding", {"base64": "base64", "none": "none"}, "base64")
     around = keys.boolean("format.output.envelope", True)
     if not around.value and around.setting is not None and len(fields.value) != 1:
         keys.wrong(around.setting, "false needs exactly one field; write format.output.fields=value")
         around = Given(True)
     sink.put("envelope.style", "flat", fields.setting)
-    sink.put("envelope.fields", known or ["value"], fields.setting)
+    sink.put("envelope.fields", known_fields or ["value"], fields.setting)
     sink.put("envelope.value_encoding", encoding)
     sink.put("envelope.bare", around.to(lambda yes: not yes))
     sink.put("nulls", "write")
@@ -167,7 +167,7 @@ class _Clock:
     timezone: Given[str]
 
 
-def _layout(keys: Keys, sink: Draft, kind: str, codec: str | None) -> None:
+def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
     sources = {"wallclock": "wallclock", "event": "record"}
     of_prefix = _Clock(keys.choice("timestamp.source", sources, "wallclock"), keys.text("timestamp.timezone", "UTC"))
     of_name = _Clock(
@@ -175,7 +175,7 @@ def _layout(keys: Keys, sink: Draft, kind: str, codec: str | None) -> None:
         keys.text("file.name.timestamp.timezone", "UTC"),
     )
     prefix, name = keys.text("aws.s3.prefix"), keys.text("file.name.template")
-    extension = (".avro" if kind == "avro" else "") + _EXTENSIONS[codec or "none"]
+    extension = (".avro" if form == "avro" else "") + _EXTENSIONS[codec or "none"]
     plain = "{topic}-{partition}-{offset}"
     clock = of_name
     if prefix.value:
@@ -184,23 +184,23 @@ def _layout(keys: Keys, sink: Draft, kind: str, codec: str | None) -> None:
         template, clock = _prefixed(keys, sink, prefix, of_prefix)
         sink.put("layout.template", f"{template}{{topic}}-{{partition}}-{{offset:020}}", prefix.setting)
     elif name.value and name.setting is not None:
-        variables = {found[1] for found in _VARIABLE.finditer(name.value)}
+        variables = {match[1] for match in _VARIABLE.finditer(name.value)}
         template = _template(keys, name.setting, name.value, _NAME_VARIABLES)
         if variables <= set(_NAME_VARIABLES) and "{{" not in _VARIABLE.sub("", name.value):
             _groups(keys, sink, name.setting, variables)
         sink.put("layout.template", template, name.setting)
         extension = ""
         if codec not in (None, "none"):
-            told = f"is rendered as it is: files are compressed ({codec}), and their names do not say so"
-            keys.report.notice(name.setting, told)
+            message = f"is rendered as it is: files are compressed ({codec}), and their names do not say so"
+            keys.report.notice(name.setting, message)
     else:
         sink.put("layout.template", plain)
     used = name if prefix.value == "" else prefix
     timed = "{{" in used.value and re.search(r"timestamp|_date", used.value) is not None
-    for one, active in ((of_prefix, clock is not of_name), (of_name, clock is of_name)):
-        for given in (one.source, one.timezone):
-            if given.setting and not (active and timed):
-                keys.report.notice(given.setting, "has no meaning: no variable of the name prints that time")
+    for clock_part, active in ((of_prefix, clock is not of_name), (of_name, clock is of_name)):
+        for option in (clock_part.source, clock_part.timezone):
+            if option.setting and not (active and timed):
+                keys.report.notice(option.setting, "has no meaning: no variable of the name prints that time")
     sink.put("layout.time.source", clock.source)
     zone = clock.timezone.to(lambda zone: "UTC" if zone in ("", "Z") else zone)
     sink.put("layout.time.timezone", zone)
@@ -213,7 +213,7 @@ def _prefixed(keys: Keys, sink: Draft, prefix: Given[str], clock: _Clock) -> tup
     assert prefix.setting is not None
     setting = prefix.setting
     keys.report.notice(setting, "is an old way to name files: write file.name.template")
-    names = {found[1] for found in _VARIABLE.finditer(prefix.value)}
+    names = {match[1] for match in _VARIABLE.finditer(prefix.value)}
     dates = names & {"utc_date", "local_date"}
     if len(dates) == 2 or (dates and "timestamp" in names and clock.source.value != "wallclock"):
         keys.wrong(
@@ -236,10 +236,10 @@ def _prefixed(keys: Keys, sink: Draft, prefix: Given[str], clock: _Clock) -> tup
 
 def _template(keys: Keys, setting: Setting, template: str, variables: Sequence[str]) -> str:
     pieces, position = [], 0
-    for found in _VARIABLE.finditer(template):
-        pieces.append(_literal(keys, setting, template[position : found.start()]))
-        pieces.append(_variable(keys, setting, found, variables))
-        position = found.end()
+    for match in _VARIABLE.finditer(template):
+        pieces.append(_literal(keys, setting, template[position : match.start()]))
+        pieces.append(_variable(keys, setting, match, variables))
+        position = match.end()
     return "".join([*pieces, _literal(keys, setting, template[position:])])
 
 
@@ -249,26 +249,26 @@ def _literal(keys: Keys, setting: Setting, plain: str) -> str:
     return literal(plain)
 
 
-def _variable(keys: Keys, setting: Setting, found: re.Match[str], variables: Sequence[str]) -> str:
-    name, parameter, value = found.groups()
+def _variable(keys: Keys, setting: Setting, match: re.Match[str], variables: Sequence[str]) -> str:
+    name, parameter, value = match.groups()
     if name not in variables:
-        keys.wrong(setting, f"{found[0]} is unknown; {meant(name, variables)}use {', '.join(variables)}")
+        keys.wrong(setting, f"{match[0]} is unknown; {suggestion(name, variables)}use {', '.join(variables)}")
         return ""
     allowed = {"partition": "padding", "start_offset": "padding", "timestamp": "unit"}.get(name)
     if parameter is not None and parameter != allowed:
-        told = f"takes only {allowed}" if allowed else "takes no parameter"
-        keys.wrong(setting, f"{found[0]}: {name} {told}; take {parameter} out")
+        message = f"takes only {allowed}" if allowed else "takes no parameter"
+        keys.wrong(setting, f"{match[0]}: {name} {message}; take {parameter} out")
         return ""
     if name == "timestamp":
         unit = "yyyy" if value == "YYYY" and "utc_date" in variables else value
         if unit not in _UNITS:
             keys.wrong(
-                setting, f"{found[0]}: a unit is needed; write {{{{timestamp:unit=U}}}} with one of {', '.join(_UNITS)}"
+                setting, f"{match[0]}: a unit is needed; write {{{{timestamp:unit=U}}}} with one of {', '.join(_UNITS)}"
             )
             return ""
         return f"{{time:{unit}}}"
     if parameter == "padding" and value not in ("true", "false"):
-        keys.wrong(setting, f"{found[0]}: padding is true or false")
+        keys.wrong(setting, f"{match[0]}: padding is true or false")
     padded = value == "true"
     return {
         "partition": "{partition:010}" if padded else "{partition}",
@@ -296,9 +296,9 @@ def _groups(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> N
     if most is not None and most.value not in ("0", "1"):
         keys.wrong(most, f"{most.shown}: a name of a key holds one record; write 1, or take it out")
     sink.put("exactly_once", False, setting)
-    told = "the last record of a key replaces the one before it, so exactly_once is false"
-    keys.report.notice(setting, told)
+    message = "the last record of a key replaces the one before it, so exactly_once is false"
+    keys.report.notice(setting, message)
 
 
-def _name(kind: str) -> str:
-    return next(name for name, native in _TYPES.items() if native == kind)
+def _name(form: str) -> str:
+    return next(name for name, native in _TYPES.items() if native == form)

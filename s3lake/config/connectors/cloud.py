@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from s3lake.config.setting import Report, Setting
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 CLASS = "S3_SINK"
 _CLASS = "io.confluent.connect.s3.S3SinkConnector"
@@ -40,22 +40,22 @@ _DEFAULTS = {"locale": "en", "timezone": "UTC", "flush.size": "1000", "partition
 
 def translated(settings: Sequence[Setting], report: Report) -> list[Setting]:
     """The settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
-    held = {one.key: one for one in settings}
-    top = held.get("connector.class")
+    by_key = {setting.key: setting for setting in settings}
+    top = by_key.get("connector.class")
     if top is None or top.value != CLASS:
         return list(settings)
-    found: list[Setting] = []
-    for one in settings:
-        found += _one(one, held, report)
-    known = {one.key for one in found}
-    return [*found, *(replace(top, key=key, value=value, spots=()) for key, value in _missing(known).items())]
+    changed: list[Setting] = []
+    for setting in settings:
+        changed += _one(setting, by_key, report)
+    keys = {setting.key for setting in changed}
+    return [*changed, *(replace(top, key=key, value=value, spots=()) for key, value in _missing(keys).items())]
 
 
-def _missing(known: set[str]) -> dict[str, str]:
-    return {key: value for key, value in _DEFAULTS.items() if key not in known}
+def _missing(keys: set[str]) -> dict[str, str]:
+    return {key: value for key, value in _DEFAULTS.items() if key not in keys}
 
 
-def _one(setting: Setting, held: dict[str, Setting], report: Report) -> list[Setting]:
+def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[Setting]:
     match setting.key:
         case "connector.class":
             return [replace(setting, value=_CLASS)]
@@ -71,17 +71,19 @@ def _one(setting: Setting, held: dict[str, Setting], report: Report) -> list[Set
         case "time.interval":
             return [_as(setting, "partitioner.class", _PARTITIONERS, report)]
         case "schema.registry.url":
-            parts = [part for part, key in (("value", "input.data.format"), ("key", "input.key.format")) if key in held]
+            parts = [
+                part for part, key in (("value", "input.data.format"), ("key", "input.key.format")) if key in by_key
+            ]
             return [replace(setting, key=f"{part}.converter.schema.registry.url") for part in parts]
         case "kafka.endpoint":
             return [replace(setting, key="bootstrap.servers", value=setting.value.rpartition("://")[2], spots=())]
         case "kafka.api.key":
-            return _login(setting, held)
+            return _login(setting, by_key)
         case "kafka.api.secret":
             report.secrets.add(setting.value)
             return []
         case "compression.codec":
-            parquet = "parquet" in held.get("output.data.format", setting).value.lower()
+            parquet = "parquet" in by_key.get("output.data.format", setting).value.lower()
             return [replace(setting, key="parquet.codec" if parquet else "avro.codec")]
     if setting.key in _MEANINGLESS:
         report.notice(setting, _MEANINGLESS[setting.key])
@@ -97,13 +99,13 @@ def _one(setting: Setting, held: dict[str, Setting], report: Report) -> list[Set
 def _as(setting: Setting, key: str, names: dict[str, str], report: Report) -> Setting:
     name = names.get(setting.value.upper())
     if name is None:
-        near = meant(setting.value.upper(), list(names))
+        near = suggestion(setting.value.upper(), list(names))
         report.error(setting, f"{setting.shown} is not allowed; {near}use one of: {', '.join(names)}")
     return replace(setting, key=key, value=name or next(iter(names.values())), spots=())
 
 
-def _login(key: Setting, held: dict[str, Setting]) -> list[Setting]:
-    secret = held.get("kafka.api.secret")
+def _login(key: Setting, by_key: dict[str, Setting]) -> list[Setting]:
+    secret = by_key.get("kafka.api.secret")
     text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
-    said = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
-    return [replace(key, key=f"consumer.override.{name}", value=value, spots=()) for name, value in said.items()]
+    options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
+    return [replace(key, key=f"consumer.override.{name}", value=value, spots=()) for name, value in options.items()]

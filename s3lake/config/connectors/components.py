@@ -52,10 +52,10 @@ _MEANT = {
 
 def reason(key: str) -> str | None:
     """Why nothing here reads a key that some component knows; None where none does."""
-    return next((told for pattern, told in _COMPONENTS if pattern.fullmatch(key)), None)
+    return next((message for pattern, message in _COMPONENTS if pattern.fullmatch(key)), None)
 
 
-def usual(key: str, known: Collection[str]) -> str | None:
+def usual(key: str, keys: Collection[str]) -> str | None:
     """What a key is called by a connector that knows `known`, where another name is often written."""
     name = _MEANT.get(key)
-    return name if name is not None and (name in known or " " in name) else None
+    return name if name is not None and (name in keys or " " in name) else None

@@ -10,7 +10,7 @@ from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
 _FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"
@@ -125,24 +125,24 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     credentials.proxy(keys, common, "s3.proxy.")
 
 
-def _class(keys: Keys, key: str, known: Mapping[str, str], default: str) -> Given[str]:
-    found = keys.get(key)
-    if found is None or not found.value:
-        return Given(known[default])
-    name = found.value.rpartition(".")[2]
-    ours = found.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
-    if name not in known or ("." in found.value and not ours):
-        near = meant(name, list(known))
-        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(known)}")
-        return Given(known[default])
-    return Given(known[name], found)
+def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Given[str]:
+    setting = keys.get(key)
+    if setting is None or not setting.value:
+        return Given(classes[default])
+    name = setting.value.rpartition(".")[2]
+    ours = setting.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
+    if name not in classes or ("." in setting.value and not ours):
+        near = suggestion(name, list(classes))
+        keys.wrong(setting, f"{setting.shown} is not known; {near}use one of: {', '.join(classes)}")
+        return Given(classes[default])
+    return Given(classes[name], setting)
 
 
 def _format(keys: Keys, sink: Draft) -> None:
     if not keys.has("format.class"):
         keys.needed("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
-    kind = _class(keys, "format.class", _FORMATS, "JsonFormat")
-    sink.put("format.type", kind)
+    form = _class(keys, "format.class", _FORMATS, "JsonFormat")
+    sink.put("format.type", form)
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
     parquet = keys.choice("parquet.codec", _PARQUET_CODECS, "snappy")
     lines = keys.choice("s3.compression.type", {"none": "none", "gzip": "gzip"}, "none")
@@ -152,25 +152,25 @@ def _format(keys: Keys, sink: Draft) -> None:
     decimals = keys.choice("json.decimal.format", {"BASE64": "BASE64", "NUMERIC": "NUMERIC"}, "NUMERIC")
     if decimals.value == "BASE64":
         keys.report.notice(decimals.setting, "decimals are written as plain numbers, as with NUMERIC")
-    codec = {"avro": avro, "parquet": parquet}.get(kind.value, lines)
+    codec = {"avro": avro, "parquet": parquet}.get(form.value, lines)
     sink.put("format.codec", codec)
     for other, formats in ((avro, ["avro"]), (parquet, ["parquet"]), (lines, ["json", "bytes"])):
-        if other.setting and kind.value not in formats:
-            keys.report.notice(other.setting, f"has no meaning with format {kind.value}")
+        if other.setting and form.value not in formats:
+            keys.report.notice(other.setting, f"has no meaning with format {form.value}")
     if level.setting and level.value != -1:
         sink.put("format.level", level)
     if parquet.setting and parquet.setting.value.lower() == "lz4":
         keys.report.notice(parquet.setting, "is written as LZ4_RAW, which replaced Hadoop's own LZ4 in Parquet")
-    if named.value and kind.value == "parquet":
+    if named.value and form.value == "parquet":
         sink.put("layout.extension", _PARQUET_EXTENSIONS.get(parquet.value, ".parquet"), named.setting)
-    if kind.value == "bytes":
+    if form.value == "bytes":
         between = separator.value if separator is not None and separator.value else "\n"
         sink.put("format.framing", {"between": between, "closing": between}, separator)
         sink.put("layout.extension", extension.to(lambda name: name + (".gz" if lines.value == "gzip" else "")))
     else:
-        for one in (extension.setting, separator):
-            if one is not None:
-                keys.report.notice(one, f"has no meaning with format {kind.value}")
+        for setting in (extension.setting, separator):
+            if setting is not None:
+                keys.report.notice(setting, f"has no meaning with format {form.value}")
 
 
 def _flush(keys: Keys, sink: Draft) -> None:
@@ -183,8 +183,10 @@ def _flush(keys: Keys, sink: Draft) -> None:
     sink.put("flush.size", connect.LARGEST_FILE)
     if size.setting:
         sink.put("flush.size", size)
-        told = "closes a file at that size; s3lake.flush.size says another, parts of an upload have a size of their own"
-        keys.report.notice(size.setting, told)
+        message = (
+            "closes a file at that size; s3lake.flush.size says another, parts of an upload have a size of their own"
+        )
+        keys.report.notice(size.setting, message)
     for key in ("rotate.interval.ms", "rotate.schedule.interval.ms"):
         if (zero := keys.get(key)) is not None and zero.value == "0":
             keys.wrong(zero, "'0' is not allowed; write milliseconds, or -1 for never")
@@ -203,7 +205,7 @@ def _flush(keys: Keys, sink: Draft) -> None:
             )
         if sink.get("flush.interval") > schedule.value / _SECONDS:
             sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
-    mode = keys.choice("schema.compatibility", {one: one for one in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
+    mode = keys.choice("schema.compatibility", {word: word for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
     if mode.setting and mode.value != "NONE":
         keys.report.notice(mode.setting, "a schema has files of its own; without one the columns grow with the data")
 
@@ -226,8 +228,8 @@ def _layout(keys: Keys, sink: Draft) -> None:
     slash, plus = keys.text("directory.delim", "/"), keys.text("file.delim", "+")
     width = keys.integer("filename.offset.zero.pad.width", 10, 0, 64)
     affix = keys.choice("s3.schema.partition.affix.type", {"NONE": 0, "PREFIX": -1, "SUFFIX": 1}, "NONE")
-    kind = _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
-    encoded, said = _encoded(keys, sink, kind, slash.value)
+    partitioner = _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
+    encoded, fields_setting = _encoded(keys, sink, partitioner, slash.value)
     schema = "schema_name={schema}"
     parts = {0: [encoded], -1: [schema, encoded], 1: [encoded, schema]}[affix.value]
     between = literal(slash.value)
@@ -237,7 +239,7 @@ def _layout(keys: Keys, sink: Draft) -> None:
     def key(parts: Sequence[str]) -> str:
         return between.join(["{topic}", *parts, name])
 
-    source = said or kind.setting or slash.setting or plus.setting or width.setting or top.setting
+    source = fields_setting or partitioner.setting or slash.setting or plus.setting or width.setting or top.setting
     above = ""
     if slash.value == "/":
         sink.put("prefix", top.to(str.strip))
@@ -251,56 +253,56 @@ def _layout(keys: Keys, sink: Draft) -> None:
         sink.put("layout.tombstones", above + key([literal(directory.value)]), directory.setting or nulls)
 
 
-def _encoded(keys: Keys, sink: Draft, kind: Given[str], delimiter: str) -> tuple[str, Setting | None]:
+def _encoded(keys: Keys, sink: Draft, partitioner: Given[str], delimiter: str) -> tuple[str, Setting | None]:
     """What stands between topic and file name, and the setting that says it."""
     fields = keys.several("partition.field.name")
-    for one in fields.value:
-        if not all(step.strip() for step in one.split(".")) and fields.setting is not None:
-            keys.wrong(fields.setting, f"{one!r} is no field: a step of the path is empty")
+    for field in fields.value:
+        if not all(step.strip() for step in field.split(".")) and fields.setting is not None:
+            keys.wrong(fields.setting, f"{field!r} is no field: a step of the path is empty")
     pattern = keys.text("path.format")
-    fielded = kind.value == "fields and time"
-    if fielded and kind.setting is not None:
-        keys.report.notice(kind.setting, "is taken as one of several of that name: NAME=VALUE/… and then path.format")
-        kind = Given("time", kind.setting)
-    duration = keys.integer("partition.duration.ms", -1, 1 if kind.value == "time" else -1)
+    fielded = partitioner.value == "fields and time"
+    if fielded and partitioner.setting is not None:
+        keys.report.notice(
+            partitioner.setting, "is taken as one of several of that name: NAME=VALUE/… and then path.format"
+        )
+        partitioner = Given("time", partitioner.setting)
+    duration = keys.integer("partition.duration.ms", -1, 1 if partitioner.value == "time" else -1)
     locale, timezone = keys.text("locale"), keys.text("timezone")
     _extractor(keys, sink)
     if timezone.value:
         sink.put("layout.time.timezone", timezone)
     if locale.value:
         sink.put("layout.time.locale", locale)
-    _unused(keys, Given("fields and time") if fielded else kind, (fields, pattern, duration, locale, timezone))
-    if kind.value == "default":
+    _unused(keys, Given("fields and time") if fielded else partitioner, (fields, pattern, duration, locale, timezone))
+    if partitioner.value == "default":
         return "partition={partition}", None
-    named = literal(delimiter).join(f"{literal(one)}={{field:{one}}}" for one in fields.value)
-    if (fielded or kind.value == "field") and not fields.value and kind.setting is not None:
-        keys.wrong(kind.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
+    named = literal(delimiter).join(f"{literal(field)}={{field:{field}}}" for field in fields.value)
+    if (fielded or partitioner.value == "field") and not fields.value and partitioner.setting is not None:
+        keys.wrong(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
     if fielded:
-        return (
-            f"{named}{literal(delimiter)}{_time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone))}",
-            (pattern.setting or fields.setting),
-        )
-    if kind.value == "field":
+        dated = _time(keys, sink, partitioner, delimiter, (pattern, duration, locale, timezone))
+        return f"{named}{literal(delimiter)}{dated}", pattern.setting or fields.setting
+    if partitioner.value == "field":
         return named or "partition={partition}", fields.setting
-    return _time(keys, sink, kind, delimiter, (pattern, duration, locale, timezone)), pattern.setting
+    return _time(keys, sink, partitioner, delimiter, (pattern, duration, locale, timezone)), pattern.setting
 
 
-def _unused(keys: Keys, kind: Given[str], given: Sequence[Given[Any]]) -> None:
+def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) -> None:
     """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
-    fields, *timed = given
-    if fields.setting and kind.value not in ("field", "fields and time"):
+    fields, *timed = options
+    if fields.setting and partitioner.value not in ("field", "fields and time"):
         keys.report.notice(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
-    if kind.value not in ("default", "field"):
+    if partitioner.value not in ("default", "field"):
         return
     scheduled = keys.get("rotate.schedule.interval.ms")
-    for one in timed:
-        if one.setting is None or (one.setting.key == "timezone" and scheduled is not None):
+    for option in timed:
+        if option.setting is None or (option.setting.key == "timezone" and scheduled is not None):
             continue
-        if one.setting.key == "path.format":
-            told = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
+        if option.setting.key == "path.format":
+            message = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
         else:
-            told = "has no meaning without a time based partitioner"
-        keys.report.notice(one.setting, told)
+            message = "has no meaning without a time based partitioner"
+        keys.report.notice(option.setting, message)
     extractor = keys.get("timestamp.extractor")
     if extractor is not None:
         keys.report.notice(extractor, "has no meaning without a time based partitioner")
@@ -309,25 +311,27 @@ def _unused(keys: Keys, kind: Given[str], given: Sequence[Given[Any]]) -> None:
 def _time(
     keys: Keys,
     sink: Draft,
-    kind: Given[str],
+    partitioner: Given[str],
     delimiter: str,
-    given: tuple[Given[str], Given[int], Given[str], Given[str]],
+    options: tuple[Given[str], Given[int], Given[str], Given[str]],
 ) -> str:
-    pattern, duration, locale, timezone = given
+    pattern, duration, locale, timezone = options
     quoted = delimiter if not delimiter.isalpha() else f"'{delimiter}'"
     steps = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
     for value, taken in ((locale, "en"), (timezone, "UTC")):
         if not value.value:
             key = "locale" if value is locale else "timezone"
-            keys.report.notice(value.setting or kind.setting, f"{key} is missing; {taken} is taken")
-    if kind.value in ("daily", "hourly"):
-        for one in (pattern, duration):
-            if one.setting:
-                keys.report.notice(one.setting, f"has no meaning: the {kind.value} partitioner has its own")
-        sink.put("layout.time.duration", (_DAY if kind.value == "daily" else _HOUR) / _SECONDS, kind.setting)
-        return f"{{time:{quoted.join(steps[: 3 if kind.value == 'daily' else 4])}}}"
+            keys.report.notice(value.setting or partitioner.setting, f"{key} is missing; {taken} is taken")
+    if partitioner.value in ("daily", "hourly"):
+        for option in (pattern, duration):
+            if option.setting:
+                keys.report.notice(option.setting, f"has no meaning: the {partitioner.value} partitioner has its own")
+        sink.put(
+            "layout.time.duration", (_DAY if partitioner.value == "daily" else _HOUR) / _SECONDS, partitioner.setting
+        )
+        return f"{{time:{quoted.join(steps[: 3 if partitioner.value == 'daily' else 4])}}}"
     if keys.get("partition.duration.ms") is None:
-        keys.report.notice(kind.setting, f"partition.duration.ms is missing; {_HOUR} (an hour) is taken")
+        keys.report.notice(partitioner.setting, f"partition.duration.ms is missing; {_HOUR} (an hour) is taken")
     sink.put("layout.time.duration", (duration.value if duration.value > 0 else _HOUR) / _SECONDS, duration.setting)
     path = pattern.value.removesuffix(delimiter)
     if path.count("'") % 2:
@@ -339,20 +343,20 @@ def _time(
                 pattern.setting, "is empty; write a pattern such as 'year'=YYYY/'month'=MM/'day'=dd, or take it out"
             )
         default = quoted.join(steps)
-        keys.report.notice(kind.setting, f"path.format is missing; {default} is taken")
+        keys.report.notice(partitioner.setting, f"path.format is missing; {default} is taken")
         return f"{{time:{default}}}"
     return f"{{time:{path}}}"
 
 
 def _extractor(keys: Keys, sink: Draft) -> None:
     sources = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
-    found = keys.get("timestamp.extractor")
-    name = found.value.rpartition(".")[2].split("$")[-1].removesuffix("TimestampExtractor") if found else ""
+    setting = keys.get("timestamp.extractor")
+    name = setting.value.rpartition(".")[2].split("$")[-1].removesuffix("TimestampExtractor") if setting else ""
     chosen = sources.get(name, "wallclock")
-    if found is not None and found.value and name not in sources:
-        near = meant(name, list(sources))
-        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(sources)}")
-    sink.put("layout.time.source", chosen, found)
+    if setting is not None and setting.value and name not in sources:
+        near = suggestion(name, list(sources))
+        keys.wrong(setting, f"{setting.shown} is not known; {near}use one of: {', '.join(sources)}")
+    sink.put("layout.time.source", chosen, setting)
     field = keys.text("timestamp.field", "timestamp")
     if chosen == "field":
         sink.put("layout.time.field", field)
@@ -364,12 +368,16 @@ def _nulls(keys: Keys, sink: Draft) -> None:
     nulls = keys.choice("behavior.on.null.values", {"fail": "fail", "ignore": "skip", "write": "write"}, "fail")
     sink.put("nulls", nulls)
     for part in ("keys", "headers"):
-        wanted = keys.boolean(f"store.kafka.{part}", False)
-        known = _SIDECARS if part == "keys" else {name: one for name, one in _SIDECARS.items() if one != "bytes"}
-        form = _class(keys, f"{part}.format.class", known, "AvroFormat")
-        if wanted.value:
-            sink.put(f"sidecars.{part}", form.value, form.setting or wanted.setting)
+        asked = keys.boolean(f"store.kafka.{part}", False)
+        sidecars = (
+            _SIDECARS
+            if part == "keys"
+            else {name: form_name for name, form_name in _SIDECARS.items() if form_name != "bytes"}
+        )
+        form = _class(keys, f"{part}.format.class", sidecars, "AvroFormat")
+        if asked.value:
+            sink.put(f"sidecars.{part}", form.value, form.setting or asked.setting)
         elif form.setting:
             keys.report.notice(form.setting, f"has no meaning without store.kafka.{part}=true")
-        if part == "keys" and nulls.value == "write" and not wanted.value and nulls.setting is not None:
+        if part == "keys" and nulls.value == "write" and not asked.value and nulls.setting is not None:
             keys.wrong(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")

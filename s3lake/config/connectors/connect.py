@@ -53,13 +53,13 @@ class Topics:
 
 def name(keys: Keys) -> Given[str]:
     """The connector's name, as a sink may be called."""
-    found = keys.needed("name", "events-to-s3")
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", found.value)
-    if plain != found.value and found.setting is not None:
+    given_name = keys.needed("name", "events-to-s3")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", given_name.value)
+    if plain != given_name.value and given_name.setting is not None:
         keys.report.notice(
-            found.setting, f"the sink, and its index, are called {plain!r}: letters, digits, '_' and '-'"
+            given_name.setting, f"the sink, and its index, are called {plain!r}: letters, digits, '_' and '-'"
         )
-    return Given(plain, found.setting)
+    return Given(plain, given_name.setting)
 
 
 def connector(keys: Keys) -> Connector:
@@ -72,18 +72,21 @@ def topics(keys: Keys) -> Topics:
     names, regex = keys.several("topics"), keys.text("topics.regex")
     if bool(names.setting and names.value) == bool(regex.value):
         where = regex.setting or names.setting
-        told = (
+        message = (
             "are both given; take one out" if names.value else "are both missing; add topics=NAME,NAME or topics.regex"
         )
-        keys.report.error(where, f"topics and topics.regex {told}")
+        keys.report.error(where, f"topics and topics.regex {message}")
     return Topics(names, regex)
 
 
 def route(keys: Keys, sink: Draft) -> None:
     """Name and topics of a connector that is one sink."""
     sink.put("name", name(keys))
-    found = topics(keys)
-    sink.put("topics_regex" if found.regex.value else "topics", found.regex if found.regex.value else found.names)
+    subscribed = topics(keys)
+    sink.put(
+        "topics_regex" if subscribed.regex.value else "topics",
+        subscribed.regex if subscribed.regex.value else subscribed.names,
+    )
 
 
 def framework(keys: Keys, common: Draft, sink: Draft) -> None:
@@ -98,36 +101,36 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
     """Where Kafka is and how its clients talk to it; a sink connector begins where the log begins."""
     sink.put("from", "earliest")
     for prefix in ("consumer.override.", "consumer."):
-        for one in keys.below(prefix):
-            option = one.key.removeprefix(prefix)
+        for setting in keys.below(prefix):
+            option = setting.key.removeprefix(prefix)
             if prefix == "consumer." and option.startswith("override."):
                 continue
             if option == "bootstrap.servers":
-                common.put("kafka.bootstrap_servers", one.value, one)
+                common.put("kafka.bootstrap_servers", setting.value, setting)
             elif option == "auto.offset.reset":
-                sink.put("from", "start" if one.value.lower() == "latest" else "earliest", one)
-                if one.value.lower() not in ("earliest", "latest", "none"):
-                    keys.wrong(one, f"{one.shown} is not allowed; use one of: earliest, latest, none")
-                if one.value.lower() == "latest":
-                    keys.report.notice(one, "the first record is the first one of the hour `start`")
+                sink.put("from", "start" if setting.value.lower() == "latest" else "earliest", setting)
+                if setting.value.lower() not in ("earliest", "latest", "none"):
+                    keys.wrong(setting, f"{setting.shown} is not allowed; use one of: earliest, latest, none")
+                if setting.value.lower() == "latest":
+                    keys.report.notice(setting, "the first record is the first one of the hour `start`")
             elif option == "isolation.level":
-                if one.value != "read_committed":
-                    keys.report.notice(one, "has no meaning: only committed records are landed")
+                if setting.value != "read_committed":
+                    keys.report.notice(setting, "has no meaning: only committed records are landed")
             elif option in _OURS:
-                keys.report.notice(one, _OURS[option])
+                keys.report.notice(setting, _OURS[option])
             else:
-                common.put(("kafka", "properties", option), one.value, one)
+                common.put(("kafka", "properties", option), setting.value, setting)
     for prefix in ("producer.", "admin."):
-        for one in keys.below(prefix):
+        for setting in keys.below(prefix):
             keys.report.notice(
-                one, "has no meaning: only dead letters are written to Kafka, acknowledged by all replicas"
+                setting, "has no meaning: only dead letters are written to Kafka, acknowledged by all replicas"
             )
     for prefix in ("security.", "sasl.", "ssl.", "client."):
-        for one in keys.below(prefix):
-            if _CLIENT.fullmatch(one.key):
-                common.put(("kafka", "properties", one.key), one.value, one)
+        for setting in keys.below(prefix):
+            if _CLIENT.fullmatch(setting.key):
+                common.put(("kafka", "properties", setting.key), setting.value, setting)
             else:
-                keys.wrong(one, "unknown key; take it out")
+                keys.wrong(setting, "unknown key; take it out")
 
 
 def errors(keys: Keys, sink: Draft) -> None:
@@ -138,17 +141,17 @@ def errors(keys: Keys, sink: Draft) -> None:
     headers = keys.boolean(f"{_QUEUE}context.headers.enable", False)
     replicas = keys.integer(f"{_QUEUE}topic.replication.factor", 3, -1)
     if queue.value and queue.setting is not None and tolerance.value == "none":
-        told = "nothing goes there without errors.tolerance=all: the first refused record fails its micro-batch"
-        keys.report.notice(queue.setting, told)
+        message = "nothing goes there without errors.tolerance=all: the first refused record fails its micro-batch"
+        keys.report.notice(queue.setting, message)
     elif queue.value and queue.setting is not None:
         sink.put("errors.dead_letter_topic.name", queue)
         sink.put("errors.dead_letter_topic.context_headers", headers)
         sink.put("errors.dead_letter_topic.replication_factor", replicas)
         if _subscribed(keys, queue.value):
             keys.wrong(queue.setting, f"{queue.setting.shown} is a topic that the connector reads; name another one")
-    for one in (headers.setting, replicas.setting):
-        if one is not None and not queue.value:
-            keys.report.notice(one, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
+    for setting in (headers.setting, replicas.setting):
+        if setting is not None and not queue.value:
+            keys.report.notice(setting, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
     keys.meaningless(_MEANINGLESS)
 
 

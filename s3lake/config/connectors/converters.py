@@ -8,7 +8,7 @@ from s3lake.config.connectors import registry, worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
-from s3lake.options import meant, nearest
+from s3lake.options import nearest, suggestion
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes"}
@@ -30,40 +30,40 @@ def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> No
 
 
 def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
-    found = keys.get(f"{part}.converter")
-    options = {one.key.removeprefix(f"{part}.converter."): one for one in keys.below(f"{part}.converter.")}
+    converter = keys.get(f"{part}.converter")
+    options = {option.key.removeprefix(f"{part}.converter."): option for option in keys.below(f"{part}.converter.")}
     sink.put(f"converter.{part}", default)
-    if found is None or not found.value:
-        told = (
+    if converter is None or not converter.value:
+        message = (
             f"{part}.converter is missing; {_TAKEN[default]} is guessed: give the worker's file with --worker "
             f"(or {worker.WORKER}), or say it"
         )
-        keys.report.notice(found, told)
-        for one in options.values():
-            keys.report.unread(one, f"Kafka Connect does not read it without {part}.converter; add that")
+        keys.report.notice(converter, message)
+        for option in options.values():
+            keys.report.unread(option, f"Kafka Connect does not read it without {part}.converter; add that")
         return
-    kind = found.value.rpartition(".")[2]
-    if kind in _WITH_REGISTRY:
-        sink.put(f"converter.{part}", _WITH_REGISTRY[kind], found)
-        registry.put(keys, part, found, options, sink)
-    elif kind in _PLAIN:
-        schemas = kind == "JsonConverter" and keys.boolean(f"{part}.converter.schemas.enable", True).value
-        sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[kind], found)
-        _options(keys, kind, options)
+    class_name = converter.value.rpartition(".")[2]
+    if class_name in _WITH_REGISTRY:
+        sink.put(f"converter.{part}", _WITH_REGISTRY[class_name], converter)
+        registry.put(keys, part, converter, options, sink)
+    elif class_name in _PLAIN:
+        schemas = class_name == "JsonConverter" and keys.boolean(f"{part}.converter.schemas.enable", True).value
+        sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[class_name], converter)
+        _options(keys, class_name, options)
     else:
-        near = meant(kind, _CONVERTERS)
-        keys.wrong(found, f"{found.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
+        near = suggestion(class_name, _CONVERTERS)
+        keys.wrong(converter, f"{converter.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
 
 
-def _options(keys: Keys, kind: str, options: Mapping[str, Setting]) -> None:
-    known = _OPTIONS.get(kind, ())
-    for name, one in options.items():
-        near = None if name in known or name in _OF_OTHERS else nearest(name, known)
+def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> None:
+    known_options = _OPTIONS.get(class_name, ())
+    for name, option in options.items():
+        near = None if name in known_options or name in _OF_OTHERS else nearest(name, known_options)
         if near is not None:
-            keys.wrong(one, f"{kind} has no option {name!r}; did you mean {near}? take it out")
-        elif name not in known:
-            keys.report.unread(one, f"{kind} has no option {name!r} and does not read it")
-        elif kind == "StringConverter" and one.value.upper().replace("-", "") != "UTF8":
-            keys.wrong(one, f"{one.shown} is not allowed; text is UTF-8")
+            keys.wrong(option, f"{class_name} has no option {name!r}; did you mean {near}? take it out")
+        elif name not in known_options:
+            keys.report.unread(option, f"{class_name} has no option {name!r} and does not read it")
+        elif class_name == "StringConverter" and option.value.upper().replace("-", "") != "UTF8":
+            keys.wrong(option, f"{option.shown} is not allowed; text is UTF-8")
         elif name in _JSON_OPTIONS:
-            keys.report.notice(one, "has no meaning here")
+            keys.report.notice(option, "has no meaning here")

@@ -37,12 +37,12 @@ _PAIR = ("credentials.access_key_id", "credentials.secret_access_key")
 
 def pair(keys: Keys, common: Draft, access: str, secret: str) -> None:
     """Static credentials: both keys, or neither."""
-    one, other = keys.text(access), keys.text(secret)
-    if bool(one.value) != bool(other.value):
-        given, missing = (one, secret) if one.value else (other, access)
-        keys.report.error(given.setting, f"{missing} is missing; give both or neither")
-    elif one.value:
-        common.put("s3.credentials.access_key_id", one)
+    identity, other = keys.text(access), keys.text(secret)
+    if bool(identity.value) != bool(other.value):
+        present, missing = (identity, secret) if identity.value else (other, access)
+        keys.report.error(present.setting, f"{missing} is missing; give both or neither")
+    elif identity.value:
+        common.put("s3.credentials.access_key_id", identity)
         common.put("s3.credentials.secret_access_key", other)
 
 
@@ -51,32 +51,32 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
 
     Options without a class are taken as well: nobody writes credentials in order not to use them.
     """
-    found = keys.get(key)
+    provider_class = keys.get(key)
     below = keys.below(f"{key.removesuffix('.class')}.") if key.endswith(".class") else []
-    said = {}
-    for one in [one for one in below if one.key != key and one.value]:
-        native = _OPTIONS.get(_plain(one.key.removeprefix(key.removesuffix("class"))))
+    options = {}
+    for option in [option for option in below if option.key != key and option.value]:
+        native = _OPTIONS.get(_plain(option.key.removeprefix(key.removesuffix("class"))))
         if native is None:
-            keys.wrong(one, f"is an option of a class of Java's, which cannot run here; {_INSTEAD}")
+            keys.wrong(option, f"is an option of a class of Java's, which cannot run here; {_INSTEAD}")
         else:
-            said[native] = one
-    if any(path in said for path in _PAIR) and not all(path in said for path in _PAIR):
-        half = next(said[path] for path in _PAIR if path in said)
+            options[native] = option
+    if any(path in options for path in _PAIR) and not all(path in options for path in _PAIR):
+        half = next(options[path] for path in _PAIR if path in options)
         keys.wrong(half, "is half of a key pair; give the access key and the secret key, or neither")
         return
-    if any(path.startswith("role.") for path in said) and "role.arn" not in said:
-        keys.wrong(next(iter(said.values())), "is of a role that has no ARN; add it, or take this out")
+    if any(path.startswith("role.") for path in options) and "role.arn" not in options:
+        keys.wrong(next(iter(options.values())), "is of a role that has no ARN; add it, or take this out")
         return
-    _use(keys, common, said)
-    if found is None or not found.value:
+    _use(keys, common, options)
+    if provider_class is None or not provider_class.value:
         return
-    name = found.value.rpartition(".")[2]
-    if name in _OWN_CHAIN and "credentials.access_key_id" not in said:
-        keys.report.notice(found, f"has no meaning: {LOCAL_CHAIN}")
-    elif "role.arn" in said or (all(path in said for path in _PAIR) and "AssumeRole" not in name):
-        keys.report.notice(found, "is not run: boto3 takes what its options say")
+    name = provider_class.value.rpartition(".")[2]
+    if name in _OWN_CHAIN and "credentials.access_key_id" not in options:
+        keys.report.notice(provider_class, f"has no meaning: {LOCAL_CHAIN}")
+    elif "role.arn" in options or (all(path in options for path in _PAIR) and "AssumeRole" not in name):
+        keys.report.notice(provider_class, "is not run: boto3 takes what its options say")
     else:
-        keys.wrong(found, f"{found.shown} is a class of Java's and cannot run here; {_INSTEAD}")
+        keys.wrong(provider_class, f"{provider_class.shown} is a class of Java's and cannot run here; {_INSTEAD}")
 
 
 def role(keys: Keys, common: Draft, prefix: str) -> None:
@@ -91,13 +91,13 @@ def role(keys: Keys, common: Draft, prefix: str) -> None:
     }
     if arn.value:
         common.put("s3.role.arn", arn)
-    for name, one in beside.items():
-        if one.setting is None or not one.value:
+    for name, option in beside.items():
+        if option.setting is None or not option.value:
             continue
         if not arn.value:
-            keys.wrong(one.setting, f"is of a role that has no ARN; add {prefix}role.arn, or take this out")
+            keys.wrong(option.setting, f"is of a role that has no ARN; add {prefix}role.arn, or take this out")
         else:
-            common.put(f"s3.role.{name}", one)
+            common.put(f"s3.role.{name}", option)
 
 
 def proxy(keys: Keys, common: Draft, prefix: str) -> None:
@@ -105,30 +105,30 @@ def proxy(keys: Keys, common: Draft, prefix: str) -> None:
     url = keys.text(f"{prefix}url")
     if url.value:
         common.put("s3.proxy.url", url)
-        told = "requests to S3 go through it; where it is S3's own address, write it as the endpoint instead"
-        keys.report.notice(url.setting, told)
+        message = "requests to S3 go through it; where it is S3's own address, write it as the endpoint instead"
+        keys.report.notice(url.setting, message)
     for name in ("user", "password"):
-        one = keys.text(f"{prefix}{name}")
-        if one.setting is not None and one.value and url.value:
-            common.put(f"s3.proxy.{name}", one)
-        elif one.setting is not None and one.value:
-            keys.report.notice(one.setting, f"has no meaning without {prefix}url")
+        option = keys.text(f"{prefix}{name}")
+        if option.setting is not None and option.value and url.value:
+            common.put(f"s3.proxy.{name}", option)
+        elif option.setting is not None and option.value:
+            keys.report.notice(option.setting, f"has no meaning without {prefix}url")
 
 
 def encryption(keys: Keys, common: Draft, algorithm: str) -> None:
     """How objects are encrypted: by S3's own keys, or by those of its key service."""
-    given = keys.choice(algorithm, {"": None, "AES256": "AES256", "aws:kms": "aws:kms"}, "")
-    if given.value is not None:
-        common.put("s3.objects.encryption", given)
+    method = keys.choice(algorithm, {"": None, "AES256": "AES256", "aws:kms": "aws:kms"}, "")
+    if method.value is not None:
+        common.put("s3.objects.encryption", method)
 
 
-def _use(keys: Keys, common: Draft, said: dict[str, Setting]) -> None:
-    for path, one in said.items():
+def _use(keys: Keys, common: Draft, options: dict[str, Setting]) -> None:
+    for path, option in options.items():
         if common.get(f"s3.{path}") is not None:
-            keys.wrong(one, "says the same as the connector's own keys of AWS; take one of them out")
+            keys.wrong(option, "says the same as the connector's own keys of AWS; take one of them out")
             continue
-        keys.report.secrets |= {one.value} if path.startswith("credentials.s") else set()
-        common.put(f"s3.{path}", one.value, one)
+        keys.report.secrets |= {option.value} if path.startswith("credentials.s") else set()
+        common.put(f"s3.{path}", option.value, option)
 
 
 def _plain(option: str) -> str:

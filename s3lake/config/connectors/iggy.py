@@ -14,7 +14,7 @@ from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml
 from s3lake.config.references import References
 from s3lake.config.setting import Path, Place, Report, Setting
-from s3lake.options import meant
+from s3lake.options import suggestion
 from s3lake.quantities import seconds_of, size_of
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
@@ -57,22 +57,22 @@ def loads(content: str, report: Report, references: References) -> Sketch:
     Raises:
         ConfigurationError: it cannot be right; one line per error.
     """
-    given = File(report.file, *toml.read(content, report.file))
-    alone = "type" in given.data or not any(section in given.data for section in _RUNTIME)
-    files, beside = [given], []
+    main = File(report.file, *toml.read(content, report.file))
+    alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
+    files, beside = [main], []
     variables = references.environment
     if alone:
-        for place in iggy_variables.of_runtime(File(given.name, {}, {}), variables, report).places.values():
+        for place in iggy_variables.of_runtime(File(main.name, {}, {}), variables, report).places.values():
             report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
     else:
-        runtime = iggy_variables.of_runtime(given, variables, report)
+        runtime = iggy_variables.of_runtime(main, variables, report)
         files = list(_connectors(runtime, report, references))
         beside = _runtime(runtime, report, references)
     common, sinks = Draft(), []
     for file in iggy_variables.of_connectors(files, variables, report):
-        own, found = _connector(file, beside, report, references, alone=alone)
+        own, of_file = _connector(file, beside, report, references, alone=alone)
         _join(common, own, file, report)
-        sinks += found
+        sinks += of_file
     if not sinks and not report.failed:
         report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
     return drafted(common, sinks, report)
@@ -84,19 +84,19 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
     if not isinstance(tables, dict):
         report.error(file.places.get(("transforms",)), "is no table; write [transforms.NAME] for each, in their order")
         return
-    for name, held in tables.items():
+    for name, table in tables.items():
         place = file.places.get(("transforms", name), Place(file.name))
         if name not in _TRANSFORMS + _CONVERSIONS:
-            near = meant(name, _TRANSFORMS)
+            near = suggestion(name, _TRANSFORMS)
             report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
-        elif not isinstance(held, dict) or not isinstance(held.get("enabled"), bool):
+        elif not isinstance(table, dict) or not isinstance(table.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
-        elif held["enabled"] and name in _CONVERSIONS:
+        elif table["enabled"] and name in _CONVERSIONS:
             report.error(
                 Setting(place.key, name, place), f"{name} is not supported yet; take it out, or write enabled = false"
             )
-        elif held["enabled"]:
-            options = {key: value for key, value in held.items() if key != "enabled"}
+        elif table["enabled"]:
+            options = {key: value for key, value in table.items() if key != "enabled"}
             origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
             for key, value in options.items():
                 at = file.places.get(("transforms", name, key), place)
@@ -108,8 +108,8 @@ def _connector(
     file: File, beside: Sequence[Setting], report: Report, references: References, *, alone: bool
 ) -> tuple[Draft, list[Draft]]:
     settings = references.resolve([*file.settings("transforms"), *beside], report)
-    template = next((one for one in settings if one.key == "s3lake.topic_template"), None)
-    keys = Keys([one for one in settings if one is not template], report)
+    template = next((setting for setting in settings if setting.key == "s3lake.topic_template"), None)
+    keys = Keys([setting for setting in settings if setting is not template], report)
     common, each = Draft(), Draft()
     if not _is_ours(keys, report, alone=alone):
         return common, []
@@ -127,20 +127,20 @@ def _connector(
 
 def _is_ours(keys: Keys, report: Report, *, alone: bool) -> bool:
     """Whether the file is an enabled S3 sink; where it is given by itself, it has to be."""
-    kind, plugin, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
-    told: tuple[Setting | None, str] | None = None
-    if kind is None or kind.value not in ("sink", "source"):
-        report.error(kind, (f"{kind.shown} is not allowed" if kind else "type is missing") + '; write type = "sink"')
+    role, plugin, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
+    refusal: tuple[Setting | None, str] | None = None
+    if role is None or role.value not in ("sink", "source"):
+        report.error(role, (f"{role.shown} is not allowed" if role else "type is missing") + '; write type = "sink"')
         return False
-    if kind.value == "source":
-        told = kind, "is a source; s3lake has sinks only"
+    if role.value == "source":
+        refusal = role, "is a source; s3lake has sinks only"
     elif plugin is not None and "s3_sink" not in plugin.value:
-        told = plugin, f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink; s3lake has no other"
+        refusal = plugin, f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink; s3lake has no other"
     elif not enabled.value:
-        told = enabled.setting, "is false, so nothing is landed; write enabled = true"
-    if told is not None:
-        (report.error if alone else report.notice)(*told)
-    return told is None
+        refusal = enabled.setting, "is false, so nothing is landed; write enabled = true"
+    if refusal is not None:
+        (report.error if alone else report.notice)(*refusal)
+    return refusal is None
 
 
 def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
@@ -169,9 +169,9 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     sink.put("layout.extension", extension, output.setting)
     metadata, headers = keys.boolean(f"{p}include_metadata", True), keys.boolean(f"{p}include_headers", False)
     if form == "bytes":
-        for one in (metadata, headers):
-            if one.setting and one.value:
-                keys.report.notice(one.setting, "has no meaning with output_format raw, which holds payloads only")
+        for flag in (metadata, headers):
+            if flag.setting and flag.value:
+                keys.report.notice(flag.setting, "has no meaning with output_format raw, which holds payloads only")
     else:
         fields = [name for name, on in (("metadata", metadata), ("headers", headers)) if on.value]
         sink.put("envelope.style", "iggy")
@@ -198,13 +198,13 @@ def _rotation(keys: Keys, sink: Draft) -> None:
 
 
 def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:
-    found = keys.get(key)
-    if found is None:
+    setting = keys.get(key)
+    if setting is None:
         return Given(read(default))
     try:
-        return Given(read(found.value.replace(" ", "")), found)
+        return Given(read(setting.value.replace(" ", "")), setting)
     except ValueError as error:
-        keys.wrong(found, str(error))
+        keys.wrong(setting, str(error))
         return Given(read(default))
 
 
@@ -244,31 +244,38 @@ def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     prefix = f"streams[{at}]."
     keys.needed(f"{prefix}stream", '"application_logs"')
     keys.meaningless({f"{prefix}{name}": reason for name, reason in _STREAM_MEANINGLESS.items()})
-    found = keys.get(f"{prefix}topics")
+    setting = keys.get(f"{prefix}topics")
     if keys.get(f"{prefix}schema") is None:
         keys.needed(f"{prefix}schema", '"json"')
     topics = stream.get("topics") if isinstance(stream, dict) else None
-    if found is None or not isinstance(topics, list) or not topics or not all(isinstance(one, str) for one in topics):
-        told = "is no list of names" if found else f"{prefix}topics is missing"
-        keys.report.error(found, f'{told}; write topics = ["name", "name"]')
+    if (
+        setting is None
+        or not isinstance(topics, list)
+        or not topics
+        or not all(isinstance(topic, str) for topic in topics)
+    ):
+        message = "is no list of names" if setting else f"{prefix}topics is missing"
+        keys.report.error(setting, f'{message}; write topics = ["name", "name"]')
         return []
     return topics
 
 
 def _template(keys: Keys, stream: str, topic: str) -> str:
     path = keys.text("plugin_config.path_template", "{stream}/{topic}/{date}/{hour}")
-    known = {**_VARIABLES, "stream": literal(_safe(stream)), "topic": literal(_safe(topic))}
+    variables = {**_VARIABLES, "stream": literal(_safe(stream)), "topic": literal(_safe(topic))}
     pieces, position = [], 0
-    for found in _VARIABLE.finditer(path.value):
-        pieces.append(literal(path.value[position : found.start()]))
-        position = found.end()
-        if found[1] in known:
-            pieces.append(known[found[1]])
+    for match in _VARIABLE.finditer(path.value):
+        pieces.append(literal(path.value[position : match.start()]))
+        position = match.end()
+        if match[1] in variables:
+            pieces.append(variables[match[1]])
         elif path.setting is not None:
-            told = f"{found[0]} is unknown; {meant(found[1], list(known))}use {', '.join(sorted(known))}"
-            if found[1] == "timestamp":
-                told = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
-            keys.wrong(path.setting, told)
+            message = (
+                f"{match[0]} is unknown; {suggestion(match[1], list(variables))}use {', '.join(sorted(variables))}"
+            )
+            if match[1] == "timestamp":
+                message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
+            keys.wrong(path.setting, message)
     directory = "".join([*pieces, literal(path.value[position:])]).strip("/")
     return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
 
@@ -284,40 +291,40 @@ def _runtime(file: File, report: Report, references: References) -> list[Setting
             report.notice(file.places.get((section,), Place(file.name, key=section)), reason)
     for section in file.data:
         if section not in (*_RUNTIME, "s3lake"):
-            near = meant(section, _RUNTIME)
+            near = suggestion(section, _RUNTIME)
             report.error(
                 file.places.get((section,)), f"unknown section; {near}allowed here: {', '.join(_RUNTIME)}, s3lake"
             )
-    return references.resolve([one for one in file.settings() if one.key.startswith("s3lake.")], report)
+    return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)
 
 
 def _connectors(file: File, report: Report, references: References) -> Iterator[File]:
     """The files of the directory that the runtime's file names; of several versions of a key the highest."""
     section = file.data.get("connectors")
-    held = section if isinstance(section, dict) else {}
+    options = section if isinstance(section, dict) else {}
     place = file.places.get(("connectors",), Place(file.name, key="connectors"))
-    if held.get("config_type", "local") != "local":
+    if options.get("config_type", "local") != "local":
         at = file.places.get(("connectors", "config_type"), place)
         report.error(
-            at, f"{held['config_type']!r}: connectors over HTTP are not supported yet; use local and config_dir"
+            at, f"{options['config_type']!r}: connectors over HTTP are not supported yet; use local and config_dir"
         )
         return
-    if not isinstance(held.get("config_dir"), str):
+    if not isinstance(options.get("config_dir"), str):
         report.error(place, 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
         return
     at = file.places.get(("connectors", "config_dir"), place)
-    directory = references.base / held["config_dir"]
+    directory = references.base / options["config_dir"]
     if not directory.is_dir():
-        report.error(at, f"{held['config_dir']!r} is no directory, seen from the runtime's file; correct it")
+        report.error(at, f"{options['config_dir']!r} is no directory, seen from the runtime's file; correct it")
         return
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
     newest: dict[str, File] = {}
     for path in sorted(directory.glob("*.toml")):
-        found = File.of(path)
-        key = found.key
-        if key not in newest or _version(found) >= _version(newest[key]):
-            newest[key] = found
+        connector = File.of(path)
+        key = connector.key
+        if key not in newest or _version(connector) >= _version(newest[key]):
+            newest[key] = connector
     yield from newest.values()
 
 

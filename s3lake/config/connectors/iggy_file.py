@@ -40,17 +40,17 @@ class File:
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Every value that is no table, in the file's order."""
-        found = []
-        for path, value in leaves({name: one for name, one in self.data.items() if name not in skipped}):
+        settings = []
+        for path, value in leaves({name: content for name, content in self.data.items() if name not in skipped}):
             key, shown = dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
             place = self.places.get(path, Place(self.name, key=key))
-            found.append(Setting(key, shown.strip(), place, (), value))
-        return found
+            settings.append(Setting(key, shown.strip(), place, (), value))
+        return settings
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every value that is no table, with its path."""
-    tables = isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
+    tables = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from leaves(inner, (*path, name))

@@ -15,7 +15,7 @@ from s3lake.config.connectors.iggy_file import File, leaves
 from s3lake.config.setting import Report, dotted, variable
 from s3lake.config.variables import value_of
 from s3lake.errors import ConfigurationError
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 PREFIX = "IGGY_CONNECTORS_"
 _CONNECTORS = (f"{PREFIX}SINK_", f"{PREFIX}SOURCE_")
@@ -82,25 +82,25 @@ def set_in(files: dict[str, dict[str, Any]], variable: str, text: str) -> None:
         ConfigurationError: it names no section and no connector.
     """
     name = variable.removeprefix(PREFIX)
-    kind, _, rest = name.partition("_")
-    if kind in ("SINK", "SOURCE"):
-        _set_connector(files, kind.lower(), rest, variable, text)
+    role, _, rest = name.partition("_")
+    if role in ("SINK", "SOURCE"):
+        _set_connector(files, role.lower(), rest, variable, text)
     else:
         (runtime,) = files.values()
         _set_runtime(runtime, name, variable, text)
 
 
-def _set_connector(files: dict[str, dict[str, Any]], kind: str, name: str, variable: str, text: str) -> None:
-    known = {key: _upper(key) for key, file in files.items() if file.get("type", kind) == kind}
-    named = [key for key, upper in known.items() if name.startswith(f"{upper}_")]
+def _set_connector(files: dict[str, dict[str, Any]], role: str, name: str, variable: str, text: str) -> None:
+    uppers = {key: _upper(key) for key, file in files.items() if file.get("type", role) == role}
+    named = [key for key, upper in uppers.items() if name.startswith(f"{upper}_")]
     if not named:
-        if kind == "source" and not known:
+        if role == "source" and not uppers:
             return  # only sinks land anything: a source's files are not read
-        hint = meant(name, known.values(), f"{PREFIX}{kind.upper()}_{{}}_…", 0.4)
+        hint = suggestion(name, uppers.values(), f"{PREFIX}{role.upper()}_{{}}_…", 0.4)
         raise ConfigurationError(
-            f"{variable}: no {kind} has this key; {hint}keys here: {', '.join(known.values()) or 'none'}"
+            f"{variable}: no {role} has this key; {hint}keys here: {', '.join(uppers.values()) or 'none'}"
         )
-    key = max(named, key=lambda one: (_fits(name[len(one) + 1 :], _KNOWN), len(one)))
+    key = max(named, key=lambda candidate: (_fits(name[len(candidate) + 1 :], _KNOWN), len(candidate)))
     prop = name[len(key) + 1 :]
     if prop.split("_")[0] == "TRANSFORMS":
         raise ConfigurationError(
@@ -113,17 +113,17 @@ def _set_connector(files: dict[str, dict[str, Any]], kind: str, name: str, varia
 
 def _set_runtime(runtime: dict[str, Any], name: str, variable: str, text: str) -> None:
     section, _, rest = name.partition("_")
-    known = _SECTIONS.get(section.lower())
-    if known is None:
-        allowed = ["SINK_<KEY>", *(one.upper() for one in _SECTIONS)]
-        hint = meant(section, allowed, f"{PREFIX}{{}}_…")
+    names = _SECTIONS.get(section.lower())
+    if names is None:
+        allowed = ["SINK_<KEY>", *(title.upper() for title in _SECTIONS)]
+        hint = suggestion(section, allowed, f"{PREFIX}{{}}_…")
         raise ConfigurationError(f"{variable}: unknown section; {hint}after {PREFIX} comes {', '.join(allowed)}")
-    if not _fits(rest, known):
-        raise ConfigurationError(f"{variable}: {_nearest(rest, known)}")
-    _put(runtime.setdefault(section.lower(), {}), rest, known, text, variable)
+    if not _fits(rest, names):
+        raise ConfigurationError(f"{variable}: {_nearest(rest, names)}")
+    _put(runtime.setdefault(section.lower(), {}), rest, names, text, variable)
 
 
-def _put(at: Any, name: str, known: tuple[str, ...], text: str, variable: str) -> None:
+def _put(at: Any, name: str, expected: tuple[str, ...], text: str, variable: str) -> None:
     """Set `name` below `at`: exact names and those of the file first, the longest first."""
     if isinstance(at, list):
         number, _, rest = name.partition("_")
@@ -138,14 +138,18 @@ def _put(at: Any, name: str, known: tuple[str, ...], text: str, variable: str) -
         return
     if not isinstance(at, dict):
         raise ConfigurationError(f"{variable}: a single value stands in the file where {name} would be below")
-    names = sorted({*known, *at}, key=len, reverse=True)
-    exact = [one for one in names if name == _upper(one)]
+    names = sorted({*expected, *at}, key=len, reverse=True)
+    exact = [title for title in names if name == _upper(title)]
     # A group that the file has wins over one that it could have.
-    groups = [one for one in names if name.startswith(f"{_upper(one)}_") and isinstance(at.get(one), dict | list)]
-    groups += [one for one in names if name.startswith(f"{_upper(one)}_") and one in _GROUPS and one not in at]
+    groups = [
+        title for title in names if name.startswith(f"{_upper(title)}_") and isinstance(at.get(title), dict | list)
+    ]
+    groups += [
+        title for title in names if name.startswith(f"{_upper(title)}_") and title in _GROUPS and title not in at
+    ]
     if exact or not groups:
-        one = exact[0] if exact else name.lower()
-        at[one] = _typed(text, at.get(one))
+        title = exact[0] if exact else name.lower()
+        at[title] = _typed(text, at.get(title))
     else:
         inside = at.setdefault(groups[0], [] if groups[0] == "streams" else {})
         _put(inside, name[len(groups[0]) + 1 :], (), text, variable)
@@ -156,13 +160,15 @@ def _typed(text: str, before: Any) -> Any:
     return text if isinstance(before, str) else value_of(text)
 
 
-def _fits(name: str, known: tuple[str, ...]) -> bool:
-    return any(name == _upper(one) or (one in _GROUPS and name.startswith(f"{_upper(one)}_")) for one in known)
+def _fits(name: str, expected: tuple[str, ...]) -> bool:
+    return any(
+        name == _upper(title) or (title in _GROUPS and name.startswith(f"{_upper(title)}_")) for title in expected
+    )
 
 
-def _nearest(name: str, known: tuple[str, ...]) -> str:
-    allowed = [_upper(one) for one in known]
-    return f"unknown name {name}; {meant(name, allowed)}allowed: {', '.join(allowed)}"
+def _nearest(name: str, expected: tuple[str, ...]) -> str:
+    allowed = [_upper(title) for title in expected]
+    return f"unknown name {name}; {suggestion(name, allowed)}allowed: {', '.join(allowed)}"
 
 
 def _upper(name: str) -> str:

@@ -127,18 +127,18 @@ def parse(text: str) -> tuple[Statement, ...]:
         raise _unexpected(text, offset, set(error.accepts or error.expected)) from None
     except UnexpectedEOF as error:
         raise _unexpected(text, len(text), set(error.expected)) from None
-    trees = sorted(tree.find_data("statement"), key=lambda one: _at(_tokens(one)[0]))
-    return tuple(_statement(text, one) for one in trees)
+    trees = sorted(tree.find_data("statement"), key=lambda statement: _at(_tokens(statement)[0]))
+    return tuple(_statement(text, statement) for statement in trees)
 
 
 def _bounded(text: str) -> None:
     if len(text) > _LONGEST:
         raise KcqlError(text, _LONGEST, f"is too long: at most {_LONGEST:,} characters")
     depth = 0
-    for found in _BRACKET.finditer(text):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for match in _BRACKET.finditer(text):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth > _DEEPEST:
-            raise KcqlError(text, found.start(), f"nests too deeply: at most {_DEEPEST} parentheses in one another")
+            raise KcqlError(text, match.start(), f"nests too deeply: at most {_DEEPEST} parentheses in one another")
 
 
 @lru_cache(maxsize=1)
@@ -177,7 +177,7 @@ _PARTS = {"no_partition": "partition_by", "storeas": "format"}
 
 
 def _target(text: str, token: Token) -> tuple[str, str]:
-    plain = re.sub(r"`([^`]*)`|'([^']*)'", lambda found: found[1] or found[2] or "", token)
+    plain = re.sub(r"`([^`]*)`|'([^']*)'", lambda match: match[1] or match[2] or "", token)
     bucket, _, prefix = plain.partition(":")
     if ":" in prefix:
         raise KcqlError(text, _at(token), f"{plain!r} has more than one ':'; write bucket or bucket:prefix")
@@ -187,26 +187,26 @@ def _target(text: str, token: Token) -> tuple[str, str]:
 
 
 def _elements(text: str, tree: Tree[Token]) -> tuple[tuple[str, ...], ...]:
-    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    elements: dict[tuple[str, ...], tuple[str, ...]] = {}
     for element in _in_order(tree.find_data("element")):
         path = tuple(_named(text, token) for token in element if token.type != "DOT")
-        if found.setdefault(tuple(map(str.lower, path)), path) is not path:
+        if elements.setdefault(tuple(map(str.lower, path)), path) is not path:
             raise KcqlError(text, _at(element[0]), f"PARTITIONBY names {'.'.join(path)!r} twice; take one out")
-        if len(found) > _MOST_ELEMENTS:
+        if len(elements) > _MOST_ELEMENTS:
             raise KcqlError(
                 text, _at(element[0]), f"PARTITIONBY has more than {_MOST_ELEMENTS} fields: no key holds them"
             )
-    return tuple(found.values())
+    return tuple(elements.values())
 
 
 def _properties(text: str, tree: Tree[Token]) -> dict[str, Property]:
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     for name, _, value in _in_order(tree.find_data("property")):
         key = _named(text, name).lower()
-        if key in found:
+        if key in properties:
             raise KcqlError(text, _at(name), f"property {key!r} is given twice; take one out")
-        found[key] = Property(key, _unquoted(value), _at(name))
-    return found
+        properties[key] = Property(key, _unquoted(value), _at(name))
+    return properties
 
 
 def _source(text: str, tokens: list[Token]) -> str:
@@ -244,70 +244,70 @@ def _at(token: Token) -> int:
 
 def _unexpected(text: str, offset: int, expected: set[str]) -> KcqlError:
     word = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL).match(text, offset)
-    found = word[0] if word else ""
+    seen = word[0] if word else ""
     before = _before(text, offset)
-    return KcqlError(text, offset, _told(text, offset, found, before, expected))
+    return KcqlError(text, offset, _told(text, offset, seen, before, expected))
 
 
-def _told(text: str, offset: int, found: str, before: list[str], expected: set[str]) -> str:
-    upper, wanted = found.upper(), _wanted(expected)
+def _told(text: str, offset: int, seen: str, before: list[str], expected: set[str]) -> str:
+    upper, expectation = seen.upper(), _wanted(expected)
     named = bool(expected & {"TARGET", "TOPIC", "FIELD", "FORMAT"})
     if upper == "UPSERT":
-        return f"{found}: a sink to S3 only inserts; write INSERT"
+        return f"{seen}: a sink to S3 only inserts; write INSERT"
     if upper in _REPLACED:
-        return f"{found} is no clause any more: write {_REPLACED[upper]}"
+        return f"{seen} is no clause any more: write {_REPLACED[upper]}"
     if _FOREIGN.fullmatch(upper) and not named:
-        return f"{found} has no meaning for a sink to S3; take it out"
-    if not found:
-        return f"the statement ends too early; here stands {wanted}"
-    if found in "'\"`" and text.find(found, offset + 1) < 0:
-        return f"the quote {found} is not closed"
+        return f"{seen} has no meaning for a sink to S3; take it out"
+    if not seen:
+        return f"the statement ends too early; here stands {expectation}"
+    if seen in "'\"`" and text.find(seen, offset + 1) < 0:
+        return f"the quote {seen} is not closed"
     if upper in CLAUSES or _FOREIGN.fullmatch(upper):
-        return _misplaced(found, before, wanted, named)
+        return _misplaced(seen, before, expectation, named)
     near = get_close_matches(upper, [clause for clause in CLAUSES if clause in expected], 1, 0.7)
     if near:
-        return f"{found!r} is not expected; did you mean {near[0]}?"
-    if found == "*" and "TOPIC" in expected:
+        return f"{seen!r} is not expected; did you mean {near[0]}?"
+    if seen == "*" and "TOPIC" in expected:
         return "write `*` in backticks for every topic"
-    return f"{found!r} is not expected; here stands {wanted}{_hint(text, offset, found, before, expected)}"
+    return f"{seen!r} is not expected; here stands {expectation}{_hint(text, offset, seen, before, expected)}"
 
 
-def _misplaced(found: str, before: list[str], wanted: str, named: bool) -> str:
-    upper = found.upper()
+def _misplaced(seen: str, before: list[str], expectation: str, named: bool) -> str:
+    upper = seen.upper()
     if named:
-        return f"{found} is a keyword; here stands {wanted}; a name that is a keyword needs backticks"
+        return f"{seen} is a keyword; here stands {expectation}; a name that is a keyword needs backticks"
     if upper in before:
-        return f"{found} is given twice; take one out"
+        return f"{seen} is given twice; take one out"
     other = {"PARTITIONBY": "NOPARTITION", "NOPARTITION": "PARTITIONBY"}.get(upper)
     if other in before:
-        return f"{found} contradicts {other}; take one out"
+        return f"{seen} contradicts {other}; take one out"
     if any(CLAUSES.index(clause) > CLAUSES.index(upper) for clause in before):
-        return f"{found} stands too late; the order is {ORDER}"
-    return f"{found} is not expected; here stands {wanted}"
+        return f"{seen} stands too late; the order is {ORDER}"
+    return f"{seen} is not expected; here stands {expectation}"
 
 
-def _hint(text: str, offset: int, found: str, before: list[str], expected: set[str]) -> str:
+def _hint(text: str, offset: int, seen: str, before: list[str], expected: set[str]) -> str:
     last = before[-1] if before else ""
     if text.startswith(("--", "/*", "//"), offset):
         return "; KCQL has no comments"
     if "FORMAT" in expected:
         return "; write STOREAS JSON or STOREAS `JSON`"
-    if last == "PROPERTIES" and found == ".":
+    if last == "PROPERTIES" and seen == ".":
         return "; a property's name needs quotes, as in 'flush.count'=1000"
-    if last in ("PARTITIONBY", "FROM", "INTO", "PROPERTIES") and found not in ",;()=.":
+    if last in ("PARTITIONBY", "FROM", "INTO", "PROPERTIES") and seen not in ",;()=.":
         return "; a name with blanks or other characters needs backticks"
     return ""
 
 
 def _before(text: str, offset: int) -> list[str]:
     """Keywords of the statement up to `offset`, outside quotes."""
-    found: list[str] = []
+    keywords: list[str] = []
     for token in re.finditer(r"'[^']*'|\"[^\"]*\"|`[^`]*`|;|\w+", text[:offset]):
         if token[0] == ";":
-            found.clear()
+            keywords.clear()
         elif token[0].upper() in CLAUSES:
-            found.append(token[0].upper())
-    return found
+            keywords.append(token[0].upper())
+    return keywords
 
 
 def _wanted(expected: set[str]) -> str:

@@ -11,7 +11,7 @@ from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 _P = "connect.s3."
 _FORMATS = {
@@ -47,7 +47,7 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
             sink.put(f"sql.{name}", text, at(part))
     form = (statement.format or "JSON").upper()
     if form not in _FORMATS:
-        near = meant(form, list(_FORMATS))
+        near = suggestion(form, list(_FORMATS))
         report.error(
             at("format"), f"STOREAS {statement.format}: no such format; {near}use one of: {', '.join(_FORMATS)}"
         )
@@ -72,8 +72,8 @@ def _element(path: Sequence[str]) -> str:
 def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
     own = Keys(
         [
-            Setting(one.name, one.value, replace(query.at(one.offset), key=f"{query.key}: {one.name}"))
-            for one in statement.properties.values()
+            Setting(stated.name, stated.value, replace(query.at(stated.offset), key=f"{query.key}: {stated.name}"))
+            for stated in statement.properties.values()
         ],
         keys.report,
     )
@@ -103,8 +103,8 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -
 
 
 def _number(sink: Draft, name: str, length: str, default: int) -> str:
-    found = sink.get(f"layout.padding.{length}")
-    width = default if found is None else found
+    configured = sink.get(f"layout.padding.{length}")
+    width = default if configured is None else configured
     return f"{{{name}:{width}}}" if width and sink.get("layout.padding.type") != "none" else f"{{{name}}}"
 
 
@@ -121,9 +121,9 @@ def _flush(sink: Draft, own: Keys, keys: Keys) -> None:
 
 
 def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
-    kind = own.choice("padding.type", _PADDINGS, "LeftPad")
+    padding_type = own.choice("padding.type", _PADDINGS, "LeftPad")
     for path, value in (
-        ("type", kind),
+        ("type", padding_type),
         ("char", own.text("padding.char")),
         ("partition", own.integer("padding.length.partition", 0, 0)),
         ("offset", own.integer("padding.length.offset", 12, 0)),
@@ -132,10 +132,10 @@ def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
             sink.put(f"layout.padding.{path}", value)
     strategy = keys.choice(f"{_P}padding.strategy", {**_PADDINGS, "": "left"}, "LeftPad")
     length = keys.integer(f"{_P}padding.length", 12, -1)
-    given = [one for one in (strategy.setting, length.setting) if one is not None]
-    if given and sink.get("layout.padding"):
-        keys.wrong(given[0], "is given beside padding.* in PROPERTIES; take one of them out")
-    elif given:
+    settings = [setting for setting in (strategy.setting, length.setting) if setting is not None]
+    if settings and sink.get("layout.padding"):
+        keys.wrong(settings[0], "is given beside padding.* in PROPERTIES; take one of them out")
+    elif settings:
         sink.put("layout.padding.type", strategy)
         sink.put("layout.padding.offset", length.to(lambda width: 12 if width == -1 else width))
 
@@ -143,13 +143,15 @@ def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
 def _envelope(sink: Draft, own: Keys) -> None:
     on = own.boolean("store.envelope", False)
     fields = {name: own.boolean(f"store.envelope.fields.{name}", True) for name in _ENVELOPE}
-    given = [one.setting for one in fields.values() if one.setting is not None]
-    kept = [name for name, one in fields.items() if one.value]
-    if given and not on.value:
-        own.wrong(given[0], "has no meaning without the envelope; write 'store.envelope'=true, or take it out")
-    elif given and len(given) < len(_ENVELOPE):
-        missing = ", ".join(f"store.envelope.fields.{name}" for name, one in fields.items() if one.setting is None)
-        own.wrong(given[0], f"all four fields are given, or none; add {missing}")
+    settings = [option.setting for option in fields.values() if option.setting is not None]
+    kept = [name for name, option in fields.items() if option.value]
+    if settings and not on.value:
+        own.wrong(settings[0], "has no meaning without the envelope; write 'store.envelope'=true, or take it out")
+    elif settings and len(settings) < len(_ENVELOPE):
+        missing = ", ".join(
+            f"store.envelope.fields.{name}" for name, option in fields.items() if option.setting is None
+        )
+        own.wrong(settings[0], f"all four fields are given, or none; add {missing}")
     elif not kept and on.setting:
         own.wrong(on.setting, "every field of the envelope is false; set one to true, or 'store.envelope' to false")
     elif on.value:

@@ -13,7 +13,7 @@ from s3lake.config.connectors.kcql import KcqlError, Statement
 from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
-from s3lake.options import meant
+from s3lake.options import suggestion
 
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
@@ -34,8 +34,8 @@ _CODECS = {
     "DEFLATE": "deflate",
     "XZ": "xz",
 }
-_STAGING = "has no meaning: files are streamed to S3; what exceeds memory_budget goes to Spark's local directory"
-_COLLECTED = "has no meaning: the index is one object a commit, and `s3lake index clean` removes old ones"
+_STAGING = "has no meaning: files are streamed to S3; beyond memory_budget they go to the temporary directory"
+_COLLECTED = "has no meaning: the index is one object a commit, and `s3lake clean` removes old ones"
 _MEANINGLESS = {
     f"{_P}local.tmp.directory": _STAGING,
     f"{_P}seek.max.files": "has no meaning: the index says where each topic-partition stands",
@@ -72,8 +72,8 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     common, each = Draft(), Draft()
     keys.get("connector.class")
     for old, new in _OLD.items():
-        if (found := keys.get(old)) is not None:
-            keys.wrong(found, f"is an old name, which Lenses refuses; write {new}")
+        if (setting := keys.get(old)) is not None:
+            keys.wrong(setting, f"is an old name, which Lenses refuses; write {new}")
     name, topics = connect.name(keys), connect.topics(keys)
     converters.put(keys, each)
     connect.framework(keys, common, each)
@@ -106,14 +106,14 @@ def _lowered(setting: Setting) -> Setting:
 
 def _variable(setting: Setting, environment: Mapping[str, str], report: Report) -> Setting:
     """The manual spells credentials as `$NAME`: an environment variable."""
-    found = re.fullmatch(r"\$(\w+)", setting.value)
-    if found is None or setting.key not in (_ACCESS, _SECRET):
+    match = re.fullmatch(r"\$(\w+)", setting.value)
+    if match is None or setting.key not in (_ACCESS, _SECRET):
         return setting
-    if not environment.get(found[1]):
-        report.error(setting, f"environment variable {found[1]} is not set; set it")
+    if not environment.get(match[1]):
+        report.error(setting, f"environment variable {match[1]} is not set; set it")
         return setting
-    report.secrets.add(environment[found[1]])
-    return replace(setting, value=environment[found[1]], secret=True)
+    report.secrets.add(environment[match[1]])
+    return replace(setting, value=environment[match[1]], secret=True)
 
 
 def _store(keys: Keys, common: Draft) -> None:
@@ -123,10 +123,10 @@ def _store(keys: Keys, common: Draft) -> None:
         if mode.setting and not keys.has(_ACCESS) and not keys.has(_SECRET):
             keys.wrong(mode.setting, f"{mode.setting.shown} needs {_ACCESS} and {_SECRET}; add them, or write Default")
     else:
-        told = f"is not used: {credentials.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
+        message = f"is not used: {credentials.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
         for key in (_ACCESS, _SECRET):
-            if keys.has(key) and (found := keys.get(key)) is not None:
-                keys.wrong(found, told)
+            if keys.has(key) and (setting := keys.get(key)) is not None:
+                keys.wrong(setting, message)
     region, endpoint = keys.text(f"{_P}aws.region"), keys.text(f"{_P}custom.endpoint")
     if region.value:
         common.put("s3.region", region)
@@ -183,9 +183,9 @@ def _policy(keys: Keys, sink: Draft) -> None:
         keys.report.notice(
             policy.setting, "nothing is dropped: refused records become dead letters (errors.tolerance all)"
         )
-    for one in (tries.setting, pause.setting):
-        if one is not None:
-            keys.report.notice(one, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
+    for setting in (tries.setting, pause.setting):
+        if setting is not None:
+            keys.report.notice(setting, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
 
 
 def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) -> list[Draft]:
@@ -202,8 +202,8 @@ def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) ->
     read = _read(statements, topics, query.setting, keys.report)
     called = _names(name.value, statements)
     if len(statements) > 1:
-        told = f"each statement is a sink with an index of its own: {', '.join(called)}"
-        keys.report.notice(query.setting, told)
+        message = f"each statement is a sink with an index of its own: {', '.join(called)}"
+        keys.report.notice(query.setting, message)
     sinks = []
     for statement, title, source in zip(statements, called, read, strict=True):
         sink = each.copy()
@@ -222,7 +222,10 @@ def _names(name: str, statements: Sequence[Statement]) -> list[str]:
     """One name a statement, which the order of the statements does not change unless they read the same topic."""
     if len(statements) == 1:
         return [name]
-    plain = [re.sub(r"[^A-Za-z0-9_-]+", "-", "all" if one.topic == "*" else one.topic) for one in statements]
+    plain = [
+        re.sub(r"[^A-Za-z0-9_-]+", "-", "all" if statement.topic == "*" else statement.topic)
+        for statement in statements
+    ]
     count: Counter[str] = Counter()
     names = []
     for part in plain:
@@ -235,18 +238,20 @@ def _read(
     statements: Sequence[Statement], topics: connect.Topics, query: Setting, report: Report
 ) -> list[tuple[tuple[str, ...], str | None]]:
     """The topics of each statement: names, or an expression. One of its own beats `*`."""
-    own = {one.topic for one in statements if one.topic != "*"}
-    wild = any(one.topic == "*" for one in statements)
-    for one in statements:
-        if one.topic == "*":
+    own = {statement.topic for statement in statements if statement.topic != "*"}
+    wild = any(statement.topic == "*" for statement in statements)
+    for statement in statements:
+        if statement.topic == "*":
             continue
-        at = query.at(one.offsets["topic"])
-        if topics.names.value and one.topic not in topics.names.value:
-            near = meant(one.topic, topics.names.value)
-            report.error(at, f"FROM {one.topic}: the topic is not among topics; {near}add it there, or take this out")
-        elif topics.regex.value and not _matches(topics.regex.value, one.topic):
+        at = query.at(statement.offsets["topic"])
+        if topics.names.value and statement.topic not in topics.names.value:
+            near = suggestion(statement.topic, topics.names.value)
             report.error(
-                at, f"FROM {one.topic}: topics.regex {topics.regex.value!r} does not match it; change one of them"
+                at, f"FROM {statement.topic}: the topic is not among topics; {near}add it there, or take this out"
+            )
+        elif topics.regex.value and not _matches(topics.regex.value, statement.topic):
+            report.error(
+                at, f"FROM {statement.topic}: topics.regex {topics.regex.value!r} does not match it; change one of them"
             )
     rest = tuple(topic for topic in topics.names.value if topic not in own)
     if rest and not wild:
@@ -260,7 +265,9 @@ def _read(
     expression = topics.regex.value
     if own and expression:
         expression = f"(?!(?:{'|'.join(map(re.escape, sorted(own)))})$)(?:{expression})"
-    return [((one.topic,), None) if one.topic != "*" else (rest, expression or None) for one in statements]
+    return [
+        ((statement.topic,), None) if statement.topic != "*" else (rest, expression or None) for statement in statements
+    ]
 
 
 def _matches(expression: str, topic: str) -> bool:

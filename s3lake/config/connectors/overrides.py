@@ -9,7 +9,7 @@ from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.model import fields, holds, names, parts
 from s3lake.config.setting import Report, Setting, variable
-from s3lake.options import meant
+from s3lake.options import suggestion
 from s3lake.sink import Config, Part, Sink
 
 PREFIX = "s3lake."
@@ -55,11 +55,11 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
     model: type[Part] = Config if shared else Sink
     while True:
         name, _, rest = rest.partition(".")
-        known = names(model)
-        if name not in known:
-            allowed = [*known, *(_SHARED if model is Sink else ())]
+        allowed_names = names(model)
+        if name not in allowed_names:
+            allowed = [*allowed_names, *(_SHARED if model is Sink else ())]
             report.error(
-                setting, f"{name!r} is no native setting; {meant(name, allowed)}allowed here: {', '.join(allowed)}"
+                setting, f"{name!r} is no native setting; {suggestion(name, allowed)}allowed here: {', '.join(allowed)}"
             )
             return
         steps.append(name)
@@ -87,7 +87,7 @@ def _typed(value: str, annotation: object) -> object:
     if value == "null" and holds(annotation, NoneType):
         return None
     if holds(annotation, tuple):
-        return [one.strip() for one in value.split(",")] if value else []
+        return [part.strip() for part in value.split(",")] if value else []
     return value
 
 

@@ -52,31 +52,31 @@ _Said = dict[str, tuple[Any, Setting]]
 def put(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting], sink: Draft) -> None:
     """Put where the registry of the converter of `part` (key or value) is; key and value have one together."""
     own = _by_name(keys, options)
-    said: dict[str, tuple[Any, Setting]] = {}
+    options_read: dict[str, tuple[Any, Setting]] = {}
     for read in (_address, _basic, _token, _files, _timeout):
-        said |= read(keys, own)
-    for name, one in own.items():
+        options_read |= read(keys, own)
+    for name, option in own.items():
         reason = next((reason for pattern, reason in _REFUSED if re.fullmatch(pattern, name)), None)
         if name in _READ:
             continue
-        if reason is not None and one.value.lower() not in ("", "false"):
-            keys.wrong(one, reason)
+        if reason is not None and option.value.lower() not in ("", "false"):
+            keys.wrong(option, reason)
         elif reason is not None or _KNOWN.fullmatch(name):
-            keys.report.notice(one, _MEANINGLESS)
+            keys.report.notice(option, _MEANINGLESS)
         elif name != "schemas.enable" and (near := nearest(name, sorted(_READ))) is not None:
-            keys.wrong(one, f"{_class(converter)} has no option {name!r}; did you mean {near}? take it out")
+            keys.wrong(option, f"{_class(converter)} has no option {name!r}; did you mean {near}? take it out")
         else:
-            keys.report.unread(one, f"{_class(converter)} has no option {name!r} and does not read it")
-    if "url" not in said and _class(converter) != "JsonSchemaConverter":
-        option = f"{part}.converter.schema.registry.url"
-        keys.wrong(converter, f"{_class(converter)} needs its registry; add {option}=http://HOST:8081")
+            keys.report.unread(option, f"{_class(converter)} has no option {name!r} and does not read it")
+    if "url" not in options_read and _class(converter) != "JsonSchemaConverter":
+        name = f"{part}.converter.schema.registry.url"
+        keys.wrong(converter, f"{_class(converter)} needs its registry; add {name}=http://HOST:8081")
     before = sink.get("converter.registry")
-    if before is not None and said and before != {name: value for name, (value, _) in said.items()}:
-        name = next(name for name in (*said, *before) if before.get(name) != said.get(name, (None,))[0])
-        where = said[name][1] if name in said else converter
+    if before is not None and options_read and before != {name: value for name, (value, _) in options_read.items()}:
+        name = next(name for name in (*options_read, *before) if before.get(name) != options_read.get(name, (None,))[0])
+        where = options_read[name][1] if name in options_read else converter
         keys.wrong(where, f"key and value have one registry; its {name} is another one for key.converter")
         return
-    for name, (value, setting) in said.items():
+    for name, (value, setting) in options_read.items():
         sink.put(f"converter.registry.{name}", value, setting)
 
 
@@ -85,14 +85,14 @@ def _class(converter: Setting) -> str:
 
 
 def _by_name(keys: Keys, options: Mapping[str, Setting]) -> dict[str, Setting]:
-    found: dict[str, Setting] = {}
-    for name, one in options.items():
+    by_name: dict[str, Setting] = {}
+    for name, setting in options.items():
         plain = name.removeprefix(_PREFIX)
         short = plain if plain.startswith(_BOTH) else name
-        if short in found:
-            keys.wrong(one, f"says the same as {found[short].key}; take one of them out")
-        found.setdefault(short, one)
-    return found
+        if short in by_name:
+            keys.wrong(setting, f"says the same as {by_name[short].key}; take one of them out")
+        by_name.setdefault(short, setting)
+    return by_name
 
 
 def _address(keys: Keys, own: Mapping[str, Setting]) -> _Said:
@@ -101,14 +101,14 @@ def _address(keys: Keys, own: Mapping[str, Setting]) -> _Said:
     if url is None or not url.value:
         return {}
     plain, users = [], set()
-    for one in url.value.split(","):
-        before, at, host = one.strip().rpartition("@")
+    for address in url.value.split(","):
+        before, at, host = address.strip().rpartition("@")
         scheme, slashes, user = before.partition("://")
         if at and slashes:
             users.add(user)
             keys.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
-        plain.append(f"{scheme}://{host}" if at and slashes else one.strip())
-    said: _Said = {"url": (",".join(plain), url)}
+        plain.append(f"{scheme}://{host}" if at and slashes else address.strip())
+    access: _Said = {"url": (",".join(plain), url)}
     source = own.get("basic.auth.credentials.source")
     if len(users) > 1:
         keys.wrong(url, "the addresses have different users; they are one registry, so write the same ones")
@@ -116,18 +116,18 @@ def _address(keys: Keys, own: Mapping[str, Setting]) -> _Said:
         keys.wrong(url, f"has a user, and {source.key} says that another one is taken; take one of them out")
     elif users:
         user, _, password = users.pop().partition(":")
-        said |= {"user": (unquote(user), url), "password": (unquote(password), url)}
-    return said
+        access |= {"user": (unquote(user), url), "password": (unquote(password), url)}
+    return access
 
 
 def _basic(keys: Keys, own: Mapping[str, Setting]) -> _Said:
     source, info = own.get("basic.auth.credentials.source"), own.get("basic.auth.user.info")
-    kind = source.value.upper() if source is not None else "URL"
-    if source is not None and kind not in ("URL", "USER_INFO"):
+    source_name = source.value.upper() if source is not None else "URL"
+    if source is not None and source_name not in ("URL", "USER_INFO"):
         keys.wrong(source, "this source is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD")
-    elif kind == "USER_INFO" and source is not None and (info is None or ":" not in info.value):
+    elif source_name == "USER_INFO" and source is not None and (info is None or ":" not in info.value):
         keys.wrong(info or source, "this source needs user and password; write basic.auth.user.info=USER:PASSWORD")
-    elif kind == "URL" and info is not None:
+    elif source_name == "URL" and info is not None:
         keys.wrong(info, "is not used: write basic.auth.credentials.source=USER_INFO to use it, or take it out")
     elif info is not None:
         user, _, password = info.value.partition(":")
@@ -150,24 +150,24 @@ def _token(keys: Keys, own: Mapping[str, Setting]) -> _Said:
 
 
 def _files(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    said: _Said = {}
+    files: _Said = {}
     for store, name in (("truststore", "ca_file"), ("keystore", "cert_file")):
-        location, kind = own.get(f"ssl.{store}.location"), own.get(f"ssl.{store}.type")
+        location, store_type = own.get(f"ssl.{store}.location"), own.get(f"ssl.{store}.type")
         if location is None:
             continue
-        if kind is None or kind.value.upper() != "PEM":
+        if store_type is None or store_type.value.upper() != "PEM":
             key = re.sub(r"location$", "type", location.key)
-            keys.wrong(kind or location, _PEM.format(key=key))
+            keys.wrong(store_type or location, _PEM.format(key=key))
         else:
-            said[name] = (location.value, location)
-    return said
+            files[name] = (location.value, location)
+    return files
 
 
 def _timeout(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    found = own.get("http.read.timeout.ms")
-    if found is None:
+    setting = own.get("http.read.timeout.ms")
+    if setting is None:
         return {}
-    if not found.value.isascii() or not found.value.isdigit() or int(found.value) == 0:
-        keys.wrong(found, f"{found.shown} is not allowed; write a whole number of at least 1")
+    if not setting.value.isascii() or not setting.value.isdigit() or int(setting.value) == 0:
+        keys.wrong(setting, f"{setting.shown} is not allowed; write a whole number of at least 1")
         return {}
-    return {"timeout": (int(found.value) / 1000, found)}
+    return {"timeout": (int(setting.value) / 1000, setting)}

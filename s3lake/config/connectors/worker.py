@@ -27,19 +27,23 @@ def completed(own: Sequence[Setting], report: Report, references: References) ->
         ConfigurationError: the worker's file cannot be read.
     """
     path = references.environment.get(WORKER)
-    held = _of_file(Path(path), report, references) if path else _of_image(references.environment)
-    given = {one.key for one in own if one.value}
+    of_worker = _of_file(Path(path), report, references) if path else _of_image(references.environment)
+    own_keys = {setting.key for setting in own if setting.value}
     settings = list(own)
     for converter in _CONVERTERS:
-        if converter not in held or converter in given:
+        if converter not in of_worker or converter in own_keys:
             continue
-        report.notice(held[converter].place, f"{held[converter].shown} is taken: the connector names no {converter}")
-        for one in [one for one in settings if one.key.startswith(converter)]:
-            report.unread(one, f"Kafka Connect does not read it without {converter}: the worker's options hold")
-            settings.remove(one)
-        settings += [one for key, one in held.items() if key == converter or key.startswith(f"{converter}.")]
+        report.notice(
+            of_worker[converter].place, f"{of_worker[converter].shown} is taken: the connector names no {converter}"
+        )
+        for setting in [setting for setting in settings if setting.key.startswith(converter)]:
+            report.unread(setting, f"Kafka Connect does not read it without {converter}: the worker's options hold")
+            settings.remove(setting)
+        settings += [
+            setting for key, setting in of_worker.items() if key == converter or key.startswith(f"{converter}.")
+        ]
     if path:
-        settings += [one for key, one in held.items() if key.startswith(_CLIENT) and key not in given]
+        settings += [setting for key, setting in of_worker.items() if key.startswith(_CLIENT) and key not in own_keys]
     return settings
 
 
@@ -51,15 +55,18 @@ def _of_file(path: Path, report: Report, references: References) -> Mapping[str,
     except UnicodeDecodeError:
         raise ConfigurationError(f"--worker {path}: is no UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
-    held = index(properties.read(text, of_worker), of_worker)
-    return {one.key: one for one in replace(references, base=path.parent).resolve(list(held.values()), report)}
+    settings = index(properties.read(text, of_worker), of_worker)
+    return {
+        setting.key: setting
+        for setting in replace(references, base=path.parent).resolve(list(settings.values()), report)
+    }
 
 
 def _of_image(environment: Mapping[str, str]) -> Mapping[str, Setting]:
     """The worker's settings as its usual images spell them: `CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE`."""
-    held = {}
+    settings = {}
     for name, value in environment.items():
         key = name.removeprefix(_IMAGE).replace("_", ".").lower()
         if name.startswith(_IMAGE) and key.startswith(_CONVERTERS) and value:
-            held[key] = Setting(key, value, variable(name))
-    return held
+            settings[key] = Setting(key, value, variable(name))
+    return settings

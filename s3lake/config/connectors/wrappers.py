@@ -49,9 +49,9 @@ def read(text: str, report: Report) -> list[Setting]:
     if not connect_yaml.is_connector(text, report.file):
         return properties.read(text, report)
     documents = connect_yaml.documents(text, report.file)
-    resources = [one for one in documents if text_at(one, "kind") == "KafkaConnector"]
+    resources = [document for document in documents if text_at(document, "kind") == "KafkaConnector"]
     if len(resources) > 1:
-        raise _several(report.file, [text_at(inside(one, "metadata"), "name") for one in resources])
+        raise _several(report.file, [text_at(inside(document, "metadata"), "name") for document in resources])
     return _unwrapped((resources or documents or [()])[0], report)
 
 
@@ -63,29 +63,29 @@ def _unwrapped(root: tuple[Member, ...], report: Report) -> list[Setting]:
         return _posted(root, config.value, report)
     for path in _PLANS:
         root = inside(root, *path) or root
-    if member(root, _CLASS) is None and (held := list(_held(root, root, None))):
-        if len(held) > 1:
-            raise _several(report.file, [name for name, _ in held])
-        return _settings(held[0][1], report)
+    if member(root, _CLASS) is None and (connectors := list(_held(root, root, None))):
+        if len(connectors) > 1:
+            raise _several(report.file, [name for name, _ in connectors])
+        return _settings(connectors[0][1], report)
     return _settings(root, report)
 
 
 def _settings(members: Sequence[Member], report: Report) -> list[Setting]:
-    return [setting for one in members for setting in one.setting(report)]
+    return [setting for entry in members for setting in entry.setting(report)]
 
 
 def _posted(root: Sequence[Member], config: tuple[Member, ...], report: Report) -> list[Setting]:
     """`{"name", "config"}`, as Connect's REST API takes and gives it."""
     settings: list[Setting] = []
-    for one in root:
-        if one.key == "config":
+    for entry in root:
+        if entry.key == "config":
             settings += _settings(config, report)
-        elif one.key == "name":
-            settings += _name(one, config, report)
-        elif one.key in _BESIDE:
-            report.notice(one.place, _BESIDE[one.key])
+        elif entry.key == "name":
+            settings += _name(entry, config, report)
+        elif entry.key in _BESIDE:
+            report.notice(entry.place, _BESIDE[entry.key])
         else:
-            report.error(one.place, f"stands beside config; allowed here: name, config, {', '.join(_BESIDE)}")
+            report.error(entry.place, f"stands beside config; allowed here: name, config, {', '.join(_BESIDE)}")
     return settings
 
 
@@ -94,8 +94,8 @@ def _name(beside: Member, config: Sequence[Member], report: Report) -> list[Sett
     if twin is None:
         return list(beside.setting(report))
     if twin.value != beside.value:
-        told = f"{beside.value!r} is not the name in config, {twin.value!r}; take one out"
-        report.error(beside.place, told)
+        message = f"{beside.value!r} is not the name in config, {twin.value!r}; take one out"
+        report.error(beside.place, message)
     return []
 
 
@@ -104,33 +104,33 @@ def _strimzi(root: Sequence[Member], report: Report) -> list[Setting]:
     spec = inside(root, "spec")
     settings: list[Setting] = []
     for holder, key, taken in ((inside(root, "metadata"), "name", "name"), (spec, "class", _CLASS)):
-        if (found := member(holder, key)) is not None:
-            settings += replace(found, key=taken).setting(report)
-    for one in spec:
-        if one.key == "tasksMax":
-            settings += replace(one, key="tasks.max").setting(report)
-        elif one.key in _SPEC:
-            report.notice(one.place, _SPEC[one.key])
-        elif one.key not in ("class", "config"):
-            report.error(one.place, f"stands in spec; allowed here: class, tasksMax, config, {', '.join(_SPEC)}")
+        if (resource := member(holder, key)) is not None:
+            settings += replace(resource, key=taken).setting(report)
+    for entry in spec:
+        if entry.key == "tasksMax":
+            settings += replace(entry, key="tasks.max").setting(report)
+        elif entry.key in _SPEC:
+            report.notice(entry.place, _SPEC[entry.key])
+        elif entry.key not in ("class", "config"):
+            report.error(entry.place, f"stands in spec; allowed here: class, tasksMax, config, {', '.join(_SPEC)}")
     return settings + _settings(inside(spec, "config"), report)
 
 
 def _held(members: tuple[Member, ...], above: tuple[Member, ...], title: Member | None) -> Iterator[_Held]:
     """Every map with `connector.class` below: its connector's name, and its settings with what stands beside them."""
     if member(members, _CLASS) is not None:
-        named = next((one for key in _NAMES if (one := member(above, key)) and isinstance(one.value, str)), title)
+        named = next((entry for key in _NAMES if (entry := member(above, key)) and isinstance(entry.value, str)), title)
         beside = [replace(named, key="name")] if named and member(members, "name") is None else []
         secret = () if members is inside(above, _SECRET) else inside(above, _SECRET)
         yield text_at((*members, *beside), "name") or "one without a name", [*beside, *members, *secret]
         return
-    for one in members:
-        for inner in one.value if isinstance(one.value, list) else [one]:
+    for entry in members:
+        for inner in entry.value if isinstance(entry.value, list) else [entry]:
             if isinstance(inner.value, tuple):
-                called = title if one.key in _WRAPPING else replace(one, value=one.key, spots=())
+                called = title if entry.key in _WRAPPING else replace(entry, value=entry.key, spots=())
                 yield from _held(inner.value, members, called)
 
 
 def _several(file: str, names: Sequence[str]) -> ConfigurationError:
-    told = f"{len(names)} connectors: {', '.join(names)}; give each a file of its own, all of them in one directory"
-    return ConfigurationError(f"{Place(file)}: holds {told}")
+    message = f"{len(names)} connectors: {', '.join(names)}; give each a file of its own, all of them in one directory"
+    return ConfigurationError(f"{Place(file)}: holds {message}")

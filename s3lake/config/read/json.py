@@ -43,7 +43,7 @@ def names(text: str) -> set[str] | None:
 def _spots(text: str, start: int, end: int) -> list[tuple[int, int]]:
     line, column = position_of(text[: start + 1])
     inside = text[start + 1 : end - 1]  # no raw newline stands in a JSON string
-    return [(line, column + found.start()) for found in _ESCAPE.finditer(inside)]
+    return [(line, column + match.start()) for match in _ESCAPE.finditer(inside)]
 
 
 def _stripped(value: str, spots: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
@@ -53,16 +53,16 @@ def _stripped(value: str, spots: list[tuple[int, int]]) -> tuple[str, list[tuple
 
 
 def _root(text: str, file: str) -> tuple[Member, ...]:
-    found, end = _object(text, _after_space(text, 0), file)
+    pairs, end = _object(text, _after_space(text, 0), file)
     rest = _after_space(text, end)
     if rest < len(text):
         raise _error(file, text, rest, "not JSON: something stands after the object")
-    return found
+    return pairs
 
 
 def _object(text: str, start: int, file: str) -> tuple[tuple[Member, ...], int]:
     """The members of the object at `start`, and where it ends."""
-    found: list[Member] = []
+    pairs: list[Member] = []
     if not text.startswith("{", start):
         raise _error(file, text, start, "not JSON: an object begins with {")
     position = _after_space(text, start + 1)
@@ -76,20 +76,20 @@ def _object(text: str, start: int, file: str) -> tuple[tuple[Member, ...], int]:
             raise _error(file, text, position, "not JSON: a colon is needed after a key")
         place = Place(file, *position_of(text[:at]), key)
         member, position = _member(text, _after_space(text, position + 1), place)
-        found.append(member)
+        pairs.append(member)
         position = _after_comma(text, position, "}", "members", file)
-    return tuple(found), position + 1
+    return tuple(pairs), position + 1
 
 
 def _list(text: str, start: int, place: Place) -> tuple[list[Member], int]:
-    found: list[Member] = []
+    values: list[Member] = []
     position = _after_space(text, start + 1)
     while not text.startswith("]", position):
         inside = Place(place.file, *position_of(text[:position]), place.key)
         member, position = _member(text, position, inside)
-        found.append(member)
+        values.append(member)
         position = _after_comma(text, position, "]", "values", place.file)
-    return found, position + 1
+    return values, position + 1
 
 
 def _after_comma(text: str, position: int, closing: str, what: str, file: str) -> int:
@@ -123,18 +123,18 @@ def _decoded(text: str, position: int, file: str) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        told = "a value is needed: text in double quotes, a number, true, false or null"
+        message = "a value is needed: text in double quotes, a number, true, false or null"
         if text.startswith('"', position):
-            told = "a text is not closed, or holds a character that needs a backslash"
-        raise _error(file, text, max(position, error.pos), f"not JSON: {told}") from None
+            message = "a text is not closed, or holds a character that needs a backslash"
+        raise _error(file, text, max(position, error.pos), f"not JSON: {message}") from None
     except RecursionError:
         raise _error(file, text, position, "nested too deeply") from None
 
 
 def _after_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    assert found is not None
-    return found.end()
+    match = _SPACE.match(text, position)
+    assert match is not None
+    return match.end()
 
 
 def _error(file: str, text: str, position: int, message: str) -> ConfigurationError:

@@ -33,24 +33,24 @@ class Member:
                 yield Setting(self.key, self.value, self.place, self.spots)
             case _:
                 what = "an object" if isinstance(self.value, tuple) else "a list"
-                told = f"{what} is not allowed; a connector's values are text, numbers, true or false"
-                report.error(self.place, told)
+                message = f"{what} is not allowed; a connector's values are text, numbers, true or false"
+                report.error(self.place, message)
                 report.unknown.add(self.key)
                 yield Setting(self.key, "", self.place)
 
 
 def member(members: Sequence[Member], key: str) -> Member | None:
     """The member of that name; of several the last, as in Java."""
-    return next((one for one in reversed(members) if one.key == key), None)
+    return next((entry for entry in reversed(members) if entry.key == key), None)
 
 
 def inside(members: Sequence[Member], *path: str) -> tuple[Member, ...]:
     """The members of the object at a path; none where there is no object."""
-    found: Value = tuple(members)
+    value: Value = tuple(members)
     for key in path:
-        step = member(found, key) if isinstance(found, tuple) else None
-        found = step.value if step else None
-    return found if isinstance(found, tuple) else ()
+        step = member(value, key) if isinstance(value, tuple) else None
+        value = step.value if step else None
+    return value if isinstance(value, tuple) else ()
 
 
 def text_at(members: Sequence[Member], key: str) -> str:

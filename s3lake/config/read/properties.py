@@ -74,14 +74,17 @@ def _characters(line: str, number: int, start: int, report: Report) -> Iterator[
             yield _Character(_ESCAPES[escape], number, column, escaped=True)
         else:
             if escape not in _DROPPED:
-                told = f"\\{escape} is taken as written; Java drops the backslash: write \\\\{escape} to be sure"
-                report.notice(Place(report.file, number, column), told)
+                message = f"\\{escape} is taken as written; Java drops the backslash: write \\\\{escape} to be sure"
+                report.notice(Place(report.file, number, column), message)
                 yield _Character("\\", number, column, escaped=True)
             yield _Character(escape, number, column + 1, escaped=True)
 
 
 def _setting(line: list[_Character], report: Report) -> Setting:
-    end = next((at for at, one in enumerate(line) if not one.escaped and one.text in _BLANK + "=:"), len(line))
+    end = next(
+        (at for at, character in enumerate(line) if not character.escaped and character.text in _BLANK + "=:"),
+        len(line),
+    )
     value = _stripped(line[end:])
     if value and not value[0].escaped and value[0].text in "=:":
         value = _stripped(value[1:])
@@ -89,17 +92,17 @@ def _setting(line: list[_Character], report: Report) -> Setting:
         value = value[:-1]
     key = _joined(line[:end])
     first = line[0]
-    spots = [(one.line, one.column) for one in value]
+    spots = [(character.line, character.column) for character in value]
     return Setting(key, _joined(value), Place(report.file, first.line, first.column, key), spots)
 
 
 def _stripped(characters: list[_Character]) -> list[_Character]:
-    start = next((at for at, one in enumerate(characters) if not one.blank), len(characters))
+    start = next((at for at, character in enumerate(characters) if not character.blank), len(characters))
     return characters[start:]
 
 
 def _joined(characters: list[_Character]) -> str:
-    text = "".join(one.text for one in characters)
+    text = "".join(character.text for character in characters)
     try:  # surrogates that were written as two escapes
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:

@@ -33,8 +33,10 @@ def read(text: str, file: str) -> tuple[dict[str, Any], dict[Path, Place]]:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        told = re.sub(r" \(at .*\)$", "", str(error))
-        raise ConfigurationError(f"{file}:{_where(text, str(error))}: not TOML: {told[0].lower()}{told[1:]}") from None
+        reason = re.sub(r" \(at .*\)$", "", str(error))
+        raise ConfigurationError(
+            f"{file}:{_where(text, str(error))}: not TOML: {reason[0].lower()}{reason[1:]}"
+        ) from None
     except RecursionError:
         raise ConfigurationError(f"{file}:1:1: nested too deeply") from None
     scanner = _Scanner(text, file)
@@ -43,9 +45,9 @@ def read(text: str, file: str) -> tuple[dict[str, Any], dict[Path, Place]]:
 
 
 def _where(text: str, message: str) -> str:
-    found = re.search(r"line (\d+), column (\d+)", message)
-    if found:
-        return f"{found[1]}:{found[2]}"
+    match = re.search(r"line (\d+), column (\d+)", message)
+    if match:
+        return f"{match[1]}:{match[2]}"
     line, column = position_of(text)
     return f"{line}:{column}"
 
@@ -83,12 +85,12 @@ class _Scanner:
 
     def _resolved(self, path: Path) -> Path:
         """A header's path, with the number of the table where it leads through an array of tables."""
-        found: Path = ()
+        resolved: Path = ()
         for step in path[:-1]:
-            found = (*found, step)
-            if found in self._tables:
-                found = (*found, self._tables[found])
-        return (*found, path[-1])
+            resolved = (*resolved, step)
+            if resolved in self._tables:
+                resolved = (*resolved, self._tables[resolved])
+        return (*resolved, path[-1])
 
     def _pair(self, table: Path) -> None:
         self._skip()
@@ -119,24 +121,24 @@ class _Scanner:
                 self._taken(",")
                 self._skip()
         else:
-            found = _STRING.match(self.text, self._position) or _PLAIN.match(self.text, self._position)
-            assert found is not None
-            self._position = found.end()
+            match = _STRING.match(self.text, self._position) or _PLAIN.match(self.text, self._position)
+            assert match is not None
+            self._position = match.end()
 
     def _key(self) -> tuple[str, ...]:
         steps: list[str] = []
         while True:
-            found = _PART.match(self.text, self._position)
-            assert found is not None
-            self._position = found.end()
-            steps.append(_plain(found[1]))
+            match = _PART.match(self.text, self._position)
+            assert match is not None
+            self._position = match.end()
+            steps.append(_plain(match[1]))
             if not self._taken("."):
                 return tuple(steps)
 
     def _skip(self) -> None:
-        found = _SPACE.match(self.text, self._position)
-        assert found is not None
-        self._position = found.end()
+        match = _SPACE.match(self.text, self._position)
+        assert match is not None
+        self._position = match.end()
 
     def _taken(self, text: str) -> bool:
         if self.text.startswith(text, self._position):

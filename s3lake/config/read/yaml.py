@@ -268,7 +268,7 @@ class _Members:
             case MappingNode():
                 return self._mapping(node)
             case SequenceNode():
-                return [self._member(one, one, key) for one in node.value]
+                return [self._member(item, item, key) for item in node.value]
         plain = isinstance(node, ScalarNode) and node.style is None
         return None if plain and node.value in _NULLS else str(node.value).strip()
 
@@ -278,27 +278,31 @@ class _Members:
         for key, value in node.value:
             if isinstance(key, ScalarNode) and key.tag.endswith(":merge"):
                 several = value.value if isinstance(value, SequenceNode) else [value]
-                for one in several:
-                    found = self.value(one, "")
-                    merged += found if isinstance(found, tuple) else ()
+                for part in several:
+                    inherited = self.value(part, "")
+                    merged += inherited if isinstance(inherited, tuple) else ()
             elif isinstance(key, ScalarNode):
                 own.append(self._member(key, value, str(key.value)))
-        names = {one.key for one in own}
-        return (*own, *(one for one in merged if one.key not in names))
+        names = {part.key for part in own}
+        return (*own, *(part for part in merged if part.key not in names))
 
     def _member(self, at: Node, node: Node, key: str) -> Member:
         place = Place(self._file, at.start_mark.line + 1, at.start_mark.column + 1, key)
-        found = self.value(node, key)
-        return Member(key, place, found, self._spots(node, found))
+        content = self.value(node, key)
+        return Member(key, place, content, self._spots(node, content))
 
-    def _spots(self, node: Node, found: Value) -> list[tuple[int, int]]:
+    def _spots(self, node: Node, content: Value) -> list[tuple[int, int]]:
         """Where each character stands, where it stands there as it is."""
-        if not isinstance(found, str) or not isinstance(node, ScalarNode) or node.start_mark.line != node.end_mark.line:
+        if (
+            not isinstance(content, str)
+            or not isinstance(node, ScalarNode)
+            or node.start_mark.line != node.end_mark.line
+        ):
             return []
         line, column = node.start_mark.line, node.start_mark.column + (node.style is not None)
-        if not self._lines[line].startswith(found, column):
+        if not self._lines[line].startswith(content, column):
             return []
-        return [(line + 1, column + position + 1) for position in range(len(found))]
+        return [(line + 1, column + position + 1) for position in range(len(content))]
 
 
 def _composed(text: str, name: str, compose: Callable[[_Loader], T]) -> T:

@@ -31,7 +31,7 @@ def sources(location: str, environment: Mapping[str, str]) -> tuple[Source, ...]
     path = Path(location)
     if not path.is_dir():
         return (_read(path),)
-    files = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
+    files = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
     if not files:
         raise ConfigurationError(f"{path}: there is no file in this directory; give a file, or a directory with some")
     return tuple(map(_read, files))

@@ -70,22 +70,22 @@ class Settings:
         Raises:
             ConfigurationError: a variable cannot be right.
         """
-        given = {}
+        options_given = {}
         for variable, text in environment.items():
             if not variable.startswith(PREFIX) or not text.strip():
                 continue
             name = variable.removeprefix(PREFIX).lower()
             if name not in _READ:
                 allowed = [setting.upper() for setting in _READ]
-                hint = options.meant(name, allowed, f"{PREFIX}{{}}")
+                hint = options.suggestion(name, allowed, f"{PREFIX}{{}}")
                 raise ConfigurationError(
                     f"{variable}: unknown name; {hint}allowed after {PREFIX}: {', '.join(allowed)}"
                 )
             try:
-                given[name] = _READ[name](text.strip())
+                options_given[name] = _READ[name](text.strip())
             except ValueError as error:
                 raise ConfigurationError(f"{variable}: {error}") from None
-        return cls(**given)
+        return cls(**options_given)
 
 
 def fetched(url: str, settings: Settings) -> Source:
@@ -120,22 +120,22 @@ def fetched(url: str, settings: Settings) -> Source:
             f"{name}: no configuration came{tried}: {error}; check the address and that the server is up"
         ) from None
     text = text_of(body, name)
-    kind = PurePosixPath(parts.path).suffix.lower() or _KINDS.get(media, "")
+    suffix = PurePosixPath(parts.path).suffix.lower() or _KINDS.get(media, "")
     if not settings.response_data_path and not settings.response_error_path:
-        return Source(name, text, kind)
+        return Source(name, text, suffix)
     answer = _json(text, name)
     _no_error(answer, name, settings, _secrets(parts, settings))
     if not settings.response_data_path:
         return Source(name, text, ".json")
-    found = _at(answer, settings.response_data_path)
-    if found is None:
+    configured = _at(answer, settings.response_data_path)
+    if configured is None:
         raise ConfigurationError(
             f"{name}: Data path '{settings.response_data_path}' not found in the answer; correct "
             f"{PREFIX}RESPONSE_DATA_PATH"
         )
-    if isinstance(found, str):
-        return Source(name, found)
-    return Source(name, json.dumps(found, ensure_ascii=False, indent=2), ".json")
+    if isinstance(configured, str):
+        return Source(name, configured)
+    return Source(name, json.dumps(configured, ensure_ascii=False, indent=2), ".json")
 
 
 class _Again(Exception):
@@ -164,9 +164,9 @@ class _Deadline(requests.adapters.HTTPAdapter):
         plain = pool.ConnectionCls
 
         def connected(connection: Any) -> socket.socket:
-            made: socket.socket = plain._new_conn(connection)
-            self._sockets.append(made.dup())  # TLS takes the socket itself away
-            return made
+            connected_socket: socket.socket = plain._new_conn(connection)
+            self._sockets.append(connected_socket.dup())  # TLS takes the socket itself away
+            return connected_socket
 
         pool.ConnectionCls = type("Watched", (plain,), {"_new_conn": connected})
         return pool
@@ -179,9 +179,9 @@ class _Deadline(requests.adapters.HTTPAdapter):
             self._sockets.pop().close()
 
     def _stop(self) -> None:
-        for one in list(self._sockets):
+        for open_socket in list(self._sockets):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
 
 
 def _attempt(url: str, name: str, settings: Settings) -> tuple[bytes, str]:
@@ -292,10 +292,10 @@ def _shown(parts: SplitResult) -> str:
 
 
 def _secrets(parts: SplitResult, settings: Settings) -> list[str]:
-    given = [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
+    plain = [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
     words = [word for value in settings.headers.values() for word in (value, *value.split())]
-    found = {form for one in (*given, *words) for form in (one, unquote(one)) if len(one) >= _SECRET}
-    return sorted(found, key=len, reverse=True)
+    forms = {form for text in (*plain, *words) for form in (text, unquote(text)) if len(text) >= _SECRET}
+    return sorted(forms, key=len, reverse=True)
 
 
 def _json(text: str, name: str) -> Any:
@@ -309,10 +309,10 @@ def _json(text: str, name: str) -> Any:
 
 
 def _no_error(answer: Any, name: str, settings: Settings, secrets: list[str]) -> None:
-    said = _at(answer, settings.response_error_path) if settings.response_error_path else None
-    if said is None:
+    error = _at(answer, settings.response_error_path) if settings.response_error_path else None
+    if error is None:
         return
-    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    text = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
     text = without(text, secrets)
     shown = text if len(text) <= _ANSWER_SHOWN else text[:_ANSWER_SHOWN] + "…"
     raise ConfigurationError(f"{name}: the server says at {settings.response_error_path}: {shown}")
@@ -331,26 +331,26 @@ def _at(answer: Any, path: str) -> Any:
 
 
 def _headers(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     if text.startswith("{"):
         try:
-            found = json.loads(text)
+            headers = json.loads(text)
         except ValueError:
             raise ValueError('this is no JSON object; write {"Name": "value"}, or one `Name: value` a line') from None
-        if not all(isinstance(value, str) for value in found.values()):
+        if not all(isinstance(value, str) for value in headers.values()):
             raise ValueError("every header is a text; put the values into quotes")
     else:
         for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
             name, colon, value = line.partition(":")
             if not colon:
                 raise ValueError(f"line {number} has no colon; write one `Name: value` a line")
-            found[name.strip()] = value.strip()
-    for number, (name, value) in enumerate(found.items(), 1):
+            headers[name.strip()] = value.strip()
+    for number, (name, value) in enumerate(headers.items(), 1):
         if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"header {number} has no right name: letters, digits, '-' and '_'")
         if not value.isprintable() or not value.isascii():
             raise ValueError(f"the value of header {name} has characters that HTTP does not carry: use plain ASCII")
-    return found
+    return headers
 
 
 def _seconds(text: str) -> float:

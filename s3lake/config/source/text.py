@@ -31,5 +31,5 @@ def text_of(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode()
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        found = f"byte 0x{error.object[error.start]:02x} is no UTF-8"
-        raise ConfigurationError(f"{name}:{line}:{column}: {found}; save it as UTF-8") from None
+        wrong = f"byte 0x{error.object[error.start]:02x} is no UTF-8"
+        raise ConfigurationError(f"{name}:{line}:{column}: {wrong}; save it as UTF-8") from None
