@@ -276,13 +276,15 @@ class Staging:
         for name, stream in file.streams.items():
             stream.encoder.close()
             key = self._key(file.group, file.partition, file.span, name)
-            self._report(stream.upload, key, file.partition, file.span, name)
+            self._report(stream.upload, key, file.partition, file.span, name, file.group)
         del self._open[where]
 
-    def _report(self, upload: Upload, key: str, partition: int, span: Span, kind: str) -> None:
+    def _report(
+        self, upload: Upload, key: str, partition: int, span: Span, kind: str, group: str | None = None
+    ) -> None:
         identity, parts = upload.finish(key)
         self.closed.append(
-            File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, kind)
+            File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, kind, group)
         )
 
     def _note_last(self, partition: int, group: str, rows: Rows) -> None:

@@ -55,6 +55,8 @@ class File(msgspec.Struct, frozen=True):
         parts: ETags of the parts, in order.
         records: records in the file; for dead letters, refused records.
         bytes: size as stored.
+        group: its key with gaps where it says numbers, the same in all files of one output partition; None for dead
+            letters, and in manifests of an earlier s3lake.
     """
 
     key: str
@@ -66,6 +68,7 @@ class File(msgspec.Struct, frozen=True):
     records: int
     bytes: int
     kind: str = "data"
+    group: str | None = None
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -85,7 +88,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 MOST_FILES = 50_000
-"""Of one commit: its manifest, some 300 bytes a file, stays far below what one PUT takes."""
+"""Of one commit: its manifest, some 400 bytes a file, stays far below what one PUT takes."""
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from s3lake.encode import Disk
 
 _BLOCK = 2**16
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
 _CODECS = {"none": "null", "zstd": "zstandard"}
 
 
@@ -83,10 +85,10 @@ class AvroEncoder:
         self.drain()
 
     def _begin(self, schema: bytes) -> None:
-        self._sync = os.urandom(16)
+        self._sync = os.urandom(_SYNC_BYTES)
         facts = {b"avro.codec": _CODECS.get(self._codec, self._codec).encode(), b"avro.schema": schema}
         pairs = b"".join(_long(len(text)) + text for pair in facts.items() for text in pair)
-        self._out(b"Obj\x01" + _long(len(facts)) + pairs + _long(0) + self._sync)
+        self._out(_MAGIC + _long(len(facts)) + pairs + _long(0) + self._sync)
 
     def _hold(self, block: bytes, records: int) -> None:
         self._held += block
@@ -94,6 +96,57 @@ class AvroEncoder:
         self.pending += len(block)
         if self.pending >= _BLOCK:
             self.drain()
+
+
+class AvroJoiner:
+    """Blocks of several files of one schema and codec, copied as they are stored."""
+
+    def __init__(self, out: Callable[[bytes], None], beginning: bytes) -> None:
+        """`beginning` is what each of the files begins with, up to its synchronization marker."""
+        self._out = out
+        self._sync = os.urandom(_SYNC_BYTES)
+        out(beginning + self._sync)
+
+    def add(self, body: BinaryIO) -> int:
+        """See `Joiner.add`."""
+        beginning(body)
+        sync, records = body.read(_SYNC_BYTES), 0
+        while (count := _number(body)) is not None:
+            size = _number(body) or 0
+            block, mark = body.read(size), body.read(_SYNC_BYTES)
+            if len(block) < size or mark != sync:
+                raise ValueError("a block of the Avro file does not end with its marker")
+            self._out(_long(count) + _long(size) + block + self._sync)
+            records += count
+        return records
+
+    def close(self) -> None:
+        """See `Joiner.close`."""
+
+
+def beginning(body: BinaryIO) -> bytes:
+    """What a file begins with, up to its synchronization marker: its schema and its codec."""
+    if body.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("it is no Avro file")
+    while pairs := _number(body):
+        if pairs < 0:  # the size of the block follows, which nobody needs who reads it
+            _number(body)
+        for _ in range(2 * abs(pairs)):
+            body.seek(_number(body) or 0, os.SEEK_CUR)
+    end = body.tell()
+    body.seek(0)
+    return body.read(end)
+
+
+def _number(body: BinaryIO) -> int | None:
+    """An integer as Avro spells it; None at the end of the file."""
+    spelled, shift = 0, 0
+    while byte := body.read(1):
+        spelled |= (byte[0] & 0x7F) << shift
+        shift += 7
+        if byte[0] < 0x80:
+            return spelled >> 1 ^ -(spelled & 1)
+    return None
 
 
 def _long(number: int) -> bytes:

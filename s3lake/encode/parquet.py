@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
 _DEFAULT_LEVELS = {**DEFAULT_LEVELS, "zstd": 1}
+_ROWS = 2**15  # read at once from a file that is joined
 _OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
 
 
@@ -116,3 +117,37 @@ class ParquetEncoder:
         self.drain()
         if self._writer is not None:
             self._writer.close()
+
+
+class ParquetJoiner:
+    """Rows of several files in the columns of one."""
+
+    def __init__(self, encoder: ParquetEncoder, schema: bytes) -> None:
+        """`schema` holds every column of the files, see `schema_of`."""
+        self._encoder = encoder
+        self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
+
+    def add(self, body: BinaryIO) -> int:
+        """See `Joiner.add`."""
+        file = pq.ParquetFile(body)
+        have = {name: at for at, name in enumerate(file.schema_arrow.names)}
+        for batch in file.iter_batches(_ROWS, use_threads=False):
+            columns = [
+                batch.column(have[field.name]) if field.name in have else pa.nulls(len(batch), field.type)
+                for field in self._schema
+            ]
+            self._encoder.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        return int(file.metadata.num_rows)
+
+    def close(self) -> None:
+        """See `Joiner.close`."""
+        self._encoder.close()
+
+
+def schema_of(body: BinaryIO, recorded: pa.Schema) -> bytes:
+    """The columns of a file: those that are recorded, where it has no others, else its own."""
+    own = pq.read_schema(body).remove_metadata()
+    kinds = {field.name: field.type for field in recorded}
+    schema = recorded if all(kinds.get(field.name) == field.type for field in own) else own
+    found: bytes = schema.serialize().to_pybytes()
+    return found

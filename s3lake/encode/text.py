@@ -53,6 +53,11 @@ class TextEncoder:
             payload = payload.column(0)
         self._put(self._joined(payload))
 
+    def put(self, text: bytes) -> None:
+        """Take text of the file, framing and all, as it is."""
+        self._begun = True
+        self._put(text)
+
     def drain(self) -> None:
         """See `Encoder.drain`."""
         self._compress()

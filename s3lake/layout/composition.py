@@ -1,6 +1,7 @@
 """From pieces to keys in two steps: a record gives a group, a closed file its numbers.
 
-A group is the key with its gaps left open: two records share one exactly if their keys differ in numbers alone.
+A group is the key with its gaps left open: two records share one exactly if their keys differ in numbers and the
+commit's mark alone.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Composition:
     Attributes:
         parts: before, between and after the gaps: texts, the topic-partition, and elements of the record.
         gaps: what only the file says.
-        mark: of the commit.
+        mark: of the commit, before the extension.
         sidecars: what keys of sidecars end with instead of the extension.
     """
 
@@ -79,7 +80,7 @@ class Composition:
     def of(
         cls, pieces: Sequence[Piece], sink: Sink, topic: str, mark: str = "", wallclock_ms: int = 0, hour_ms: int = 0
     ) -> Composition:
-        """The composition of `pieces` below the prefix of `sink`: topic, hour and the commit's mark filled in.
+        """The composition of `pieces` below the prefix of `sink`: topic and hour filled in.
 
         Where the sink's transforms rename topics, the name is read off each record.
         """
@@ -98,7 +99,6 @@ class Composition:
                 case Topic():
                     parts[-1].append(name)
                 case Extension():
-                    parts[-1].append(Text(mark))
                     gaps.append(piece)
                     parts.append([])
                 case Number(name="partition"):
@@ -142,7 +142,7 @@ class Composition:
             "max_timestamp": span.max_timestamp,
             "records": span.records,
         }
-        texts = [gap.text(numbers[gap.name]) if isinstance(gap, Number) else ending for gap in self.gaps]
+        texts = [gap.text(numbers[gap.name]) if isinstance(gap, Number) else self.mark + ending for gap in self.gaps]
         first, *rest = group.split(_GAP)
         return first + "".join(gap + part for gap, part in zip(texts, rest, strict=True))
 
@@ -151,7 +151,7 @@ class Composition:
         """Bytes that a key may have beyond its group's: the longest numbers, a mark, a sidecar's ending."""
         numbers = sum(len(gap.text(LARGEST[gap.name])) for gap in self.gaps if isinstance(gap, Number))
         ending = max(len(one.encode()) for one in (self.extension, *self.sidecars))
-        return numbers + ending + max(0, _MARK_BYTES - len(self.mark)) - len(self.gaps)
+        return numbers + ending + _MARK_BYTES - len(self.gaps)
 
 
 def sidecar_endings(sink: Sink) -> tuple[str, ...]:

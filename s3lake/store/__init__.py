@@ -4,7 +4,7 @@ Every conditional request says honestly that its condition failed, every other f
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 COMMIT = "s3lake-commit"
@@ -13,10 +13,11 @@ COMMIT = "s3lake-commit"
 
 @dataclass(frozen=True)
 class Document:
-    """An object's bytes and its ETag."""
+    """An object's bytes, or some of them, its ETag and its metadata, whose names are in lower case."""
 
     body: bytes
     etag: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Store(Protocol):
 
     bucket: str
 
-    def get(self, key: str) -> Document | None:
-        """The object, or None."""
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+        """The object, or None; only its bytes from the first to before the second of `span`, as far as it has them."""
         ...
 
     def head(self, key: str) -> Head | None:

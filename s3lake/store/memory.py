@@ -35,10 +35,10 @@ class MemoryStore:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> Document | None:
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         """See `Store.get`."""
         stored = self.objects.get(key)
-        return Document(stored[0], stored[1].etag) if stored else None
+        return Document(stored[0][slice(*span or (None,))], stored[1].etag, stored[1].metadata) if stored else None
 
     def head(self, key: str) -> Head | None:
         """See `Store.head`."""

@@ -195,13 +195,14 @@ class S3Store:
         """Where the bucket is, for people and for telling stores apart."""
         return self.connection.endpoint_url or f"AWS region {self.connection.region or '(default)'}"
 
-    def get(self, key: str) -> Document | None:
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         """See `Store.get`."""
+        ranged = {"Range": f"bytes={span[0]}-{span[1] - 1}"} if span else {}
 
         def read(client: Any) -> Document:
-            answer = client.get_object(Bucket=self.bucket, Key=key)
+            answer = client.get_object(Bucket=self.bucket, Key=key, **ranged)
             with answer["Body"] as body:  # read here, so that a connection lost half way is tried again too
-                return Document(body.read(), answer["ETag"])
+                return Document(body.read(), answer["ETag"], _named(answer["Metadata"]))
 
         try:
             return self._ask("GetObject", key, read, answers={404})
@@ -216,9 +217,7 @@ class S3Store:
             )
         except Answer:
             return None
-        # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
-        metadata = {name.lower(): value for name, value in answer["Metadata"].items()}
-        return Head(answer["ETag"], answer["ContentLength"], metadata)
+        return Head(answer["ETag"], answer["ContentLength"], _named(answer["Metadata"]))
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         """See `Store.put`."""
@@ -400,6 +399,11 @@ class S3Store:
             ) from None
         _away.pop(connection, None)
         return answer
+
+
+def _named(metadata: Mapping[str, str]) -> dict[str, str]:
+    # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
+    return {name.lower(): value for name, value in metadata.items()}
 
 
 _away: dict[S3Connection, float] = {}

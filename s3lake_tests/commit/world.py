@@ -467,8 +467,8 @@ class _Door:
         self.bucket = "memory"
         self._ask = actor.request
 
-    def get(self, key: str) -> Document | None:
-        return self._ask("store", "get", key)
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+        return self._ask("store", "get", key, span=span)
 
     def head(self, key: str) -> Head | None:
         return self._ask("store", "head", key)

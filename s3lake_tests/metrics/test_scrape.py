@@ -44,11 +44,11 @@ class AwayStore(CountedStore):
 
     away, slow_s = False, 0.0
 
-    def get(self, key: str) -> Any:
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Any:
         time.sleep(self.slow_s)
         if self.away:
             raise StoreUnavailableError("S3 at nowhere did not answer")
-        return super().get(key)
+        return super().get(key, span)
 
 
 class World:

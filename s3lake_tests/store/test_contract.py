@@ -92,6 +92,17 @@ class TestObjects:
         store.put(prefix + "a", bytes(range(256)) * 5000)
         assert body(store, prefix + "a") == bytes(range(256)) * 5000
 
+    @pytest.mark.parametrize(("span", "expected"), [((0, 2), b"01"), ((3, 5), b"34"), ((8, 99), b"89")])
+    def test_some_of_the_bytes_can_be_got(
+        self, store: Store, prefix: str, span: tuple[int, int], expected: bytes
+    ) -> None:
+        id, parts = upload(store, prefix + "a", b"0123456789", commit="mine")
+        assert store.complete_upload(prefix + "a", id, parts) == "completed"
+        found = store.get(prefix + "a", span)
+        assert found is not None
+        assert (found.body, found.metadata[COMMIT]) == (expected, "mine")
+        assert store.get(prefix + "b", span) is None
+
     @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
     def test_any_buffer_is_a_body(self, store: Store, prefix: str, kind: Callable[[bytes], bytes]) -> None:
         store.put(prefix + "a", kind(b"one"))

@@ -1,0 +1,62 @@
+"""Joining: files of one format become one file, and no record is converted again.
+
+To join a new format: a class with the verbs of `Joiner` beside its encoder, and what its files must have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from s3lake.encode import avro
+from s3lake.encode.form import FileFormat
+from s3lake.encode.text_joined import TextJoiner, opening_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from s3lake.encode import Disk
+
+Likeness = bytes
+"""What files must have in common, beside their form, to be joined: a schema, a header line."""
+
+
+class Joiner(Protocol):
+    """One file being made of others."""
+
+    def add(self, body: BinaryIO) -> int | None:
+        """Take the records of a file that lies open at its beginning: how many, where its format says it."""
+        ...
+
+    def close(self) -> None:
+        """Let out the rest."""
+        ...
+
+
+def likeness(form: FileFormat, body: BinaryIO, recorded: pa.Schema) -> Likeness:
+    """The likeness of a file; it lies open at its beginning again.
+
+    Args:
+        form: of the file.
+        body: the file.
+        recorded: columns of tables; one of Parquet that lacks some of them gets them, empty.
+    """
+    if form.type == "parquet":
+        from s3lake.encode.parquet import schema_of
+
+        found: bytes = schema_of(body, recorded)
+    else:
+        found = avro.beginning(body) if form.type == "avro" else opening_of(form, body)
+    body.seek(0)
+    return found
+
+
+def joiner(form: FileFormat, like: Likeness, out: Callable[[bytes], None], disk: Disk, *, chunk: int) -> Joiner:
+    """A new file of files with this likeness; it holds back at most about `chunk` bytes."""
+    if form.type == "parquet":
+        from s3lake.encode.parquet import ParquetEncoder, ParquetJoiner
+
+        return ParquetJoiner(ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk), like)
+    if form.type == "avro":
+        return avro.AvroJoiner(out, like)
+    return TextJoiner(form, like, out)

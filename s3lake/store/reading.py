@@ -1,0 +1,63 @@
+"""A committed object as a file that is open for reading: from its beginning in blocks, or at any place."""
+
+import io
+from typing import BinaryIO
+
+from s3lake.errors import DataLossError
+from s3lake.store import COMMIT, Store
+from s3lake.store.upload import PART_BYTES
+
+_BUFFER_BYTES = 2**18
+
+
+def opened(store: Store, key: str, size: int, commit: str) -> BinaryIO:
+    """The object that `commit` wrote at `key`; it holds two blocks of an upload's part in memory at most.
+
+    Reading raises:
+        DataLossError: no object stands there, or another one.
+    """
+    return io.BufferedReader(_Object(store, key, size, commit), _BUFFER_BYTES)
+
+
+class _Object(io.RawIOBase):
+    def __init__(self, store: Store, key: str, size: int, commit: str) -> None:
+        self._store, self._key, self._size, self._commit = store, key, size, commit
+        self._at = 0
+        self._blocks: dict[int, memoryview] = {}
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if self._at >= self._size:
+            return 0
+        number, within = divmod(self._at, PART_BYTES)
+        some = self._block(number)[within : within + len(buffer)]
+        buffer[: len(some)] = some
+        self._at += len(some)
+        return len(some)
+
+    def _block(self, number: int) -> memoryview:
+        if number not in self._blocks:
+            if len(self._blocks) > 1:  # readers of tables look at a file's end first
+                self._blocks.pop(min(self._blocks))
+            self._blocks[number] = memoryview(self._read(number * PART_BYTES))
+        return self._blocks[number]
+
+    def _read(self, start: int) -> bytes:
+        end = min(start + PART_BYTES, self._size)
+        found = self._store.get(self._key, (start, end))
+        if found is None or found.metadata.get(COMMIT) != self._commit or len(found.body) != end - start:
+            state = "is gone" if found is None else f"has {len(found.body)} bytes of {end - start} or is another's"
+            raise DataLossError(f"s3://{self._store.bucket}/{self._key} of commit {self._commit} {state}")
+        return found.body

@@ -1,0 +1,164 @@
+"""Joined files: to readers that are not ours, one file with the records of all, in their order."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.encode import FileFormat
+from s3lake.encode.joined import joiner, likeness
+from s3lake.store.upload import Spill
+from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
+from s3lake_tests.encode.written import LINES, inflated, written
+
+TEXT_CODECS = ["none", "gzip", "zstd", "snappy_framed"]
+FRAMINGS = [LINES, ("", "\n", ""), ("[\n", ",\n", "\n]"), ("<", "", ">"), ("→", "·", "·")]
+NOTHING = pa.schema([])
+
+
+def joined(form: FileFormat, bodies: Sequence[bytes], recorded: pa.Schema = NOTHING) -> bytes:
+    """One file of files that are alike."""
+    like, *others = {likeness(form, io.BytesIO(body), recorded) for body in bodies}
+    assert not others, "they are not alike"
+    out: list[bytes] = []
+    spill = Spill()
+    file = joiner(form, like, out.append, spill, chunk=10**6)
+    for body in bodies:
+        file.add(io.BytesIO(body))
+    file.close()
+    spill.close()
+    return b"".join(out)
+
+
+def records(*values: bytes) -> pa.BinaryArray:
+    return pa.array(values, pa.binary())
+
+
+def batch(**columns: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
+
+
+@pytest.mark.parametrize("codec", TEXT_CODECS)
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(FRAMINGS),
+    st.lists(st.lists(st.binary(max_size=4), min_size=1, max_size=4), min_size=1, max_size=5),
+)
+def test_joined_texts_are_the_file_that_all_records_make(
+    codec: str, framing: tuple[str, str, str], files: list[list[bytes]]
+) -> None:
+    form = FileFormat("text", codec, framing=framing)
+    bodies = [written(form, [records(*values)]) for values in files]
+    every = written(form, [records(*(value for values in files for value in values))])
+    assert inflated(codec, joined(form, bodies)) == inflated(codec, every)
+
+
+@pytest.mark.parametrize("codec", TEXT_CODECS[1:])
+def test_compressed_lines_are_joined_as_they_are_stored(codec: str) -> None:
+    form = FileFormat("json", codec, framing=LINES)
+    bodies = [written(form, [records(b'{"a":%d}' % number)]) for number in range(3)]
+    assert joined(form, bodies) == b"".join(bodies)
+
+
+@pytest.mark.parametrize("codec", TEXT_CODECS)
+def test_texts_of_many_blocks_are_joined(codec: str) -> None:
+    form = FileFormat("json_array", codec, framing=("[\n", ",\n", "\n]"))
+    lines = [b'{"number":%d,"text":"%s"}' % (number, b"x" * 200) for number in range(20_000)]
+    bodies = [written(form, [records(*lines[:12_000])]), written(form, [records(*lines[12_000:])])]
+    assert inflated(codec, joined(form, bodies)) == b"[\n" + b",\n".join(lines) + b"\n]"
+
+
+@pytest.mark.parametrize("codec", TEXT_CODECS)
+def test_csv_has_one_header_line(codec: str) -> None:
+    form = FileFormat("csv", codec, framing=LINES)
+    payload = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array(['a\n"', None])], names=['i"d\n', "b"])
+    bodies = [written(form, [payload.slice(row, 1)]) for row in range(2)]
+    assert inflated(codec, joined(form, bodies)) == inflated(codec, written(form, [payload]))
+
+
+def test_csv_of_other_columns_is_not_alike() -> None:
+    form = FileFormat("csv", "none", framing=LINES)
+    one, other = written(form, [batch(a=[1])]), written(form, [batch(a=[1], b=[2])])
+    assert likeness(form, io.BytesIO(one), NOTHING) != likeness(form, io.BytesIO(other), NOTHING)
+
+
+def test_a_separator_that_may_stand_in_a_header_line_joins_nothing() -> None:
+    form = FileFormat("csv", "none", framing=("", ",", ","))
+    with pytest.raises(ValueError, match="may stand in the header line too"):
+        likeness(form, io.BytesIO(b"a,b,1,2,"), NOTHING)
+
+
+@pytest.mark.parametrize("broken", [b"[\n1,\n2", b"[\n", b"1\n]"])
+def test_a_file_that_is_not_whole_is_not_joined(broken: bytes) -> None:
+    form = FileFormat("json_array", "none", framing=("[\n", ",\n", "\n]"))
+    with pytest.raises(ValueError, match=r"does not begin with .* and end with"):
+        joined(form, [broken])
+
+
+@pytest.mark.parametrize("codec", ["none", "deflate", "snappy", "bzip2", "xz", "zstd"])
+@settings(max_examples=10, deadline=None)
+@given(batches(EVERYTHING))
+def test_joined_avro_has_the_datums_of_all(codec: str, payloads: list[pa.RecordBatch]) -> None:
+    form = FileFormat("avro", codec)
+    bodies = [written(form, [payload]) for payload in payloads]
+    rows = [row for body in bodies for row in fastavro.reader(io.BytesIO(body))]
+    found = fastavro.reader(io.BytesIO(joined(form, bodies)))
+    assert list(found) == rows
+    assert found.codec == fastavro.reader(io.BytesIO(bodies[0])).codec
+
+
+def test_avro_of_another_schema_or_codec_is_not_alike() -> None:
+    snappy, none = FileFormat("avro", "snappy"), FileFormat("avro", "none")
+    bodies = [written(snappy, [batch(a=[1])]), written(snappy, [batch(a=["x"])]), written(none, [batch(a=[1])])]
+    assert len({likeness(snappy, io.BytesIO(body), NOTHING) for body in bodies}) == 3
+
+
+def test_avro_that_breaks_off_is_not_joined() -> None:
+    form = FileFormat("avro", "none")
+    body = written(form, [batch(a=[1, 2, 3])])
+    with pytest.raises(ValueError, match="does not end with its marker"):
+        joined(form, [body[:-1]])
+
+
+@settings(max_examples=20, deadline=None)
+@given(batches(EVERYTHING))
+def test_joined_parquet_has_the_rows_of_all(payloads: list[pa.RecordBatch]) -> None:
+    form = FileFormat("parquet", "zstd")
+    bodies = [written(form, [payload]) for payload in payloads]
+    whole = pq.ParquetFile(io.BytesIO(joined(form, bodies)))
+    assert plain_rows(whole.read().to_batches()) == plain_rows(payloads)
+    assert whole.schema.equals(pq.ParquetFile(io.BytesIO(bodies[0])).schema)
+
+
+def test_duckdb_reads_every_type_of_joined_parquet(tmp_path: Path) -> None:
+    form = FileFormat("parquet", "snappy")
+    payload = everything()
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    one.write_bytes(written(form, [payload]))
+    two.write_bytes(joined(form, [one.read_bytes()] * 2))
+    wanted = duckdb.sql(f"select * from '{one}' union all select * from '{one}'")
+    assert duckdb.sql(f"select * from '{two}'").fetchall() == wanted.fetchall()
+    assert duckdb.sql(f"select * from '{two}'").types == wanted.types
+
+
+def test_parquet_that_lacks_recorded_columns_gets_them_empty() -> None:
+    form = FileFormat("parquet", "zstd")
+    recorded = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    bodies = [written(form, [batch(a=[1])]), written(form, [batch(a=[2], b=["x"])])]
+    found = pq.read_table(io.BytesIO(joined(form, bodies, recorded)))
+    assert found.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+
+
+def test_parquet_of_columns_that_are_not_recorded_so_keeps_its_own() -> None:
+    form = FileFormat("parquet", "zstd")
+    recorded = pa.schema([("a", pa.string())])
+    found = pq.read_table(io.BytesIO(joined(form, [written(form, [batch(a=[1])])] * 2, recorded)))
+    assert found.to_pydict() == {"a": [1, 1]}

@@ -1,0 +1,58 @@
+"""A committed object read as a file, whatever its size, and never another one in its place."""
+
+import io
+import random
+
+import pytest
+
+from s3lake.errors import DataLossError
+from s3lake.store import COMMIT
+from s3lake.store.memory import MemoryStore
+from s3lake.store.reading import opened
+from s3lake.store.upload import PART_BYTES
+from s3lake_tests.counted import CountedStore
+
+
+def landed(store: MemoryStore, body: bytes, commit: str = "c") -> None:
+    upload = store.create_upload("a", {COMMIT: commit})
+    store.complete_upload("a", upload, [store.upload_part("a", upload, 1, body)])
+
+
+def test_an_object_is_read_from_beginning_to_end() -> None:
+    store, body = MemoryStore(), random.Random(1).randbytes(2 * PART_BYTES + 5)
+    landed(store, body)
+    assert opened(store, "a", len(body), "c").read() == body
+
+
+def test_an_object_can_be_read_at_any_place() -> None:
+    store, body = MemoryStore(), random.Random(1).randbytes(3 * PART_BYTES)
+    landed(store, body)
+    file = opened(store, "a", len(body), "c")
+    for place, count in ((len(body) - 8, 8), (0, 4), (PART_BYTES - 2, 4), (len(body) - 100, 200)):
+        file.seek(place)
+        assert file.read(count) == body[place : place + count]
+    assert (file.seek(-3, io.SEEK_END), file.read()) == (len(body) - 3, body[-3:])
+
+
+def test_a_small_object_is_one_request() -> None:
+    store = CountedStore()
+    landed(store, b"abc" * 1000)
+    file = opened(store, "a", 3000, "c")
+    file.seek(-8, io.SEEK_END)
+    file.read()
+    file.seek(0)
+    assert file.read() == b"abc" * 1000
+    assert store.requests["get"] == 1
+
+
+@pytest.mark.parametrize(("commit", "size"), [("other", 3), ("c", 4)])
+def test_what_another_commit_wrote_or_is_shorter_is_not_read(commit: str, size: int) -> None:
+    store = MemoryStore()
+    landed(store, b"abc", commit)
+    with pytest.raises(DataLossError, match="s3://memory/a of commit c has 3 bytes of . or is another's"):
+        opened(store, "a", size, "c").read()
+
+
+def test_an_object_that_is_gone_is_not_read() -> None:
+    with pytest.raises(DataLossError, match="s3://memory/a of commit c is gone"):
+        opened(MemoryStore(), "a", 3, "c").read()
