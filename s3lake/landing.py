@@ -34,6 +34,7 @@ from s3lake.kafka.group import PublishedGroup
 from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
 from s3lake.layout.collisions import Keys
+from s3lake.merge import Unjoinable, merge
 from s3lake.observer import LandedHour, Logged, Observer
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
 from s3lake.pipeline import Stores, Work
@@ -151,6 +152,22 @@ class Landing:
         """How far the present topic is landed, per topic-partition; nothing where it has no tile."""
         found = self.index.head()
         return reached(self.index.newest(found[0])) if found else {}
+
+    def merge(self, landed: LandedHour) -> bool:
+        """Make one commit of the small ones of a complete hour; False where it stays as it is.
+
+        What goes wrong here fails nothing: all is landed, and the next run that is asked for the hour tries again.
+        """
+        tile, done = landed.tile, False
+        if not self.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
+            return False
+        try:
+            for merged in merge(self.index, self.sink, self.stores, tile.hour, list(landed.manifests)):
+                self._last[tile.hour], done = merged.manifest, True
+                self.observer.merged(tile.hour, str(merged))
+        except (Unjoinable, S3LakeError) as error:
+            self.observer.merged(tile.hour, f"its small files stay: {error}")
+        return done
 
     def publish(self) -> None:
         """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
@@ -394,5 +411,9 @@ class _Run:
                 self._done(hour)
 
     def _done(self, hour: str) -> None:
-        self.landed[hour] = self.landing.report(hour, self.new[hour])
+        landed = self.landing.report(hour, self.new[hour])
+        if self.landing.merge(landed):
+            self.new[hour] += 1
+            landed = self.landing.report(hour, self.new[hour])
+        self.landed[hour] = landed
         self.landing.observer.done(self.landed[hour])

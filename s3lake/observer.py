@@ -38,6 +38,9 @@ class Observer(Protocol):
     def committed(self, manifest: Manifest) -> None:
         """A micro-batch is visible."""
 
+    def merged(self, hour: str, outcome: str) -> None:
+        """An hour is landed as a whole, in several commits: what became of them."""
+
     def done(self, landed: LandedHour) -> None:
         """Nothing of an hour is left for this run."""
 
@@ -53,6 +56,10 @@ class Logged:
         """See `Observer.committed`."""
         records = sum(read.landed for read in manifest.partitions.values())
         _log.info("landed %s %s: %d records, %d files", manifest.topic, manifest.hour, records, len(manifest.files))
+
+    def merged(self, hour: str, outcome: str) -> None:
+        """See `Observer.merged`."""
+        _log.info("%s: %s", hour, outcome)
 
     def done(self, landed: LandedHour) -> None:
         """See `Observer.done`."""

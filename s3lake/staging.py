@@ -69,6 +69,13 @@ class FileRule:
         return data.codec == "none" and data.type not in ("parquet", "avro")
 
 
+def key_of(keys: KeyRule, rule: FileRule, group: str, partition: int, span: Span, stream: str) -> str:
+    """The key of a file, or of the sidecar `stream` beside it."""
+    if stream == "data":
+        return keys.key(group, partition, span)
+    return keys.sidecar_key(group, partition, span, stream, f".{rule.formats[stream].type}")
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of one topic-partition, in offset order; timestamps are epoch milliseconds."""
@@ -243,7 +250,7 @@ class Staging:
         span = Span(offset, offset, timestamp, timestamp, 0)
         streams = {}
         for name in first.streams:
-            key = None if self._keys.deferred else self._key(group, partition, span, name)
+            key = None if self._keys.deferred else key_of(self._keys, self._rule, group, partition, span, name)
             upload = Upload(self._store, key, self._metadata, self._spill)
             form = self._rule.formats[name]
             streams[name] = _Stream(upload, encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
@@ -256,11 +263,6 @@ class Staging:
                 f"a micro-batch has more than {MOST_FILES:,} files in one task alone: raise flush.count or flush.size, "
                 "or let the layout name fewer places"
             )
-
-    def _key(self, group: str, partition: int, span: Span, stream: str) -> str:
-        if stream == "data":
-            return self._keys.key(group, partition, span)
-        return self._keys.sidecar_key(group, partition, span, stream, f".{self._rule.formats[stream].type}")
 
     def _write(self, file: _OpenFile, rows: Rows) -> None:
         for name, stream in file.streams.items():
@@ -275,7 +277,7 @@ class Staging:
         file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
         for name, stream in file.streams.items():
             stream.encoder.close()
-            key = self._key(file.group, file.partition, file.span, name)
+            key = key_of(self._keys, self._rule, file.group, file.partition, file.span, name)
             self._report(stream.upload, key, file.partition, file.span, name, file.group)
         del self._open[where]
 

@@ -98,7 +98,7 @@ class TestCheck:
     def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:
         effective, summary = run("check", nobody, "--json").rows
         (sink,) = effective["sinks"]
-        assert sink["flush"] == {"count": None, "size": "128MiB", "interval": "5m", "span": None}
+        assert sink["flush"] == {"count": None, "size": "128MiB", "interval": "5m", "span": None, "merge": True}
         assert (sink["close_grace"], sink["hours_per_run"], sink["memory_budget"]) == ("5m", 24, "512MB")
         assert (sink["from"], sink["exactly_once"], sink["index"]) == ("start", True, {"prefix": ".indexes"})
         assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")

@@ -102,7 +102,7 @@ def test_a_report_says_all_that_a_manifest_needs() -> None:
     add(files, 7, lines(b"one", b"three"))
     (file,) = files.finish()
     (upload,) = store.uploads
-    assert file == File("t/0/000000000007.json", upload, file.parts, 0, 7, 8, 2, 10)
+    assert file == File("t/0/000000000007.json", upload, file.parts, 0, 7, 8, 2, 10, group="t/0/\x1f\x1f")
     assert len(file.parts) == 1
     assert bodies(store, [file]) == {"t/0/000000000007.json": b"one\nthree\n"}
     assert store.objects["t/0/000000000007.json"][1].metadata == {COMMIT: "c1"}

@@ -6,7 +6,7 @@ the tile by compare-and-swap, and then settled by the same code that recovers it
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.replacing import must_hold_as_much
+from s3lake.commit.sums import Commits
 from s3lake.commit.truncated import same_log
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
@@ -32,8 +33,9 @@ class Attempt:
     Attributes:
         commit: random id, chosen before staging, in the metadata of every object.
         suffix: what file names get because their plain names may have been used before; else empty.
-        replaces: commits that this one takes the place of (a rewrite).
+        replaces: commits that this one takes the place of (a rewrite, a merge).
         reason: see `Manifest`.
+        known: manifests of what it replaces, where they were read.
     """
 
     commit: str
@@ -43,6 +45,7 @@ class Attempt:
     suffix: str = ""
     replaces: tuple[str, ...] = ()
     reason: str = ""
+    known: tuple[Manifest, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,11 +204,23 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
 
 
 def attempt(
-    tile: Tile, etag: str, batch: Batch, *, renamed: bool, replaces: tuple[str, ...] = (), reason: str = ""
+    tile: Tile,
+    etag: str,
+    batch: Batch,
+    *,
+    renamed: bool,
+    replaces: tuple[str, ...] = (),
+    reason: str = "",
+    known: tuple[Manifest, ...] = (),
 ) -> Attempt:
     """A fresh attempt; `renamed` puts its id into every file name, so no key is ever used twice."""
     commit = uuid.uuid4().hex
-    return Attempt(commit, tile, etag, batch, f"~{commit[:12]}" if renamed else "", replaces, reason)
+    return Attempt(commit, tile, etag, batch, mark_of(commit) if renamed else "", replaces, reason, known)
+
+
+def mark_of(commit: str) -> str:
+    """What names of its files get (rule R2)."""
+    return f"~{commit[:12]}"
 
 
 def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:
@@ -217,7 +232,7 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _recorded(index, _manifest(index, attempt, staged), pace)
+    manifest = _recorded(index, _manifest(index, attempt, staged), attempt.known, pace)
     hour = attempt.tile.hour
     pending = attempt.tile.changed(pending=attempt.commit)
     entered = index.swap_tile(pending, attempt.etag)
@@ -233,7 +248,7 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
             "another writer replaced it; nothing of it is visible"
         )
     if attempt.replaces:
-        sweep(index, hour, pace)  # readers of the index have switched
+        sweep(index, hour, pace, (*attempt.known, manifest))  # readers of the index have switched
     return manifest
 
 
@@ -247,7 +262,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pa
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     planned = msgspec.structs.replace(_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
-    manifest = _recorded(index, planned, pace)
+    manifest = _recorded(index, planned, attempt.known, pace)
     outcomes = publish(index.store, manifest, pace)
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
@@ -268,11 +283,12 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pa
     )
 
 
-def _recorded(index: TopicIndex, manifest: Manifest, pace: Pace) -> Manifest:
-    """Step 3: the manifest, once it stands in the index."""
+def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest], pace: Pace) -> Manifest:
+    """Step 3: the manifest, once it stands in the index; those that were read of what it replaces spare requests."""
     try:
         if manifest.replaces:
-            must_hold_as_much(index, manifest.hour, manifest.replaces, manifest.partitions)
+            commits = Commits(index, manifest.hour, manifest.replaces, replaced)
+            must_hold_as_much(index.topic, manifest.hour, commits, manifest.partitions)
         index.record(manifest)
     except (DataLossError, StoreConflictError):
         abort(index.store, manifest.files, pace)  # a silent store is not asked once more for every file

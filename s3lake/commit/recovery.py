@@ -8,7 +8,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -115,16 +115,21 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     )
 
 
-def sweep(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
-    """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`."""
+def sweep(index: TopicIndex, hour: str, pace: Pace = PACE, known: Sequence[Manifest] = ()) -> tuple[Tile, str] | None:
+    """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`.
+
+    `known` are manifests that need not be read.
+    """
+    read = {manifest.id: manifest for manifest in known}
     while True:
         found = index.tile(hour)
         if found is None or not found[0].garbage:
             return found
         tile, etag = found
-        newest = index.manifest(hour, tile.commits[-1]) if tile.commits else None
+        listed = tile.commits[-1:]
+        newest = next((read.get(commit) or index.manifest(hour, commit) for commit in listed), None)
         for commit in tile.garbage:
-            manifest = index.manifest(hour, commit)
+            manifest = read.get(commit) or index.manifest(hour, commit)
             if manifest is not None:
                 # What was replaced had been committed: of its uploads none is left.
                 take = delete_own if newest and commit in newest.replaces else remove

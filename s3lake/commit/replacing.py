@@ -1,13 +1,14 @@
-"""Replacing: whether a rewrite holds all that it takes the place of."""
+"""Replacing: whether a commit holds all that it takes the place of."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from s3lake.commit.index import Read, TopicIndex
+from s3lake.commit.index import Read
+from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError, MissingDocumentError
 
 
-def must_hold_as_much(index: TopicIndex, hour: str, replaced: Iterable[str], reads: Mapping[int, Read]) -> None:
+def must_hold_as_much(topic: str, hour: str, replaced: Commits, reads: Mapping[int, Read]) -> None:
     """Refuse a rewrite that read fewer records than the commits that it is to replace.
 
     Kafka's log start says nothing of this: compaction takes records out of the middle of a log.
@@ -16,9 +17,9 @@ def must_hold_as_much(index: TopicIndex, hour: str, replaced: Iterable[str], rea
         DataLossError: with the counts of every topic-partition that would lose records.
     """
     before: Counter[int] = Counter()
-    for commit in replaced:
+    for at in range(len(replaced)):
         try:
-            manifest = index.listed(hour, commit)
+            manifest = replaced[at]
         except MissingDocumentError:
             continue  # nobody can sweep its files either: the rewrite is what mends such an hour
         before.update({partition: read.read for partition, read in manifest.partitions.items()})
@@ -30,7 +31,7 @@ def must_hold_as_much(index: TopicIndex, hour: str, replaced: Iterable[str], rea
     ]
     if fewer:
         raise DataLossError(
-            f"{index.topic} {hour}: Kafka has fewer records now than were landed ({', '.join(fewer)}), as after "
+            f"{topic} {hour}: Kafka has fewer records now than were landed ({', '.join(fewer)}), as after "
             "compaction. A rewrite would delete the last copy of the others, so the landed files stay. To have them in "
             "another form, read them (`load_input`, `s3lake.load`) and write the result elsewhere"
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from s3lake.layout import partitioners, template
 from s3lake.layout.composition import MAX_KEY_BYTES, Composition, Placing, Span
 from s3lake.layout.elements import Fields, Reading, columns
-from s3lake.layout.pieces import Number, Source, Unplaceable
+from s3lake.layout.pieces import Number, NumberName, Source, Unplaceable
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -77,9 +77,14 @@ class KeyRule:
         )
 
     @property
+    def numbers(self) -> frozenset[NumberName]:
+        """Numbers in keys that only a file says."""
+        return frozenset[NumberName]().union(*(made.numbers for made in self._compositions))
+
+    @property
     def deferred(self) -> bool:
         """Whether a key says something that is known only when its file is closed."""
-        return any(made.numbers - {"offset"} for made in self._compositions)
+        return bool(self.numbers - {"offset"})
 
     @property
     def replaces(self) -> bool:

@@ -115,6 +115,10 @@ class Progress:
         told = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
         self._say(f"hour {hour}: commit {number}: {told}")
 
+    def merged(self, hour: str, outcome: str) -> None:
+        """See `s3lake.observer.Observer`."""
+        self._say(f"hour {hour}: {outcome}")
+
     def done(self, landed: "LandedHour") -> None:
         """See `s3lake.observer.Observer`."""
         hour = landed.tile.hour

@@ -27,7 +27,8 @@ _LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
 
 
 class Flush(Part):
-    """When a file is closed (count, size, span) and when a quiet topic is landed all the same (interval).
+    """When a file is closed (count, size, span), when a quiet topic is landed all the same (interval), and what becomes
+    of the small files of an hour that is landed as a whole (merge).
 
     Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
 
@@ -36,12 +37,14 @@ class Flush(Part):
         size: of a file as stored.
         interval: the longest wait of a record in the open hour.
         span: the record timestamps of a file lie less than that apart; None for any.
+        merge: one commit takes the place of an hour's small ones, once all of it is landed.
     """
 
     count: int | None = None
     size: int = 2**27
     interval: float = 300.0
     span: float | None = None
+    merge: bool = True
 
     _bytes = field_validator("size", mode="before")(size_of)
     _seconds = field_validator("interval", "span", mode="before")(seconds_of)

@@ -185,6 +185,8 @@ class Start:
             "recover": lambda: w.recovering(about),
             "close": lambda: w.closing(about),
             "rewrite": lambda: w.rewriting(about),
+            "merge": lambda: w.merging(about),
+            "land and merge": lambda: w.in_turn(w.materialise(about, rounds=9), w.merging(about)),
             "land and rewrite": lambda: w.in_turn(w.materialise(about, rounds=9), w.rewriting(about)),
             "clean": lambda: w.cleaning(),
             "clean old": lambda: w.cleaning(keep_days=14 if late else 0),  # age is what protects from late objects
@@ -236,7 +238,7 @@ start = st.builds(
     st.sampled_from(
         ["materialise"] * 5
         + ["backfill"] * 2
-        + ["recover", "rewrite", "land and rewrite", "land and rewrite"]
+        + ["recover", "rewrite", "land and rewrite", "land and rewrite", "merge", "land and merge", "land and merge"]
         + ["clean", "clean old", "read", "close", "patient"]
     ),
     st.sampled_from([0, 0, 0, 1, 2, 4]),

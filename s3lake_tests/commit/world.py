@@ -23,7 +23,7 @@ from greenlet import greenlet
 from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import index as index_module
-from s3lake.commit import protocol, recovery, recreated, rewrite
+from s3lake.commit import merge, protocol, recovery, recreated, rewrite
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
@@ -39,6 +39,7 @@ from s3lake.errors import (
     StoreUnavailableError,
 )
 from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.outcomes import merged
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Completion, Document, Head
 from s3lake.store.memory import MemoryStore
@@ -572,16 +573,55 @@ def rewriting(number: int) -> Work:
     return work
 
 
+def merging(number: int) -> Work:
+    """Make one commit of an hour's commits, from their objects; with exactly once only, as the product does."""
+
+    def work(me: Actor) -> None:
+        found = me.index.tile(hour(number)) if me.world.mode == "exactly once" else None
+        if found is None or not found[0].complete:
+            return
+        commits = [me.index.manifest(hour(number), commit) for commit in found[0].commits[-me.limit :]]
+        attempt = merge.begin_merge(me.index, hour(number), commits, PACE) if len(commits) > 1 else None
+        if attempt is not None:
+            _commit(me, attempt, lambda: joined(me, attempt), "merged")
+
+    return work
+
+
+def joined(me: Actor, attempt: Attempt) -> Staged:
+    """A toy of what merging does: one upload for each topic-partition, of what the objects hold."""
+    files: list[File] = []
+    for partition in attempt.batch.intervals:
+        old = [file for manifest in attempt.known for file in manifest.files if file.partition == partition]
+        records: list[list[Any]] = []
+        for file in old:
+            document = me.store.get(file.key, (0, file.bytes))
+            if document is None:
+                recovery.abort(me.store, files, PACE)
+                raise ExpiredError(f"{file.key} was replaced meanwhile")
+            records += json.loads(document.body)
+        if old:
+            key, body = f"data/{TOPIC}/{partition}+{records[0][2]}{attempt.suffix}", json.dumps(records).encode()
+            upload = me.store.create_upload(key, {COMMIT: attempt.commit})
+            etag = me.store.upload_part(key, upload, 1, body)
+            files.append(File(key, upload, (etag,), partition, records[0][2], records[-1][2], len(records), len(body)))
+    return Staged(tuple(files), merged(manifest.partitions for manifest in attempt.known))
+
+
 def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
+    outcome = "rewritten" if attempt.replaces else "renamed" if attempt.suffix else "committed"
+    _commit(me, attempt, lambda: stage(me, attempt, head.topic_id), outcome)
+
+
+def _commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: str) -> None:
     me.world.began[attempt.commit] = me.got[me.index.tile_key(attempt.tile.hour)]
     try:
-        staged = stage(me, attempt, head.topic_id)
         commit = protocol.commit if me.world.mode == "exactly once" else protocol.commit_at_once
-        commit(me.index, attempt, staged, PACE)
+        commit(me.index, attempt, stage(), PACE)
     except (ExpiredError, FencedError) as error:
         me.world.outcomes[type(error).__name__] += 1  # plan again
     else:
-        me.world.outcomes["rewritten" if attempt.replaces else "renamed" if attempt.suffix else "committed"] += 1
+        me.world.outcomes[outcome] += 1
 
 
 def recovering(number: int) -> Work:

@@ -202,7 +202,7 @@ def test_an_unknown_name_is_told_the_nearest_and_all_that_are_allowed() -> None:
 
 def test_an_unknown_name_inside_a_part_is_told_that_parts_names() -> None:
     assert error(GOOD + "    flush: {seconds: 3}\n") == (
-        "s3lake.yaml:7:13: sinks[0].flush.seconds: unknown name; allowed here: count, size, interval, span"
+        "s3lake.yaml:7:13: sinks[0].flush.seconds: unknown name; allowed here: count, size, interval, span, merge"
     )
 
 

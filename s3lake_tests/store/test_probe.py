@@ -80,7 +80,7 @@ class LosesAnswers(MemoryStore):
 
 
 class Down(Counting):
-    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:  # noqa: ARG002
         raise StoreUnavailableError(key)
 
     def delete(self, key: str) -> None:

@@ -154,6 +154,7 @@ def _envelope(keys: Keys, sink: Draft) -> None:
 
 
 def _flush(keys: Keys, sink: Draft) -> None:
+    sink.put("flush", connect.FLUSH)
     sink.put("flush.count", keys.integer("file.max.records", 0, 0).to(lambda most: most or None))
     sink.put("flush.size", connect.LARGEST_FILE)
     sink.put("flush.interval", keys.integer("offset.flush.interval.ms", 60_000, 1).to(lambda ms: ms / 1000))

@@ -11,7 +11,7 @@ from s3lake.config.draft import Connector, Draft
 from s3lake.config.keys import Given, Keys
 
 LARGEST_FILE = 80 * 10**9
-FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0}
+FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
 """The Lenses document's defaults, and what a connector's file means where it says nothing: no native default."""
 
 _MEANINGLESS = {
