@@ -36,6 +36,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 AFTER = at("2026-01-06T00")
+SMALL = "flush: {merge: false}"
 
 
 def rows(landed: LandedHour) -> int:
@@ -92,13 +93,13 @@ class TestHours:
     def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
         topic = lake.topic()
         lake.produce(topic, values(10), at(TEN, 5))
-        (landed,) = lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
+        (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
         assert landed.tile.partitions == {0: Span(0, 10, None)}
         lake.produce(topic, values(7, first=10), at(TEN, 20))
-        (landed,) = lake.landing(topic, now_ms=at(TEN, 64)).land([TEN])
+        (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 64)).land([TEN])
         assert intervals(landed) == [(0, 10), (10, 17)]
         assert not landed.tile.complete
-        landing = lake.landing(topic, now_ms=at(TEN, 65))
+        landing = lake.landing(topic, SMALL, now_ms=at(TEN, 65))
         (landed,) = landing.land([TEN])
         assert landed.tile.complete
         assert landed.new == 0
@@ -215,7 +216,7 @@ class TestMicroBatches:
     def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
         topic = lake.topic()
         lake.produce(topic, values(1000), at(TEN, 5))
-        landing = lake.landing(topic, "batch_records: 300", AFTER)
+        landing = lake.landing(topic, f"{SMALL}, batch_records: 300", AFTER)
         (landed,) = landing.land([TEN])
         assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
         assert landed.new == 4
@@ -225,7 +226,7 @@ class TestMicroBatches:
         topic = lake.topic(partitions=2)
         lake.produce(topic, values(300), at(TEN, 5), 0)
         lake.produce(topic, values(100), at(TEN, 5), 1)
-        landing = lake.landing(topic, "batch_records: 200", AFTER)
+        landing = lake.landing(topic, f"{SMALL}, batch_records: 200", AFTER)
         (landed,) = landing.land([TEN])
         assert intervals(landed, 0) == [(0, 150), (150, 300)]
         assert intervals(landed, 1) == [(0, 50), (50, 100)]
@@ -307,10 +308,10 @@ class TestRetention:
     def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
         topic = lake.topic()
         lake.produce(topic, values(10), at(TEN, 5))
-        lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
+        lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
         lake.produce(topic, values(30, first=10), at(TEN, 20))
         lake.expire(topic, before=25)
-        landing = lake.landing(topic, now_ms=AFTER)
+        landing = lake.landing(topic, SMALL, now_ms=AFTER)
         (landed,) = landing.land([TEN])
         assert landed.tile.expired == ((0, 10, 25),)
         assert rows(landed) == 25

@@ -54,7 +54,7 @@ def test_an_hour_that_is_one_commit_is_left_alone(landed: World):
 
 def test_some_of_the_commits_can_be_merged(landed: World):
     before = landed.view().tiles[hour(0)]
-    landed.do("merge", merging(0), limit=2)
+    landed.do("merge", merging(0, last=2))
 
     after = landed.view().tiles[hour(0)]
     assert after.commits[:2] == before.commits[:2]

@@ -193,7 +193,8 @@ class Start:
             "accept": lambda: w.accepting(),
             "read": lambda: w.reading(about),
         }
-        world.start(self.kind, works[self.kind](), chunk=self.chunk, limit=self.limit, skew=self.skew)
+        limit = 1 if self.kind == "land and merge" else self.limit
+        world.start(self.kind, works[self.kind](), chunk=self.chunk, limit=limit, skew=self.skew)
 
 
 @dataclass(frozen=True)

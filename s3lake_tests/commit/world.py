@@ -573,14 +573,14 @@ def rewriting(number: int) -> Work:
     return work
 
 
-def merging(number: int) -> Work:
-    """Make one commit of an hour's commits, from their objects; with exactly once only, as the product does."""
+def merging(number: int, last: int = 99) -> Work:
+    """Make one commit of an hour's last ones, from their objects; with exactly once only, as the product does."""
 
     def work(me: Actor) -> None:
         found = me.index.tile(hour(number)) if me.world.mode == "exactly once" else None
         if found is None or not found[0].complete:
             return
-        commits = [me.index.manifest(hour(number), commit) for commit in found[0].commits[-me.limit :]]
+        commits = [me.index.manifest(hour(number), commit) for commit in found[0].commits[-last:]]
         attempt = merge.begin_merge(me.index, hour(number), commits, PACE) if len(commits) > 1 else None
         if attempt is not None:
             _commit(me, attempt, lambda: joined(me, attempt), "merged")
