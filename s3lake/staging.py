@@ -51,9 +51,10 @@ class FileRule:
     def of(cls, sink: Sink) -> FileRule:
         """The rule of `sink`."""
         sidecars = {"keys": sink.sidecars.keys, "headers": sink.sidecars.headers}
+        data = FileFormat.of(sink.format)
         return cls(
             formats={
-                "data": FileFormat.of(sink.format),
+                "data": data if sink.envelope is None else replace(data, header=False),  # its cells have no names
                 **{stream: FileFormat.sidecar(type) for stream, type in sidecars.items() if type is not None},
             },
             count=sink.flush.count or _NO_LIMIT,

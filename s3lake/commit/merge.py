@@ -8,6 +8,8 @@ from s3lake.commit.recovery import PACE, Pace
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch
 
+REASON = "merge"
+
 
 def begin_merge(index: TopicIndex, hour: str, replaced: Sequence[Manifest], pace: Pace = PACE) -> Attempt | None:
     """Step 1 and the plan of a merge; None where the hour is not complete, or is not made of these commits any more.
@@ -29,7 +31,7 @@ def begin_merge(index: TopicIndex, hour: str, replaced: Sequence[Manifest], pace
     if not tile.complete or intervals is None or not set(commits) <= set(tile.commits):
         return None
     batch = Batch(intervals, reads={}, expired=tiles.joined(one for each in replaced for one in each.expired))
-    return attempt(tile, etag, batch, renamed=True, replaces=commits, known=tuple(replaced))
+    return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=REASON, known=tuple(replaced))
 
 
 def _united(manifests: Iterable[Manifest]) -> dict[int, tuple[int, int]] | None:

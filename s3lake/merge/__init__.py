@@ -20,6 +20,7 @@ from s3lake.merge.joining import Joining, Unjoinable
 from s3lake.merge.packs import Pack, obstacle, packs, runs, worth_it
 from s3lake.outcomes import merged as summed
 from s3lake.pipeline import Stores
+from s3lake.schema.types import from_document
 from s3lake.staging import FileRule
 from s3lake.store.upload import PART_BYTES
 
@@ -69,7 +70,7 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
         attempt = begin_merge(index, hour, run)
         if attempt is not None:
             keys = KeyRule.of(sink.landed, index.topic, attempt.suffix)
-            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, run[-1].columns or {})
+            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, from_document(run[-1].columns or {}))
             manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, made)))
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 

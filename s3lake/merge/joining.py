@@ -13,14 +13,14 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from s3lake.commit.index import File
-from s3lake.convert import columns as kinds
-from s3lake.convert.columns import Columns
 from s3lake.encode import FileFormat
 from s3lake.encode.joined import Joiner, Likeness, joiner, likeness
 from s3lake.errors import S3LakeError
 from s3lake.layout.key import KeyRule, Span
 from s3lake.merge.packs import LETTERS, Pack, Source
 from s3lake.pipeline import Stores
+from s3lake.schema.arrow import to_arrow
+from s3lake.schema.types import Columns
 from s3lake.staging import FileRule, key_of
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
@@ -98,7 +98,7 @@ class Joining:
         return _LETTERS if stream == LETTERS else self.files.formats[stream]
 
     def _likeness(self, stream: str, body: BinaryIO) -> Likeness:
-        recorded = kinds.to_arrow(self.columns) if stream == "data" else pa.schema([])
+        recorded = to_arrow(self.columns) if stream == "data" else pa.schema([])
         return likeness(self._form(stream), body, recorded)
 
     def _begin(self, store: Store, spill: Spill, source: Source, alike: _Alike) -> _Target:

@@ -58,7 +58,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
         return "its names say timestamps of records, which are not known any more"
     if sink.flush.span is not None:
         return "flush.span closes its files by timestamps of records, which are not known any more"
-    if landed.format.type == "csv" and not landed.format.header:
+    if landed.format.type == "csv" and not landed.format.header and landed.envelope is None:
         return "CSV without header lines does not say which columns a file has"
     shape = msgspec.json.decode(msgspec.json.encode(landed.shape))
     now = (landed.format.type, landed.converter.value, landed.nulls, shape)

@@ -9,6 +9,7 @@ from s3lake import hours
 from s3lake.commit.protocol import mark_of
 from s3lake.outcomes import Done, Grown, with_seen
 from s3lake.pipeline import Work, run
+from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.store import Store
 from s3lake.verify import Report, verify_against
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
@@ -21,7 +22,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 class Parts(World):
     """Records of topic-partition 0, landed in commits c0, c1 and so on."""
 
-    columns: dict[str, Any]
+    columns: Columns
 
     def __init__(self, **sink: Any) -> None:
         super().__init__(**{"errors": {"tolerance": "all"}, **sink})
@@ -65,16 +66,17 @@ class Parts(World):
         )
         (outcome,) = run(work, [batch])
         while isinstance(outcome, Grown):
-            work = work.with_columns(outcome.columns)
+            work = work.with_columns(from_document(outcome.columns))
             (outcome,) = run(work, [batch])
         assert isinstance(outcome, Done)
         for file in outcome.files:
             self.store.complete_upload(file.key, file.upload, file.parts)
         columns = None if work.file_columns is None else with_seen(work.file_columns, [outcome])
         self.columns = columns or {}
+        document = None if columns is None else to_document(columns)
         self.commit(commit, outcome.files, outcome.reads)
         landed = self.sink.landed
-        self.change(commit, converter=landed.converter.value, nulls=landed.nulls, shape=landed.shape, columns=columns)
+        self.change(commit, converter=landed.converter.value, nulls=landed.nulls, shape=landed.shape, columns=document)
 
     def verified(self) -> Report:
         """What verify says of the hour as the index has it."""
