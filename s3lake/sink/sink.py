@@ -27,14 +27,12 @@ _LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
 
 
 class Flush(Part):
-    """When a file is closed (count, size, span), when a quiet topic is landed all the same (interval), and what becomes
-    of the small files of an hour that is landed as a whole (merge).
+    """When a file is closed (count, size, span) and when a quiet topic is landed all the same (interval).
 
-    Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
+    Sizes are bytes as stored (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
 
     Attributes:
         count: records a file; None for any number.
-        size: of a file as stored.
         interval: the longest wait of a record in the open hour.
         span: the record timestamps of a file lie less than that apart; None for any.
         merge: one commit takes the place of an hour's small ones, once all of it is landed.

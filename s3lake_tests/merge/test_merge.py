@@ -76,7 +76,7 @@ def test_json_lines_of_many_commits_are_one_file() -> None:
     manifest = merged(world)
     (file,) = manifest.files
     assert world.store.objects[file.key][0] == b"".join(value + b"\n" for value in values(*range(12)))
-    assert file.key == f"verified/0/000000000000~{manifest.id[:12]}.json"
+    assert file.key == f"verified/date=2026-11-20/hour=05/0-000000000000~{manifest.id[:12]}.json"
     assert (file.first_offset, file.last_offset, file.records, file.partition) == (0, 11, 12, 0)
     assert manifest.replaces == ("c0", "c1", "c2", "c3", "c4", "c5")
 
