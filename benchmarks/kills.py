@@ -55,7 +55,12 @@ def main() -> None:
     topics = [f"t{number:03d}" for number in range(options.topics)]
     start = hours.key_of_ms(int(time.time() * 1000))
     # In the grace of an hour nothing of the next is landed, and a kill there would count that waiting.
-    sink = {"start": start, "flush": {"interval": options.flush_interval}, "close_grace": "10s"}
+    sink = {
+        "start": start,
+        "flush": {"interval": options.flush_interval},
+        "close_grace": "10s",
+        "fleet": options.fleet,
+    }
     with (
         tempfile.TemporaryDirectory(prefix="s3lake-kills-") as scratch,
         production(Path(scratch), topics, 4, sink, connect=options.master == "connect", clock=None) as made,
@@ -200,6 +205,9 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--topics", type=int, default=3, help="(default: %(default)s)")
     parser.add_argument("--records", type=int, default=36_000, help="of a topic in an hour (default: %(default)s)")
     parser.add_argument("--flush-interval", default="10s", help="of the sink (default: %(default)s)")
+    parser.add_argument(
+        "--fleet", choices=("on", "off"), default="on", help="one run for all topics (default: %(default)s)"
+    )
     parser.add_argument("--master", choices=("connect", "local"), default="connect", help="(default: %(default)s)")
     return parser.parse_args()
 
