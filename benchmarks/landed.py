@@ -14,16 +14,15 @@ from s3lake.orchestration.resources import S3, KafkaResource, landing
 from s3lake.sink import Sink
 
 _MOST_SAMPLES = 2_000_000
+_MOST_EVENTS = 1_000  # of a topic
 
 
 def sealed(instance: dg.DagsterInstance, sink: Sink, wanted: Sequence[str]) -> dict[tuple[str, str], float]:
     """When each topic's hours of `wanted` were announced as sealed, as far as they were."""
     found: dict[tuple[str, str], float] = {}
     for topic in sink.topics:
-        events = dg.EventRecordsFilter(
-            event_type=dg.DagsterEventType.ASSET_MATERIALIZATION, asset_key=names.sealed_key(sink, topic)
-        )
-        for record in instance.get_event_records(events):  # the newest first: what stays is the first time
+        events = instance.fetch_materializations(names.sealed_key(sink, topic), limit=_MOST_EVENTS)
+        for record in events.records:  # the newest first: what stays is the first time
             if record.partition_key in wanted:
                 found[topic, str(record.partition_key)] = record.timestamp
     return found
