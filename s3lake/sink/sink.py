@@ -12,6 +12,7 @@ from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
+from s3lake.sink.flush import Flush
 from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
@@ -23,41 +24,6 @@ _OBJECTS = ("json", "connect_json", "json_schema", "avro")  # converters whose v
 _INFERRED = ("json", "connect_json", "json_schema")  # converters whose columns are found in the data
 _FRAMED = ("json_schema", "avro")
 _FLEET = 10  # topics, above which a sensor and a run for each cost more than they tell
-_LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
-
-
-class Flush(Part):
-    """When a file is closed (count, size, span) and when a quiet topic is landed all the same (interval).
-
-    Sizes are bytes as stored (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
-
-    Attributes:
-        count: records a file; None for any number.
-        interval: the longest wait of a record in the open hour.
-        span: the record timestamps of a file lie less than that apart; None for any.
-        merge: one commit takes the place of an hour's small ones, once all of it is landed.
-    """
-
-    count: int | None = None
-    size: int = 2**27
-    interval: float = 300.0
-    span: float | None = None
-    merge: bool = True
-
-    _bytes = field_validator("size", mode="before")(size_of)
-    _seconds = field_validator("interval", "span", mode="before")(seconds_of)
-    _some = field_validator("count", "size")(at_least(1))
-    _forward = field_validator("interval")(at_least(0))
-    _some_time = field_validator("span")(at_least(0.001))
-    _size_shown = field_serializer("size")(size_text)
-    _interval_shown = field_serializer("interval", "span", when_used="unless-none")(duration_text)
-
-    @field_validator("size")
-    @classmethod
-    def _uploadable(cls, value: int) -> int:
-        if value > _LARGEST_FILE:
-            raise ValueError(f"{size_text(value)} is out of range: a file can be at most {size_text(_LARGEST_FILE)}")
-        return value
 
 
 class DeadLetterTopic(Part):
