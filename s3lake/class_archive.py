@@ -15,6 +15,7 @@ from s3lake import jars
 
 _WRITING_S = 60.0
 _ABANDONED_S = 3600.0
+_TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java says with its version what they hold
 # Java says on stdout what it leaves out of an archive, and that it goes without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
@@ -40,7 +41,8 @@ def java_options(java: Path) -> str:
 
 def _key(java: Path) -> str:
     """Of all that an archive hangs on; Java checks it once more, and goes without an archive that does not fit."""
-    version = subprocess.run([java, "-version"], capture_output=True, check=True).stderr
+    plain = {name: value for name, value in os.environ.items() if name not in _TOLD}
+    version = subprocess.run([java, "-version"], capture_output=True, check=True, env=plain).stderr
     digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()

@@ -174,14 +174,14 @@ class Lake:
         """The same, read."""
         return native.loads(self.config_text(*sinks), "test.yaml")
 
-    def sink(self, topic: str, settings: str = "") -> Sink:
-        """A sink called events."""
+    def sink(self, topic: str, settings: str = "", name: str = "events") -> Sink:
+        """A sink called events unless it has another name."""
         more = f", {settings}" if settings else ""
-        return self.config(f"name: events, topics: ['{topic}']{more}").sink("events")
+        return self.config(f"name: {name}, topics: ['{topic}']{more}").sink(name)
 
-    def landing(self, topic: str, settings: str = "", now_ms: int | None = None) -> Landing:
+    def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> Landing:
         """What lands `topic` into a sink called events, by a clock that stands still unless `now_ms` is None."""
-        sink = self.sink(topic, settings)
+        sink = self.sink(topic, settings, name)
         found = Landing(
             sink=sink,
             topic=topic,

@@ -23,6 +23,16 @@ def session(cache: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.spark
+def test_is_the_same_whatever_the_environment_tells_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
+    java, archive = jars.find_java(), tmp_path / "classes" / f"{class_archive._key(jars.find_java())}.jsa"
+    archive.parent.mkdir()
+    archive.touch()
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.io.tmpdir={tmp_path}")
+    assert class_archive.java_options(java).startswith(f"-XX:SharedArchiveFile={archive} ")
+
+
+@pytest.mark.spark
 def test_is_written_by_the_first_session_and_used_by_the_next(tmp_path: Path) -> None:
     first = session(tmp_path)
     (archive,) = (tmp_path / "classes").iterdir()

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -184,10 +185,27 @@ class TestRuns:
         found = client(WORKERS + "session().stop()", server)
         assert client(WORKERS, server) == found
 
-    def test_find_nothing_of_those_before(self, server: str) -> None:
-        program = "print([one.name for one in session().catalog.listTables()], session().conf.get('spark.app.name'))"
-        client("list(session().sql('select 1').collect())", server)
-        assert client(program, server).strip() == "[] s3lake spark"
+    @pytest.mark.kafka
+    @pytest.mark.s3
+    def test_find_nothing_of_those_before(
+        self, server: str, kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
+    ) -> None:
+        program = """
+made = session(**{"spark.sql.shuffle.partitions": "3"})
+seen = made._session_id, made.catalog.listTables(), sorted(map(tuple, made.sql("SET").collect()))
+print([*seen, made.conf.get("spark.sql.shuffle.partitions")])
+"""
+        before = client(program, server)
+        lake = Lake(kafka, s3_server, _no_session)
+        topic, config = lake.topic(), tmp_path / "s3lake.yaml"
+        lake.produce(topic, [*values(10), b"no JSON"], at(TEN, 5))
+        text = lake.config_text(
+            f"name: events, topics: ['{topic}'], sql: {{select: 'id + 1 as next'}}, errors: {{tolerance: all}}"
+        )
+        spark = f"{server}', conf: {{spark.sql.shuffle.partitions: '3'}}"
+        config.write_text(text.replace("local[2]'", spark))
+        assert client(LAND, server, CONFIG=str(config), HOUR=TEN) == "[1]\n"
+        assert client(program, server) == before
 
     def test_make_a_session_again_that_the_server_has_closed(self, server: str) -> None:
         program = """
@@ -246,6 +264,7 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
             assert run.poll() is None
     finally:
         first.kill()
+    killed_s = time.monotonic()
     told, _ = run.communicate(timeout=240)
     # Killed while a job ran, or between two micro-batches, when the next one finds nobody.
     lost = "the session at the Spark Connect server was lost while landing|no Spark Connect server answers"
@@ -253,6 +272,10 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
     second = SparkServer(tmp_path / "home", port=port)
     try:
         again = opened(LAND, second.ready()["serves"], CONFIG=str(config), HOUR=TEN)
+        assert again.stderr is not None
+        while "landed" not in again.stderr.readline():
+            assert again.poll() is None
+        assert time.monotonic() - killed_s < 120, "until the next commit"
         told, _ = again.communicate(timeout=240)
     finally:
         second.kill()

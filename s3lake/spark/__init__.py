@@ -68,6 +68,9 @@ def settings(spark: sink.Spark) -> dict[str, str]:
     }
     if spark.master.startswith("local"):
         ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if not spark.master.startswith("sc://"):
+        # Tasks are shared out by the cores that there are: a cluster's come one after the other.
+        ours["spark.scheduler.minRegisteredResourcesRatio"] = "0.8"
         ours["spark.python.daemon.module"] = "s3lake.workers"
         ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, _quiet(), _homeless()])
     return ours | spark.conf
@@ -131,11 +134,12 @@ def session(spark: sink.Spark) -> SparkSession:
 
     Raises:
         ConfigurationError: there is no Java, or none that Spark runs on.
-        SparkUnavailableError: there is no Spark Connect server at the address.
+        SparkUnavailableError: there is no Spark Connect server at the address, or Spark's workers have another s3lake.
     """
     from pyspark.sql import SparkSession
 
     from s3lake.spark import shared
+    from s3lake.spark.installation import agree
 
     active = SparkSession.getActiveSession()
     if spark.master.startswith("sc://"):
@@ -143,7 +147,16 @@ def session(spark: sink.Spark) -> SparkSession:
             return shared.session(spark.master, _of_sql(settings(spark)), active)
         except Exception as error:
             raise meaning(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
-    return active if active is not None else started(spark, settings(spark))
+    if active is not None:
+        return active
+    made = started(spark, settings(spark))
+    if not spark.master.startswith("local"):
+        try:
+            agree(made)
+        except Exception as error:
+            made.stop()
+            raise meaning(error, f"asking the workers of {spark.master}") from None
+    return made
 
 
 def _of_sql(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -162,11 +175,13 @@ def started(spark: sink.Spark, wanted: dict[str, str]) -> SparkSession:
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
     java = jars.find_java()
     os.environ["JAVA_HOME"] = str(java.parent.parent)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever `python3` is on PATH
+    # PySpark reads the variable and not the setting; without either, workers are whatever `python3` is on PATH.
+    python = spark.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PYSPARK_PYTHON"] = python
     if spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
-    if spark.master.startswith("local") and "spark.driver.extraJavaOptions" not in spark.conf:
+    if "spark.driver.extraJavaOptions" not in spark.conf:
         wanted["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
     for name, value in wanted.items():
         builder = builder.config(name, value)
