@@ -17,7 +17,7 @@ import pyarrow as pa
 import records
 from sink import SCHEMA_ID, registry
 
-from s3lake import hours
+from s3lake import binding, hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
@@ -84,7 +84,9 @@ def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
 def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:
     """The work with the columns of its files, as a second micro-batch has them."""
     store = Counting("lake")
-    work = Work.of(sink, topic, lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0)
+    work = binding.work(
+        sink, topic, lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0
+    )
     for outcome in run(work, some):
         seen = outcome.columns if isinstance(outcome, Grown) else outcome.seen if isinstance(outcome, Done) else {}
         work = work.with_columns(agree(work.columns, from_document(seen)))

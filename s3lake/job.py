@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from s3lake import binding
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.recovery import abort
-from s3lake.convert.values import Conversion
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError
 from s3lake.kafka import reader
 from s3lake.kafka.reader import Brokers
@@ -225,7 +225,7 @@ class Job:
     def _tabulate(self, work: Work, source: Columns) -> Tabulate:
         assert self.sink.sql is not None
         query = sql.parse(self.sink.sql.select, self.sink.sql.where)
-        return Tabulate.of(self.sink, self.topic, query, source, work)
+        return binding.tabulate(self.sink, self.topic, query, source, work)
 
     @contextmanager
     def _projected(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, str]]]:
@@ -249,7 +249,7 @@ class Job:
         if not types or not work.conversion.has_columns:
             return work
         landed = self.sink.landed.model_copy(update={"columns": {**types, **self.sink.columns}})
-        return replace(work, conversion=Conversion.of(landed, self.topic, keyed=work.keys.needs("key")))
+        return replace(work, conversion=binding.conversion(landed, self.topic, keyed=work.keys.needs("key")))
 
     def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals) -> Failing:
         """The records that SQL fails on, by halves; an intolerant sink has to know only the first."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from s3lake import hours
+from s3lake import binding, hours
 from s3lake.commit import protocol, sums
 from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
@@ -33,17 +33,17 @@ from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
 from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
-from s3lake.layout.collisions import Keys
 from s3lake.merge import Unjoinable, merge
 from s3lake.observer import LandedHour, Logged, Observer
 from s3lake.outcomes import Outcome, merged, recorded, with_seen
-from s3lake.pipeline import Stores, Work
+from s3lake.pipeline import Stores
 from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
 from s3lake.schema import grammar
 from s3lake.schema.types import Columns, fields_of, from_document, to_document
 from s3lake.schema.unite import shown
+from s3lake.sink.collisions import Keys
 from s3lake.store import Store
 from s3lake.store.probe import trust
 
@@ -237,7 +237,7 @@ class Landing:
         self._same_types(from_document(known[0].columns) if known else {})
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.ensure()
-        work = Work.of(
+        work = binding.work(
             self.sink,
             self.topic,
             self.stores,

@@ -32,7 +32,6 @@ from s3lake.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.store import Store
 
 if TYPE_CHECKING:
-    from s3lake.sink import Sink
     from s3lake.transform.chain import Chain
 
 Stores = Callable[[str], Store]
@@ -69,41 +68,6 @@ class Work:
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
     dead_letter_topic: DeadLetterTopic | None = None
-
-    @classmethod
-    def of(
-        cls,
-        sink: Sink,
-        topic: str,
-        stores: Stores,
-        *,
-        commit: str,
-        renamed: str,
-        hour_start_ms: int,
-        columns: Columns,
-        wallclock_ms: int,
-        dead_letter_topic: DeadLetterTopic | None = None,
-    ) -> Work:
-        """The work of one micro-batch of `sink`; `wallclock_ms` is its time, whenever its tasks run."""
-        chain, needs = _changes(sink)
-        landed = sink.landed
-        keys = KeyRule.of(landed, topic, renamed, wallclock_ms=wallclock_ms, hour_ms=hour_start_ms)
-        return cls(
-            stores=stores,
-            bucket=sink.bucket,
-            commit=commit,
-            hour_start_ms=hour_start_ms,
-            conversion=Conversion.of(landed, topic, keyed=keys.needs("key"), valued=keys.needs("value")),
-            keys=keys,
-            files=FileRule.of(sink),
-            tolerant=sink.errors.tolerance == "all",
-            wallclock_ms=wallclock_ms,
-            chain=chain,
-            projected=sink.sql is not None,
-            needs=needs,
-            columns=columns,
-            dead_letter_topic=dead_letter_topic,
-        )
 
     def looking(self) -> Work:
         """The same work, only to see the columns."""
@@ -144,21 +108,6 @@ class Work:
         """What `mapInArrow` runs."""
         for outcome in run(self, batches):
             yield pa.record_batch([pa.array([msgspec.json.encode(outcome)], pa.binary())], names=["outcome"])
-
-
-def _changes(sink: Sink) -> tuple[Chain | None, frozenset[str]]:
-    """The chain of a sink's transforms, and the Kafka columns that it and SQL ask for."""
-    chain, needs = None, frozenset[str]()
-    if sink.transforms:
-        from s3lake.transform.chain import Chain  # few sinks have one, and every worker imports this module
-
-        chain = Chain.of(sink)
-        needs |= chain.needs
-    if sink.sql is not None:
-        from s3lake.transform import sql
-
-        needs |= {name.removeprefix("_") for name in sql.parse(sink.sql.select, sink.sql.where).meta}
-    return chain, needs
 
 
 @dataclass(frozen=True)

@@ -191,11 +191,11 @@ def preview_line(row: Mapping[str, Any]) -> str:
 
 def sink_row(sink: "Sink") -> dict[str, Any]:
     """What a sink comes to, in short: `s3lake check`."""
-    from s3lake.layout.key import KeyRule
+    from s3lake import binding
 
     topics = sink.topics or (sink.topics_regex,)
     landed = sink.landed
-    rule = KeyRule.of(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
+    rule = binding.key_rule(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
     flush = sink.flush
     limits = [size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
     if flush.count is not None:
@@ -218,9 +218,9 @@ def _stages(sink: "Sink") -> list[str]:
     """What happens to a record, in order; two Spark stages where there is SQL."""
     stages = ["read (Spark)"]
     if sink.transforms:
-        from s3lake.transform.chain import Chain
+        from s3lake import binding
 
-        chain = Chain.of(sink)
+        chain = binding.chain(sink)
         looks = "looks at keys and values" if {"key", "value"} & (chain.reads | chain.writes) else "headers only"
         stages.append(f"{len(sink.transforms)} transforms ({looks}, Arrow stage)")
     if sink.sql is not None:
@@ -233,9 +233,9 @@ def doubts(config: "Config") -> list[str]:
     doubtful = []
     for sink in config.sinks:
         if sink.transforms:
-            from s3lake.transform.chain import Chain
+            from s3lake import binding
 
-            doubtful += [f"sink {sink.name}: {notice}" for notice in Chain.of(sink).notices]
+            doubtful += [f"sink {sink.name}: {notice}" for notice in binding.chain(sink).notices]
         if sink.layout.template and sink.layout.time.source == "wallclock" and "{time:" in sink.layout.template:
             doubtful.append(
                 f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "

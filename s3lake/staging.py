@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +19,6 @@ from s3lake.layout.key import KeyRule, Span
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
 
-if TYPE_CHECKING:
-    from s3lake.sink import Sink
-
 Streams = dict[str, Any]
 """Payloads of the same rows: `data`, and sidecars by name. Texts (`pa.BinaryArray`) or columns (`pa.RecordBatch`)."""
 
@@ -29,7 +26,6 @@ Kind = tuple[tuple[str, Any], ...]
 """What rows of one file have in common: their streams, and the schemas of those."""
 
 _Where = tuple[int, str, Kind]
-_NO_LIMIT = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -46,22 +42,6 @@ class FileRule:
     size: int
     span_ms: int | None
     budget: int
-
-    @classmethod
-    def of(cls, sink: Sink) -> FileRule:
-        """The rule of `sink`."""
-        sidecars = {"keys": sink.sidecars.keys, "headers": sink.sidecars.headers}
-        data = FileFormat.of(sink.format)
-        return cls(
-            formats={
-                "data": data if sink.envelope is None else replace(data, header=False),  # its cells have no names
-                **{stream: FileFormat.sidecar(type) for stream, type in sidecars.items() if type is not None},
-            },
-            count=sink.flush.count or _NO_LIMIT,
-            size=sink.flush.size,
-            span_ms=round(sink.flush.span * 1000) if sink.flush.span is not None else None,
-            budget=sink.memory_budget,
-        )
 
     @property
     def exact(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from s3lake import binding
 from s3lake.convert.values import Conversion
 from s3lake.errors import RecordError, S3LakeError
 from s3lake.fleet import Trip, together
@@ -107,13 +108,13 @@ def test_a_mistake_in_the_code_that_one_topic_meets_is_no_other_s(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.produce()
-    chosen, made = fleet.topics[2], Work.of
+    chosen, made = fleet.topics[2], binding.work
 
     def of(sink: Sink, topic: str, *args: Any, **settings: Any) -> Work:
         work = made(sink, topic, *args, **settings)
         return replace(work, conversion=_Broken(work.conversion)) if topic == chosen else work
 
-    monkeypatch.setattr("s3lake.landing.Work.of", of)
+    monkeypatch.setattr("s3lake.binding.work", of)
     landed = fleet.land()
     assert [number for number, one in enumerate(landed) if isinstance(one, BaseException)] == [2]
     assert str(landed[2]) == f"landing topic {chosen!r}: ZeroDivisionError: of the test"

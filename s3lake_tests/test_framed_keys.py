@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
+from s3lake import binding
 from s3lake.outcomes import Done
-from s3lake.pipeline import Work, run
+from s3lake.pipeline import run
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.convert.records import HEADERS, batch
@@ -35,7 +36,9 @@ def test_fields_of_keys_and_values_stand_in_object_keys(layout: dict[str, object
             }
         )
         store = MemoryStore("lake")
-        work = Work.of(sink, "t", lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0)
+        work = binding.work(
+            sink, "t", lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0
+        )
         records = batch(framed(two, b"\2"), keys=[framed(one, b"\x0a")])
         (outcome,) = run(work, [records.append_column("headers", pa.array([None], HEADERS))])
     assert isinstance(outcome, Done), outcome

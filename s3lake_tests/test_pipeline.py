@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3lake import binding
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import Read
 from s3lake.errors import StoreDeniedError
@@ -72,7 +73,7 @@ def bucket() -> Bucket:
 def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
     fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
     sink = Sink(**{**fixed, **changes})
-    return Work.of(
+    return binding.work(
         sink,
         "t",
         bucket,
@@ -579,7 +580,7 @@ def test_a_worker_imports_neither_dagster_nor_pydantic(tmp_path: Path) -> None:
         format={"type": "parquet"},  # type: ignore[arg-type]
         layout={"partition_by": ("_date.yyyy",)},  # type: ignore[arg-type]
     )
-    of = Work.of(
+    of = binding.work(
         sink,
         "t",
         MemoryStore,

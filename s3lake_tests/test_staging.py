@@ -15,9 +15,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3lake import binding
 from s3lake.commit.index import File
 from s3lake.errors import StoreUnavailableError, TooManyFilesError
-from s3lake.layout.key import Fields, KeyRule
+from s3lake.layout.key import Fields
 from s3lake.sink import Sink
 from s3lake.staging import FileRule, Rows, Staging
 from s3lake.store import COMMIT
@@ -29,10 +30,10 @@ MB = 10**6
 def staging(store: MemoryStore, *, budget: int | None = None, **changes: Any) -> Staging:
     fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
     sink = Sink(**{**fixed, **changes})
-    rule = FileRule.of(sink)
+    rule = binding.file_rule(sink)
     if budget is not None:
         rule = FileRule(**{**vars(rule), "budget": budget})
-    return Staging(store, KeyRule.of(sink, "t"), rule, "c1")
+    return Staging(store, binding.key_rule(sink, "t"), rule, "c1")
 
 
 def lines(*values: bytes) -> pa.BinaryArray:

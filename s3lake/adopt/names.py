@@ -197,8 +197,5 @@ def naming_of(sink: Sink, *, lenses: bool) -> Naming:
             layout.padding.char,
             layout.observed_names,
         )
-    from s3lake.layout import template
-
     lines = sink.format.type in ("json", "text") or (sink.format.type == "csv" and not sink.format.header)
-    pieces = template.parse(layout.template, layout.time, layout.padding)
-    return TemplateNames(sink.root, pieces, lenses, layout.tombstones is None, lines)
+    return TemplateNames(sink.root, layout.pieces, lenses, layout.tombstones is None, lines)

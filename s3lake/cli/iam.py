@@ -10,8 +10,8 @@ import typer
 
 from s3lake.cli.options import ConfigArgument, DialectOption, SinkOption, load, sinks_named
 from s3lake.cli.terminal import err
-from s3lake.layout.collisions import begins
 from s3lake.sink import S3, Config, Sink
+from s3lake.sink.collisions import begins
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")

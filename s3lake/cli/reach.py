@@ -57,11 +57,11 @@ def _topics(offsets: "KafkaOffsets", topics: Sequence[str]) -> None:
 
 
 def _registry(sink: Sink) -> None:
-    from s3lake.registry.client import Connection, UnknownSchema, client
+    from s3lake.registry.client import UnknownSchema, client
 
     assert sink.converter.registry is not None
     with suppress(UnknownSchema):  # then it has answered, which is all that was asked
-        client(Connection.of(sink.converter.registry)).schema(1)
+        client(sink.converter.registry.connection).schema(1)
 
 
 def _some_key(store: Store, prefix: str) -> str | None:

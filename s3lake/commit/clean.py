@@ -17,8 +17,8 @@ from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, each, fence, sweep
 from s3lake.errors import StoreDeniedError
-from s3lake.layout.collisions import Keys
 from s3lake.plan.tile import Tile
+from s3lake.sink.collisions import Keys
 
 _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,9 +26,6 @@ from s3lake.registry.client import Connection, Registered, UnknownSchema, client
 from s3lake.schema import avro as avro_schemas
 from s3lake.schema import avro_spliced
 from s3lake.schema.connect import Schema, SchemaError
-
-if TYPE_CHECKING:
-    from s3lake.sink import Registry
 
 _HEADER = 5
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
@@ -60,11 +57,6 @@ class Unframing:
 
     converters: tuple[tuple[str, str], ...]
     registry: Connection | None
-
-    @classmethod
-    def of(cls, converters: tuple[tuple[str, str], ...], registry: Registry | None) -> Unframing:
-        """The same with the registry of a configuration."""
-        return cls(converters, Connection.of(registry) if registry else None)
 
     def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Refusals]:
         """The batch, and the rows that cannot be read."""

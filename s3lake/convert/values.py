@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,8 @@ from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Numbers
 from s3lake.registry.client import Connection
-from s3lake.schema import grammar
 from s3lake.schema.types import Columns
 from s3lake.schema.unite import agree
-
-if TYPE_CHECKING:
-    from s3lake.sink import Sink
 
 Streams = dict[str, Any]
 """Stream ("data", "keys", "headers") -> payload: a pa.BinaryArray of texts, or a pa.RecordBatch of columns."""
@@ -98,26 +94,6 @@ class Conversion:
     keyed: bool = False
     valued: bool = True
     max_columns: int = sys.maxsize
-
-    @classmethod
-    def of(cls, sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True) -> Conversion:
-        """The conversion of `topic` in `sink`; `keyed` and `valued` say whether its layout reads keys and values."""
-        registry = sink.converter.registry
-        return cls(
-            key=sink.converter.key,
-            value=sink.converter.value,
-            format=sink.format.type,
-            nulls=sink.nulls,
-            envelope=Envelope.of(sink, topic),
-            given={name: grammar.parse(text) for name, text in sink.columns.items()},
-            keys=sink.sidecars.keys,
-            headers=sink.sidecars.headers,
-            apart=sink.layout.tombstones is not None,
-            registry=Connection.of(registry) if registry else None,
-            keyed=keyed and sink.converter.key in cells.FRAMED,
-            valued=valued,
-            max_columns=sink.max_columns,
-        )
 
     @property
     def needs(self) -> frozenset[str]:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from s3lake.sink import Format
 
 _NO_FRAMING = ("", "", "")
 
@@ -25,20 +21,6 @@ class FileFormat:
     level: int | None = None
     header: bool = True
     framing: tuple[str, str, str] | None = None
-
-    @classmethod
-    def of(cls, format: Format) -> FileFormat:
-        """The form of a sink's data files."""
-        frame = format.frame
-        framing = (frame.opening, frame.between, frame.closing) if frame else None
-        return cls(format.type, format.codec, format.level, format.header, framing)
-
-    @classmethod
-    def sidecar(cls, type: str) -> FileFormat:
-        """The form of a sink's sidecars of that type, in its default codec; `bytes` are lines, one for each record."""
-        from s3lake.sink import Format, Framing
-
-        return cls.of(Format.model_validate({"type": type, "framing": Framing() if type == "bytes" else None}))
 
     @property
     def frame(self) -> tuple[bytes, bytes, bytes]:

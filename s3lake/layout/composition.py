@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from s3lake.dates import joda
 from s3lake.layout.elements import wallclock_text
@@ -32,11 +31,7 @@ from s3lake.layout.pieces import (
     Unplaceable,
 )
 
-if TYPE_CHECKING:
-    from s3lake.sink import Sink
-
 MAX_KEY_BYTES = 1024
-_TOPIC_BYTES = 249
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
 _GAP = "\x1f"  # no text of a key can hold it
 _OTHER_PLACES = frozenset((".", "..", "_dead_letters"))
@@ -78,13 +73,29 @@ class Composition:
 
     @classmethod
     def of(
-        cls, pieces: Sequence[Piece], sink: Sink, topic: str, mark: str = "", wallclock_ms: int = 0, hour_ms: int = 0
+        cls,
+        pieces: Sequence[Piece],
+        topic: str,
+        *,
+        extension: str,
+        sidecars: tuple[str, ...] = (),
+        routed: bool = False,
+        mark: str = "",
+        wallclock_ms: int = 0,
+        hour_ms: int = 0,
     ) -> Composition:
-        """The composition of `pieces` below the prefix of `sink`: topic and hour filled in.
+        """The composition of `pieces`: topic and hour filled in.
 
-        Where the sink's transforms rename topics, the name is read off each record.
+        Args:
+            pieces: of the whole key.
+            topic: the topic's name.
+            extension: of data objects.
+            sidecars: what keys of sidecars end with.
+            routed: whether transforms rename topics; the name is then read off each record.
+            mark: of the commit.
+            wallclock_ms: the micro-batch's time.
+            hour_ms: when the tile's hour begins.
         """
-        pieces, extension = (Text(sink.root), *pieces), sink.extension
         last = pieces[-2]
         if not extension and isinstance(last, Text) and isinstance(pieces[-1], Extension):
             # The extension was written into the template: what stands after the last dot of the file name.
@@ -93,7 +104,7 @@ class Composition:
                 pieces, extension = (*pieces[:-2], Text(stem), Extension()), dot + rest
         parts: list[list[Text | Number | Element]] = [[]]
         gaps: list[Gap] = []
-        name: Text | Routed = Routed() if sink.routes else Text(topic)
+        name: Text | Routed = Routed() if routed else Text(topic)
         for piece in pieces:
             match piece:
                 case Topic():
@@ -112,7 +123,7 @@ class Composition:
                     parts[-1].append(Text(wallclock_text(piece, wallclock_ms)))
                 case _:
                     parts[-1].append(piece)
-        return cls(tuple(map(tuple, parts)), tuple(gaps), mark, extension, sidecar_endings(sink))
+        return cls(tuple(map(tuple, parts)), tuple(gaps), mark, extension, sidecars)
 
     @property
     def elements(self) -> list[Element]:
@@ -152,19 +163,6 @@ class Composition:
         numbers = sum(len(gap.text(LARGEST[gap.name])) for gap in self.gaps if isinstance(gap, Number))
         ending = max(len(one.encode()) for one in (self.extension, *self.sidecars))
         return numbers + ending + _MARK_BYTES - len(self.gaps)
-
-
-def sidecar_endings(sink: Sink) -> tuple[str, ...]:
-    """What keys of the sidecars of `sink` end with."""
-    types = {"keys": sink.sidecars.keys, "headers": sink.sidecars.headers}
-    return tuple(f".{stream}.{type}" for stream, type in types.items() if type is not None)
-
-
-def longest(pieces: Sequence[Piece], sink: Sink) -> int:
-    """Bytes of the longest key of `pieces` whose elements are all empty."""
-    made = Composition.of(pieces, sink, max(sink.topics, key=len, default="t" * _TOPIC_BYTES))
-    nothing = [""] * len(made.elements)
-    return len(made.group(LARGEST["partition"], nothing).encode()) + made.reserve
 
 
 class Placing:

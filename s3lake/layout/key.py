@@ -7,15 +7,10 @@ are `deferred`. Source: the four documents, and compatibility.md, Object keys.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from s3lake.layout import partitioners, template
 from s3lake.layout.composition import MAX_KEY_BYTES, Composition, Placing, Span
 from s3lake.layout.elements import Fields, Reading, columns
 from s3lake.layout.pieces import Number, NumberName, Source, Unplaceable
-
-if TYPE_CHECKING:
-    from s3lake.sink import Sink
 
 __all__ = ["MAX_KEY_BYTES", "Fields", "KeyRule", "Span"]
 
@@ -45,36 +40,6 @@ class KeyRule:
     reading: Reading
     kept: tuple[str, ...]
     offset: Number
-
-    @classmethod
-    def of(cls, sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0, hour_ms: int = 0) -> KeyRule:
-        """The rule of `sink` for `topic`.
-
-        Args:
-            sink: the sink.
-            topic: one of its topics.
-            renamed: mark of the commit.
-            wallclock_ms: the micro-batch's time, whenever its tasks run: a retry gives the same keys.
-            hour_ms: when the tile's hour begins.
-        """
-        layout = sink.layout
-
-        def composed(text: str | None) -> Composition:
-            pieces = template.parse(text, layout.time, layout.padding) if text else partitioners.lenses(layout)
-            return Composition.of(pieces, sink, topic, renamed, wallclock_ms, hour_ms)
-
-        padding = layout.padding
-        return cls(
-            root=sink.root,
-            sink=sink.name,
-            topic=topic,
-            renamed=renamed,
-            data=composed(layout.template),
-            tombstones=composed(layout.tombstones) if layout.tombstones else None,
-            reading=Reading(sink.converter.key, layout.missing),
-            kept=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
-            offset=Number("offset", padding.offset, padding.type, padding.char),
-        )
 
     @property
     def numbers(self) -> frozenset[NumberName]:

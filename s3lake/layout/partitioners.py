@@ -8,14 +8,12 @@ Source: the Lenses document, PARTITIONBY, and compatibility.md, Object keys.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from s3lake.dates import keys
-from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Piece, Text, Topic, Unplaceable
-
-if TYPE_CHECKING:
-    from s3lake.sink import Layout
+from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Padding, Piece, Text, Topic, Unplaceable
 
 __all__ = ["Element", "Unplaceable", "lenses", "parse", "steps"]
 
@@ -112,28 +110,29 @@ def _date(text: str, pattern: str) -> Element:
     return Element(text, "date", (pattern,), "date")
 
 
-def lenses(layout: Layout) -> tuple[Piece, ...]:
+def lenses(
+    partition_by: Sequence[str], padding: Padding, *, include_keys: bool, observed_names: bool, suffix: str
+) -> tuple[Piece, ...]:
     """The key below the prefix that Lenses' options say.
 
     Default: `topic/partition/OFFSET[suffix].ext`; with partition_by `topic/[name=]value/…/topic(PARTITION_OFFSET)`.
     Observed names have the last offset, then the timestamps, and no topic directory under partition_by.
     """
-    padding = layout.padding
     partition = Number("partition", padding.partition, padding.type, padding.char)
-    offset = Number("last_offset" if layout.observed_names else "offset", padding.offset, padding.type, padding.char)
+    offset = Number("last_offset" if observed_names else "offset", padding.offset, padding.type, padding.char)
     pieces: list[Piece] = []
-    if layout.partition_by and not layout.observed_names:
+    if partition_by and not observed_names:
         pieces += [Topic(), Text("/")]
-    for element in map(parse, layout.partition_by or ("_topic", "_partition")):
-        name = [Text(f"{element.name}=")] if layout.include_keys else []
+    for element in map(parse, partition_by or ("_topic", "_partition")):
+        name = [Text(f"{element.name}=")] if include_keys else []
         pieces += [*name, _piece(element, partition), Text("/")]
-    if layout.partition_by:
+    if partition_by:
         pieces += [Topic(), Text("("), partition, Text("_"), offset, Text(")")]
-    elif layout.observed_names:
+    elif observed_names:
         pieces += [offset, Text("_"), Number("min_timestamp"), Text("_"), Number("max_timestamp")]
     else:
         pieces += [offset]
-    return (*pieces, Text(layout.suffix), Extension())
+    return (*pieces, Text(suffix), Extension())
 
 
 def _piece(element: Element, partition: Number) -> Piece:

@@ -6,7 +6,7 @@ Some pieces are known of a topic-partition, some (elements) of a record, some on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from s3lake.layout.padding import PaddingType, pad
 
@@ -14,6 +14,34 @@ NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max
 NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
 LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}
 Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
+
+
+class Padding(Protocol):
+    """How numbers are filled up where nothing else is said; `sink.Padding` is one."""
+
+    @property
+    def type(self) -> PaddingType: ...
+    @property
+    def char(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+
+
+class Clock(Protocol):
+    """Which time `{time:…}` prints, and how; `sink.Time` is one."""
+
+    @property
+    def source(self) -> Literal["record", "wallclock", "field"]: ...
+    @property
+    def field(self) -> str: ...
+    @property
+    def timezone(self) -> str: ...
+    @property
+    def locale(self) -> str: ...
+    @property
+    def duration(self) -> float | None: ...
 
 
 class Unplaceable(ValueError):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from s3lake import binding
 from s3lake.commit import protocol
 from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
 from s3lake.commit.merge import begin_merge
@@ -60,7 +61,7 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
         S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
             next finishes.
     """
-    rule = FileRule.of(sink)
+    rule = binding.file_rule(sink)
     packed = [(run, packs(run, rule.size, rule.count)) for run in runs(manifests, sink.format.type)]
     worthy = [(run, made) for run, made in packed if worth_it(made)]
     found = obstacle(sink, index.topic, manifests) if worthy else None
@@ -69,7 +70,7 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
     for run, made in worthy:
         attempt = begin_merge(index, hour, run)
         if attempt is not None:
-            keys = KeyRule.of(sink.landed, index.topic, attempt.suffix)
+            keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
             joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, from_document(run[-1].columns or {}))
             manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, made)))
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from s3lake import binding
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.protocol import mark_of
 from s3lake.layout.key import KeyRule, Span
@@ -51,7 +52,7 @@ class Pack:
 
 def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | None:
     """Why files of these commits cannot be joined as `sink` writes them now; None where they can."""
-    landed, rule = sink.landed, KeyRule.of(sink.landed, topic)
+    landed, rule = sink.landed, binding.key_rule(sink.landed, topic)
     if not sink.exactly_once:
         return "exactly_once is off"
     if rule.numbers & {"min_timestamp", "max_timestamp"}:
@@ -67,7 +68,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     files = [file for one in manifests for file in one.files if file.kind != LETTERS]
     if any(file.group is None for file in files):
         return "some of it was landed by an earlier s3lake, which did not note where files belong"
-    formats = FileRule.of(sink).formats
+    formats = binding.file_rule(sink).formats
     if any(file.kind not in formats for file in files) or not _named_so(sink, topic, manifests):
         return "some of it was landed with another layout"
     return None
@@ -134,9 +135,9 @@ def _filled(sources: Iterable[Source], size: int, count: int) -> Iterator[list[S
 
 def _named_so(sink: Sink, topic: str, manifests: Iterable[Manifest]) -> bool:
     """Whether the present layout gives these files their names, with the mark of their commit or without."""
-    plain, files = KeyRule.of(sink.landed, topic), FileRule.of(sink)
+    plain, files = binding.key_rule(sink.landed, topic), binding.file_rule(sink)
     for manifest in manifests:
-        rules = (plain, KeyRule.of(sink.landed, topic, mark_of(manifest.id)))
+        rules = (plain, binding.key_rule(sink.landed, topic, mark_of(manifest.id)))
         for file in manifest.files:
             if file.kind == LETTERS or file.group is None:
                 continue

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake import hours
+from s3lake import binding, hours
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File
 from s3lake.job import Job
@@ -91,7 +91,7 @@ def preview(
 
     files: list[File] = []
     for hour, reads in _hours(records, now_ms).items():
-        work = Work.of(
+        work = binding.work(
             sink,
             topic,
             lambda _: store,

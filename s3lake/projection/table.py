@@ -24,8 +24,6 @@ from s3lake.schema.types import Columns, Primitive, Struct, fields_of, to_docume
 from s3lake.transform.sql import Query
 
 if TYPE_CHECKING:
-    from s3lake.pipeline import Work
-    from s3lake.sink import Sink
     from s3lake.transform.chain import Chain
 
 VALUE = "__value"
@@ -69,22 +67,6 @@ class Tabulate:
     excluded: Excluded = field(default_factory=dict)
     looking: bool = False
     max_columns: int = sys.maxsize
-
-    @classmethod
-    def of(cls, sink: Sink, topic: str, query: Query, source: Columns, work: Work) -> Tabulate:
-        """The first stage for `work`, the second."""
-        chain = work.chain
-        return cls(
-            topic=topic,
-            key=chain.key_converter if chain else sink.converter.key,
-            value=chain.value_converter if chain else sink.converter.value,
-            source=source,
-            query=query,
-            chain=chain,
-            wallclock_ms=work.wallclock_ms,
-            carried=work.kafka_columns,
-            max_columns=sink.max_columns,
-        )
 
     @property
     def fields(self) -> Columns:

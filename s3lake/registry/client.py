@@ -22,8 +22,6 @@ from s3lake.errors import ConfigurationError, TransientError
 if TYPE_CHECKING:
     import requests
 
-    from s3lake.sink import Registry
-
 _ROUNDS = 3
 _PAUSE_S = 0.3
 _UNKNOWN_S = 30.0  # how long an id counts as unknown: one that was registered meanwhile must be found
@@ -49,20 +47,6 @@ class Connection:
     cert_file: str | None = None
     key_file: str | None = None
     timeout: float = 10.0
-
-    @classmethod
-    def of(cls, registry: Registry) -> Connection:
-        """The connection that a configuration describes."""
-        return cls(
-            urls=registry.urls,
-            user=registry.user,
-            password=registry.password.get_secret_value() if registry.password else None,
-            token=registry.token.get_secret_value() if registry.token else None,
-            ca_file=registry.ca_file,
-            cert_file=registry.cert_file,
-            key_file=registry.key_file,
-            timeout=registry.timeout,
-        )
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Config(Part):
 
 def may_collide(one: Sink, other: Sink) -> bool:
     """Whether two sinks can give two objects the same key."""
-    from s3lake.layout import collisions
+    from s3lake.sink import collisions
 
     return one.bucket == other.bucket and collisions.may_collide(one, other)
 

@@ -220,3 +220,13 @@ class Sidecars(Part):
 
     keys: Literal["avro", "json", "parquet", "bytes"] | None = None
     headers: Literal["avro", "json", "parquet"] | None = None
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Stream -> format, of those that there are."""
+        return {stream: type for stream, type in (("keys", self.keys), ("headers", self.headers)) if type is not None}
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """What keys of sidecars end with."""
+        return tuple(f".{stream}.{type}" for stream, type in self.types.items())

@@ -1,12 +1,15 @@
 """The layout: which rule gives an object its key."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
 from s3lake.dates import zones
 from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, at_least
+
+if TYPE_CHECKING:
+    from s3lake.layout.pieces import Piece
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
 """Of a native sink that says nothing else: a directory is a partition of Dagster's, and whole when that is complete."""
@@ -193,3 +196,25 @@ class Layout(Part):
             if getattr(self, name):
                 raise Misfit(f"{name} has no meaning with a template: write it into the template", name)
         return self
+
+    @property
+    def pieces(self) -> "tuple[Piece, ...]":
+        """What keys of data objects are made of, below the prefix."""
+        from s3lake.layout import partitioners, template
+
+        if self.template is not None:
+            return template.parse(self.template, self.time, self.padding)
+        return partitioners.lenses(
+            self.partition_by,
+            self.padding,
+            include_keys=bool(self.include_keys),
+            observed_names=self.observed_names,
+            suffix=self.suffix,
+        )
+
+    @property
+    def tombstone_pieces(self) -> "tuple[Piece, ...] | None":
+        """The same of records without a value, where they have keys of their own."""
+        from s3lake.layout import template
+
+        return None if self.tombstones is None else template.parse(self.tombstones, self.time, self.padding)

@@ -1,11 +1,15 @@
 """Where the schemas of keys and values are."""
 
 import re
+from typing import TYPE_CHECKING
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
 from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, Secret, at_least
+
+if TYPE_CHECKING:
+    from s3lake.registry.client import Connection
 
 
 class Registry(Part):
@@ -64,3 +68,19 @@ class Registry(Part):
     def urls(self) -> tuple[str, ...]:
         """Each address."""
         return tuple(one.strip() for one in self.url.split(","))
+
+    @property
+    def connection(self) -> "Connection":
+        """The same as plain values, which travel to the workers."""
+        from s3lake.registry.client import Connection
+
+        return Connection(
+            urls=self.urls,
+            user=self.user,
+            password=self.password.get_secret_value() if self.password else None,
+            token=self.token.get_secret_value() if self.token else None,
+            ca_file=self.ca_file,
+            cert_file=self.cert_file,
+            key_file=self.key_file,
+            timeout=self.timeout,
+        )

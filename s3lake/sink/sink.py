@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import dagster as dg
 from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
@@ -18,6 +18,9 @@ from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
 from s3lake.sink.sql import Sql
 from s3lake.sink.transforms import Transform
+
+if TYPE_CHECKING:
+    from s3lake.transform.chain import Chain
 
 _NAME_CHARACTERS = 100
 _OBJECTS = ("json", "connect_json", "json_schema", "avro")  # converters whose values have fields
@@ -299,10 +302,10 @@ class Sink(Part):
                 "tombstones",
             )
         if self.layout.template is not None:
-            from s3lake.layout import template
+            from s3lake.sink import templates
 
             try:
-                template.check(landed)
+                templates.check(landed)
             except ValueError as error:
                 raise Misfit(str(error), "layout", "template") from None
         return self
@@ -349,20 +352,22 @@ class Sink(Part):
         """What keys and values are after transforms."""
         if not self.transforms:
             return self.converter
-        from s3lake.transform.chain import Chain
-
-        chain = Chain.of(self)
+        chain = self._chain
         after = {"key": chain.key_converter, "value": chain.value_converter}
         return self.converter.model_copy(update=after)
+
+    @property
+    def _chain(self) -> "Chain":
+        from s3lake.transform.chain import Chain
+
+        return Chain.of(self.transforms, key=self.converter.key, value=self.converter.value)
 
     @property
     def routes(self) -> bool:
         """Whether transforms rename the topic, which changes keys and nothing else."""
         if not self.transforms:
             return False
-        from s3lake.transform.chain import Chain
-
-        return Chain.of(self).renames
+        return self._chain.renames
 
     @property
     def shape(self) -> dict[str, Any]:

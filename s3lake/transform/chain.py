@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -20,12 +20,35 @@ from s3lake.transform.record import UNREAD, Header, HeaderStep, Record, Refusal,
 from s3lake.transform.routing import Conditional
 
 if TYPE_CHECKING:
-    from s3lake.sink import Sink
-    from s3lake.sink.transforms import Transform
+    from s3lake.registry.client import Connection
 
 _NO_TIMESTAMP = -1000  # µs
 _JSON = ("json", "connect_json")
 _COLUMNS = frozenset({"key", "headers"})
+
+
+class Picks(Protocol):
+    """Which records a transform is for."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+
+
+class Transform(Protocol):
+    """A transform as it is configured; `sink.Transform` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    @property
+    def predicate(self) -> Picks | None: ...
+    @property
+    def negate(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -75,21 +98,21 @@ class Chain:
     unframing: Unframing | None = None
 
     @classmethod
-    def of(cls, sink: Sink) -> Chain:
-        """The chain of `sink`."""
-        given = {"key": str(sink.converter.key), "value": str(sink.converter.value)}
+    def of(cls, transforms: Sequence[Transform], *, key: str, value: str, registry: Connection | None = None) -> Chain:
+        """The chain of those transforms for keys and values as Kafka has them, in those converters."""
+        given = {"key": key, "value": value}
         framed = {side: one for side, one in given.items() if one in cells.FRAMED}
-        chain = cls.build(sink.transforms, **given | dict.fromkeys(framed, "json"))
+        chain = cls.build(transforms, **given | dict.fromkeys(framed, "json"))
         # What no step looks at stays as Kafka has it, and keeps its schema.
         touched = chain.reads | chain.writes
         now = {"key": chain.key, "value": chain.value} | {s: one for s, one in framed.items() if s not in touched}
         opened = tuple((side, one) for side, one in framed.items() if side in touched)
-        unframing = Unframing.of(opened, sink.converter.registry) if opened else None
+        unframing = Unframing(opened, registry) if opened else None
         return replace(chain, key=now["key"], value=now["value"], unframing=unframing)
 
     @classmethod
     def build(cls, transforms: Sequence[Transform], *, key: str, value: str) -> Chain:
-        """The chain of those transforms for keys and values of those converters."""
+        """The same for keys and values that have no schema's id before them."""
         links: list[Link] = []
         notices: list[str] = []
         current = value

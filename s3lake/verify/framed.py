@@ -43,7 +43,7 @@ class Telling:
             self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
         elif "key" in framed and kept["key"] and "key" in in_rows:
             self.problem = "its keys stand in its rows as JSON and beside them as bytes"
-        connection = Connection.of(registry) if registry else None
+        connection = registry.connection if registry else None
         self._told = {part: _told(kind, connection) for part, kind in framed.items() if not kept[part]}
 
     def __call__(self, records: Records) -> Records:

@@ -11,9 +11,9 @@ from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, TopicHead, TopicIndex
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
 from s3lake.errors import StoreDeniedError
-from s3lake.layout.collisions import Keys
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
+from s3lake.sink.collisions import Keys
 from s3lake.store import COMMIT, Begun
 from s3lake.store.s3 import S3Connection, S3Store
 from s3lake_tests.commit.test_traces import completes, enters_pending

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from s3lake import binding
 from s3lake.config import load as configuration
 from s3lake.config import loading
 from s3lake.config.draft import Loaded
-from s3lake.layout.key import KeyRule
 from s3lake_tests.layout.files import Record, files
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}
@@ -121,5 +121,5 @@ def keys_of(
 ) -> list[str]:
     """The keys of the files that a sink makes of records of one topic, closed as its count says."""
     sink = loaded.config.sinks[at]
-    rule = KeyRule.of(sink, topic or sink.topics[0], wallclock_ms=wallclock_ms)
+    rule = binding.key_rule(sink, topic or sink.topics[0], wallclock_ms=wallclock_ms)
     return files(rule, *records, count=sink.flush.count)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3lake import binding
 from s3lake.convert.values import Conversion, Converted, Part
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
@@ -192,7 +193,7 @@ def test_it_is_what_the_sink_says_and_travels_to_the_workers() -> None:
         nulls="fail",
         format={"type": "parquet"},  # type: ignore[arg-type]
     )
-    made = Conversion.of(sink, "t")
+    made = binding.conversion(sink, "t")
     assert made == Conversion("string", "json", "parquet", "fail", max_columns=2000)
     assert pickle.loads(pickle.dumps(made)) == made
 
@@ -304,7 +305,7 @@ def test_the_sink_says_what_columns_the_user_gives() -> None:
         envelope={"style": "record"},  # type: ignore[arg-type]
         sidecars={"keys": "json"},  # type: ignore[arg-type]
     )
-    made = Conversion.of(sink, "t")
+    made = binding.conversion(sink, "t")
     assert to_document(made.given) == {"at": "timestamp", "price": "decimal(10,2)"}
     assert made.needs == {"key", "headers"}
     assert pickle.loads(pickle.dumps(made)) == made

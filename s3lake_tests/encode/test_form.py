@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
+from s3lake import binding
 from s3lake.encode import FileFormat
 from s3lake.encode.codecs import DEFAULT_LEVELS
 from s3lake.sink import Format, Framing
@@ -34,12 +35,12 @@ PAIRS = [(type, codec) for type, codecs in CODECS.items() for codec in codecs]
     ],
 )
 def test_each_format_has_its_codec_and_its_framing(type: FormatType, codec: str, framing: Any) -> None:
-    assert FileFormat.of(Format(type=type)) == FileFormat(type, codec, framing=framing)
+    assert binding.file_format(Format(type=type)) == FileFormat(type, codec, framing=framing)
 
 
 def test_the_users_choices_are_kept() -> None:
     chosen = Format(type="csv", codec="gzip", level=9, header=False, framing=Framing(closing=""))
-    assert FileFormat.of(chosen) == FileFormat("csv", "gzip", 9, header=False, framing=("", "\n", ""))
+    assert binding.file_format(chosen) == FileFormat("csv", "gzip", 9, header=False, framing=("", "\n", ""))
 
 
 @pytest.mark.parametrize(
@@ -52,11 +53,11 @@ def test_the_users_choices_are_kept() -> None:
     ],
 )
 def test_sidecars_hold_many_records_in_their_formats_codec(type: str, codec: str, framing: Any) -> None:
-    assert FileFormat.sidecar(type) == FileFormat(type, codec, framing=framing)
+    assert binding.sidecar_format(type) == FileFormat(type, codec, framing=framing)
 
 
 def test_it_travels_to_workers() -> None:
-    form = FileFormat.of(Format(type="json_array", codec="zstd"))
+    form = binding.file_format(Format(type="json_array", codec="zstd"))
     assert pickle.loads(pickle.dumps(form)) == form
 
 
@@ -77,7 +78,7 @@ def test_every_pair_writes_a_file_at_its_lowest_and_its_highest_level(type: Any,
     level = LEVELS[codec][which] if codec in LEVELS else None
     tabular = pa.RecordBatch.from_arrays([pa.array([1, 2])], names=["a"])
     payload = pa.array([b"1"], pa.binary()) if type not in ("avro", "parquet", "csv") else tabular
-    assert written(FileFormat.of(Format(type=type, codec=codec, level=level)), [payload]) != b""
+    assert written(binding.file_format(Format(type=type, codec=codec, level=level)), [payload]) != b""
 
 
 @pytest.mark.parametrize(

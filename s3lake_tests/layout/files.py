@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from s3lake import binding
 from s3lake.layout.key import Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
 from s3lake.sink import Sink
@@ -29,7 +30,7 @@ def sink(**changes: Any) -> Sink:
 def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyRule:
     """The rule of a sink for its first topic."""
     made = sink(**changes)
-    return KeyRule.of(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
+    return binding.key_rule(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
 
 
 def fields(*records: Record) -> Fields:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from s3lake import hours
-from s3lake.layout.key import Fields, KeyRule, Span
+from s3lake import binding, hours
+from s3lake.layout.key import Fields, Span
 from s3lake_tests.layout.files import sink
 
 FIVE = hours.start_ms("2026-11-20T05")
@@ -11,7 +11,7 @@ LATE = Span(7, 9, FIVE - 90_000_000, FIVE - 80_000_000, 3)
 
 
 def key(template: str, hour_ms: int = FIVE, **layout: object) -> str:
-    rule = KeyRule.of(sink(layout={"template": template, **layout}), "t", hour_ms=hour_ms)
+    rule = binding.key_rule(sink(layout={"template": template, **layout}), "t", hour_ms=hour_ms)
     group = rule.fixed_group(0) or rule.groups(0, Fields(timestamps=[LATE.min_timestamp]), 1)[0]
     assert isinstance(group, str)
     return rule.key(group, 0, LATE)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from s3lake import binding
 from s3lake.config import native
 from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
@@ -290,7 +291,7 @@ sinks:
 """,
         "f",
     )
-    keys = KeyRule.of(config.sink("a").landed, "t")
+    keys = binding.key_rule(config.sink("a").landed, "t")
     assert "index" in refusal(keys, key=value)
     assert key(keys, key=b"elsewhere/x") == "raw/elsewhere/x/1/0.json"
 

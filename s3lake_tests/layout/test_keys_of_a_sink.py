@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from s3lake.layout.collisions import Keys
-from s3lake.layout.key import KeyRule, Span
+from s3lake import binding
+from s3lake.layout.key import Span
 from s3lake.sink import Sink
+from s3lake.sink.collisions import Keys
 
 START = "2026-11-20T00"
 FILE = Span(7, 9, 1_000, 2_000, 3)
@@ -28,7 +29,7 @@ LAYOUTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("renamed", ["", "~0123456789ab"])
 def test_what_a_sink_writes_is_its_own(more: dict[str, Any], renamed: str) -> None:
     made = sink(**more)
-    rule, keys = KeyRule.of(made, "orders", renamed), Keys.of(made, "orders")
+    rule, keys = binding.key_rule(made, "orders", renamed), Keys.of(made, "orders")
     key = rule.key(rule.data.group(3, ["ch"] * len(rule.data.elements)), 3, FILE)
     letters = rule.dead_letters_key(3, 7)
     for one in (key, letters):

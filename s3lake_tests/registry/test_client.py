@@ -123,7 +123,7 @@ def test_what_it_is_asked_with(
 ) -> None:
     monkeypatch.setenv("NETRC", "/dev/null")
     settings = {"url": registry.url, **settings}
-    Client(Connection.of(Registry(**settings))).schema(registry.add('"string"'))
+    Client(Registry(**settings).connection).schema(registry.add('"string"'))
     assert registry.asked[0][1] == sent
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from s3lake import binding
 from s3lake.config import native
-from s3lake.convert.values import Conversion
 from s3lake.errors import ConfigurationError
 from s3lake.registry.client import Connection
 from s3lake.sink import Converter, Registry
@@ -20,7 +20,7 @@ def text(converter: str) -> str:
 def test_a_connection_is_what_the_configuration_says() -> None:
     registry = "{url: 'http://a:8081, https://b/sr', user: u, password: p, ca_file: /ca.pem, timeout: 2s}"
     found = native.loads(text(f"{{key: avro, value: avro, registry: {registry}}}"), "s3lake.yaml").sink("e")
-    connection = Conversion.of(found, "t").registry
+    connection = binding.conversion(found, "t").registry
     assert connection == Connection(("http://a:8081", "https://b/sr"), "u", "p", ca_file="/ca.pem", timeout=2.0)
 
 

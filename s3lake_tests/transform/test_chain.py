@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3lake import binding
 from s3lake.sink import Converter
 from s3lake.sink.transforms import Transform
 from s3lake.transform import headers
-from s3lake.transform.chain import Chain
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, after, batch_of, chain, refusal, run, smt, when
 
 WALLCLOCK = smt("InsertWallclock", {"header.name": "w", "format": "yyyy-MM-dd"})
@@ -184,7 +184,7 @@ def test_a_chain_is_plain_values_that_travel() -> None:
 
 def test_a_chain_is_made_of_a_sink() -> None:
     sink: Any = SimpleNamespace(transforms=(ADD,), converter=Converter(key="bytes", value="connect_json"))
-    links = Chain.of(sink)
+    links = binding.chain(sink)
     assert (links.key, links.value, len(links.links)) == ("bytes", "connect_json", 1)
 
 

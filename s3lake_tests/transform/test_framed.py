@@ -2,8 +2,8 @@
 
 import pytest
 
+from s3lake import binding
 from s3lake.sink import Sink
-from s3lake.transform.chain import Chain
 from s3lake_tests.convert.records import batch
 from s3lake_tests.registry.server import framed, serving
 
@@ -19,7 +19,7 @@ def test_a_value_that_is_changed_becomes_json() -> None:
     with serving() as registry:
         number = registry.add({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
         found = sink(registry.url, rename)
-        chain = Chain.of(found)
+        chain = binding.chain(found)
         done = chain(batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
     assert done.batch.column("value").to_pylist() == [b'{"b":1}', None]
     assert (done.rows.to_pylist(), list(done.refused)) == ([1, 2], [0])
@@ -33,7 +33,7 @@ def test_what_no_step_looks_at_keeps_its_schema() -> None:
         "options": {"header": "h", "literal.value": "v"},
     }
     found = sink("http://nowhere", header)
-    chain = Chain.of(found)
+    chain = binding.chain(found)
     assert chain.unframing is None
     assert found.landed.converter == found.converter
 

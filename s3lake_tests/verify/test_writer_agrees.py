@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from s3lake import hours
+from s3lake import binding, hours
 from s3lake.commit.index import Read
 from s3lake.outcomes import Done, Grown
-from s3lake.pipeline import Work, run
+from s3lake.pipeline import run
 from s3lake.schema.types import from_document, to_document
 from s3lake.store import Store
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
@@ -144,7 +144,9 @@ def staged(world: World, records: list[Record]) -> None:
         }
     )
     start = hours.start_ms(HOUR)
-    work = Work.of(world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0)
+    work = binding.work(
+        world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0
+    )
     (outcome,) = run(work, [batch])
     while isinstance(outcome, Grown):
         work = work.with_columns(from_document(outcome.columns))

@@ -4,15 +4,11 @@ Layouts become patterns: a number is one or more of its characters, an element i
 counts as possible.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3lake.layout import partitioners, template
-from s3lake.layout.composition import sidecar_endings
 from s3lake.layout.pieces import Extension, Number, Piece, Routed, Text, Topic
 
 if TYPE_CHECKING:
@@ -51,7 +47,7 @@ class Keys:
     dead_letters: str
 
     @classmethod
-    def of(cls, sink: Sink, topic: str) -> Keys:
+    def of(cls, sink: "Sink", topic: str) -> "Keys":
         """The keys of `sink` for `topic`."""
         return cls(
             begins=_begins(sink, topic),
@@ -65,13 +61,13 @@ class Keys:
         return key.startswith(self.dead_letters) or any(_meet(pattern, plain) for pattern in self.patterns)
 
 
-def begins(sink: Sink) -> tuple[str, ...]:
+def begins(sink: "Sink") -> tuple[str, ...]:
     """What the keys of all topics begin with; none where a layout has nothing before what records say."""
     of_topics = [_begins(sink, topic) for topic in sink.topics or (None,)]
     return tuple(sorted({begin for of_topic in of_topics for begin in of_topic})) if all(of_topics) else ()
 
 
-def _begins(sink: Sink, topic: str | None) -> tuple[str, ...]:
+def _begins(sink: "Sink", topic: str | None) -> tuple[str, ...]:
     """Those of one topic, or of any."""
     found = {_begin(pieces, topic) for pieces, _ in _layouts(sink)}
     return () if "" in found else (*sorted(found), _dead_letters(sink, topic))
@@ -86,27 +82,27 @@ def _begin(pieces: tuple[Piece, ...], topic: str | None) -> str:
     return begin
 
 
-def _dead_letters(sink: Sink, topic: str | None) -> str:
+def _dead_letters(sink: "Sink", topic: str | None) -> str:
     return f"{sink.root}_dead_letters/{sink.name}/" + (f"{topic}/" if topic is not None else "")
 
 
-def may_collide(one: Sink, other: Sink) -> bool:
+def may_collide(one: "Sink", other: "Sink") -> bool:
     """Whether two sinks of one bucket can give two objects the same key."""
     layouts = [(a, b) for a in _layouts(one) for b in _layouts(other)]
     return any(_meet_for_topics(one, a, other, b) for a, b in layouts)
 
 
-def _layouts(sink: Sink) -> list[_Layout]:
+def _layouts(sink: "Sink") -> list[_Layout]:
     """The ways in which `sink` makes keys: pieces, and what stands for the extension."""
-    layout, sidecars = sink.layout, sidecar_endings(sink)
-    texts = [text for text in (layout.template, layout.tombstones) if text is not None]
-    every = [template.parse(text, layout.time, layout.padding) for text in texts] or [partitioners.lenses(layout)]
+    every = [pieces for pieces in (sink.layout.pieces, sink.layout.tombstone_pieces) if pieces is not None]
     if sink.routes:  # the topic's name can become any text
         every = [tuple(Routed() if isinstance(one, Topic) else one for one in pieces) for pieces in every]
-    return [((Text(sink.root), *pieces), ending) for pieces in every for ending in (sink.extension, *sidecars)]
+    return [
+        ((Text(sink.root), *pieces), ending) for pieces in every for ending in (sink.extension, *sink.sidecars.endings)
+    ]
 
 
-def _meet_for_topics(one: Sink, a: _Layout, other: Sink, b: _Layout) -> bool:
+def _meet_for_topics(one: "Sink", a: _Layout, other: "Sink", b: _Layout) -> bool:
     pairs = [(first, second) for first in one.topics or (None,) for second in other.topics or (None,)]
     if not _places_of_topic(a[0]).isdisjoint(_places_of_topic(b[0])):
         shared = {first or second for first, second in pairs if _can_be_one(one, first, other, second)}
@@ -142,7 +138,7 @@ def _shape(piece: Piece) -> str:
             return _ANY
 
 
-def _can_be_one(one: Sink, first: str | None, other: Sink, second: str | None) -> bool:
+def _can_be_one(one: "Sink", first: str | None, other: "Sink", second: str | None) -> bool:
     if first is not None:
         return other.reads(first) if second is None else first == second
     # Two expressions can always meet in a topic that does not exist yet.

@@ -1,0 +1,171 @@
+"""The rules of a template that need the whole sink."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from s3lake.layout import template
+from s3lake.layout.composition import MAX_KEY_BYTES, Composition
+from s3lake.layout.pieces import (
+    LARGEST,
+    Extension,
+    Field,
+    Header,
+    Hour,
+    Key,
+    Number,
+    Piece,
+    Schema,
+    Text,
+    Time,
+    Topic,
+)
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+_TOPIC_BYTES = 249
+
+
+def check(sink: "Sink") -> None:
+    """The rules of a template that need the whole sink.
+
+    Raises:
+        ValueError: one is broken.
+    """
+    layout = sink.layout
+    offsets = []
+    for name, text in (("template", layout.template), ("tombstones", layout.tombstones)):
+        if text is not None:
+            pieces = template.parse(text, layout.time, layout.padding)
+            if text.startswith("/") and sink.root:
+                raise template.misplaced(text, 0, "a name is missing between the prefix and '/': take it out")
+            for rule in (_converters, _apart, _numbers_apart, _outside, _short):
+                rule(name, pieces, sink)
+            if name == "tombstones":
+                _without_value(pieces)
+            offsets.append(has_offset(pieces))
+    if len(set(offsets)) > 1:
+        raise ValueError("template and tombstones have either both an offset or none: add {offset} to the other")
+
+
+def has_offset(pieces: tuple[Piece, ...]) -> bool:
+    """Whether the key says which records a file begins or ends with."""
+    return any(isinstance(piece, Number) and piece.name in ("offset", "last_offset") for piece in pieces)
+
+
+def _converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    objects = ("json", "connect_json", "json_schema", "avro")
+    for piece in pieces:
+        if isinstance(piece, Field | Time) and piece.source == "value" and sink.converter.value not in objects:
+            what = "{field:…}" if isinstance(piece, Field) else "{time:…} of layout.time.source field"
+            raise ValueError(
+                f"{name}: {what} needs a field of the value, which converter.value {sink.converter.value} does not "
+                "give: set converter.value to json or connect_json"
+            )
+        if isinstance(piece, Key) and piece.path and sink.converter.key not in objects:
+            raise ValueError(
+                f"{name}: {{key:{'.'.join(piece.path)}}} needs a field of the key, which converter.key "
+                f"{sink.converter.key} does not give: set converter.key to json or connect_json, or write {{key}}"
+            )
+
+
+def _apart(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Files of different topics, topic-partitions and offsets get different keys, or may replace each other."""
+    if not sink.exactly_once:
+        return
+    lacking = []
+    if not any(isinstance(piece, Topic) for piece in pieces) and (
+        len(sink.topics) > 1 or sink.topics_regex is not None
+    ):
+        lacking.append("{topic}")
+    if not any(isinstance(piece, Number) and piece.name == "partition" for piece in pieces):
+        lacking.append("{partition}")
+    if not has_offset(pieces):
+        lacking.append("{offset}")
+    if lacking:
+        raise ValueError(
+            f"{name} lacks {' and '.join(lacking)}: a later file would get the key of an earlier one and replace it; "
+            f"add {'them' if len(lacking) > 1 else 'it'}, or allow that with exactly_once: false"
+        )
+
+
+def _numbers_apart(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    before: Piece | None = None
+    between = ""
+    for piece in pieces:
+        same = _same_for_all(piece, sink)
+        if same is not None:
+            between += same
+            continue
+        digits_only = not between or (between.isascii() and between.isdigit())
+        if before is not None and digits_only and (isinstance(before, Number) or isinstance(piece, Number)):
+            raise ValueError(
+                f"{name}: {_spelled(before)} and {_spelled(piece)} stand together, so that two offsets can get one "
+                "key: write something that is no digit between them, for example '-'"
+            )
+        before, between = piece, ""
+
+
+def _same_for_all(piece: Piece, sink: "Sink") -> str | None:
+    match piece:
+        case Text(text):
+            return text
+        case Extension():
+            return sink.extension
+        case Topic() if len(sink.topics) == 1:
+            return sink.topics[0]
+    return None
+
+
+def _outside(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """The template's text cannot lead into what s3lake keeps for itself."""
+    first = pieces[0].text if isinstance(pieces[0], Text) else ""
+    head = sink.root + first
+    index = sink.index.prefix.rstrip("/") + "/"
+    if head.startswith(index):
+        raise ValueError(
+            f"{name}: {head!r} lies in the index {index!r}: choose another beginning, or another index.prefix"
+        )
+
+
+def _short(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    size = _longest(pieces, sink)
+    if size > MAX_KEY_BYTES:
+        raise ValueError(
+            f"{name}: keys would have {size} bytes before any value stands in them, and S3 takes {MAX_KEY_BYTES}: "
+            "shorten it, or the lengths of its numbers"
+        )
+
+
+def _longest(pieces: Sequence[Piece], sink: "Sink") -> int:
+    """Bytes of the longest key of `pieces` whose elements are all empty."""
+    composition = Composition.of(
+        (Text(sink.root), *pieces),
+        max(sink.topics, key=len, default="t" * _TOPIC_BYTES),
+        extension=sink.extension,
+        sidecars=sink.sidecars.endings,
+        routed=sink.routes,
+    )
+    nothing = [""] * len(composition.elements)
+    return len(composition.group(LARGEST["partition"], nothing).encode()) + composition.reserve
+
+
+def _without_value(pieces: tuple[Piece, ...]) -> None:
+    if any(isinstance(piece, Field | Time) and piece.source == "value" for piece in pieces):
+        raise ValueError("tombstones: a record without a value has no field: take {field:…} and times of a field out")
+
+
+_SPELLED: tuple[tuple[type, Callable[..., str]], ...] = (
+    (Number, lambda piece: piece.name),
+    (Field, lambda piece: f"field:{'.'.join(piece.path)}"),
+    (Key, lambda _: "key"),
+    (Header, lambda piece: f"header:{piece.name}"),
+    (Hour, lambda piece: f"hour:{piece.pattern}"),
+    (Time, lambda piece: f"time:{piece.pattern}"),
+    (Schema, lambda _: "schema"),
+    (Topic, lambda _: "topic"),
+)
+
+
+def _spelled(piece: Piece) -> str:
+    return next(f"{{{spell(piece)}}}" for kind, spell in _SPELLED if isinstance(piece, kind))
