@@ -11,8 +11,8 @@ import msgspec
 from s3lake import binding
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.protocol import mark_of
-from s3lake.layout.key import KeyRule, Span
-from s3lake.staging import FileRule, key_of
+from s3lake.layout.key import Span
+from s3lake.staging import key_of
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink

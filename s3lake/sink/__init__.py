@@ -9,12 +9,13 @@ values may still be templates.
 
 from s3lake.sink.config import Config, may_collide, sinks_of
 from s3lake.sink.connections import S3, Credentials, Kafka, Retries, Spark
+from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
 from s3lake.sink.format import Converter, Envelope, Format, Framing, Sidecars
 from s3lake.sink.layout import Layout, Padding, Time
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.registry import Registry
-from s3lake.sink.sink import Errors, Index, Sink
+from s3lake.sink.sink import Index, Sink
 from s3lake.sink.sql import Sql
 from s3lake.sink.transforms import Transform
 

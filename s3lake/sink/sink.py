@@ -12,6 +12,7 @@ from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
+from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
 from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
@@ -27,63 +28,6 @@ _OBJECTS = ("json", "connect_json", "json_schema", "avro")  # converters whose v
 _INFERRED = ("json", "connect_json", "json_schema")  # converters whose columns are found in the data
 _FRAMED = ("json_schema", "avro")
 _FLEET = 10  # topics, above which a sensor and a run for each cost more than they tell
-
-
-class DeadLetterTopic(Part):
-    """A Kafka topic that gets every refused record too, as it was read, at least once.
-
-    Attributes:
-        name: no topic that the sink reads.
-        context_headers: add Kafka Connect's `__connect.errors.*` headers, which say where and why.
-        replication_factor: used only where the topic has to be created; -1 is the brokers' own.
-    """
-
-    name: str = Field(examples=["events-dead-letters"])
-    context_headers: bool = False
-    replication_factor: int = 3
-
-    _other_indexes: tuple[str, ...] = PrivateAttr(())
-
-    _called = field_validator("name")(
-        matching(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}", "a topic has letters, digits, '.', '_' and '-', at most 249")
-    )
-
-    @field_validator("replication_factor")
-    @classmethod
-    def _some_replica(cls, value: int) -> int:
-        if value != -1 and value < 1:
-            raise ValueError(f"{value} is out of range: at least 1, or -1 for the brokers' own")
-        return value
-
-
-class Errors(Part):
-    """What a refused record does: fail its micro-batch, or become a dead letter in the same commit.
-
-    Attributes:
-        tolerance: `none`: a refused record fails its micro-batch; `all`: it becomes a dead letter.
-        dead_letter_topic: a Kafka topic that gets dead letters too.
-        max_retries: how often a micro-batch is tried again after an error that may pass.
-        retry_interval: seconds before each.
-    """
-
-    tolerance: Literal["none", "all"] = "none"
-    dead_letter_topic: DeadLetterTopic | None = None
-    max_retries: int = 3
-    retry_interval: float = 10.0
-
-    _seconds = field_validator("retry_interval", mode="before")(seconds_of)
-    _forward = field_validator("max_retries", "retry_interval")(at_least(0))
-    _interval_shown = field_serializer("retry_interval")(duration_text)
-
-    @model_validator(mode="after")
-    def _letters_are_tolerated(self) -> "Errors":
-        if self.dead_letter_topic is not None and self.tolerance == "none":
-            raise Misfit(
-                "a dead letter topic needs errors.tolerance: all, because with none a refused record fails its "
-                "micro-batch: set it, or take the topic out",
-                *("dead_letter_topic", "name"),
-            )
-        return self
 
 
 class Index(Part):

@@ -8,7 +8,7 @@ from s3lake.config.draft import Loaded
 from s3lake.config.references import SecretsManager, Unresolved
 from s3lake.config.setting import Place
 from s3lake.errors import ConfigurationError
-from s3lake.sink.sink import DeadLetterTopic
+from s3lake.sink.errors import DeadLetterTopic
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
 

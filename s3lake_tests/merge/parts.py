@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3lake import hours
+from s3lake import binding, hours
 from s3lake.commit.protocol import mark_of
 from s3lake.outcomes import Done, Grown, with_seen
-from s3lake.pipeline import Work, run
+from s3lake.pipeline import run
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.store import Store
 from s3lake.verify import Report, verify_against
@@ -54,7 +54,7 @@ class Parts(World):
                 ),
             }
         )
-        work = Work.of(
+        work = binding.work(
             self.sink,
             TOPIC,
             self.stores,

@@ -1,0 +1,63 @@
+"""What becomes of records that are refused, and of micro-batches that fail."""
+
+from typing import Literal
+
+from pydantic import Field, field_serializer, field_validator, model_validator
+
+from s3lake.quantities import duration_text, seconds_of
+from s3lake.sink.part import Misfit, Part, at_least, matching
+
+
+class DeadLetterTopic(Part):
+    """A Kafka topic that gets every refused record too, as it was read, at least once.
+
+    Attributes:
+        name: no topic that the sink reads.
+        context_headers: add Kafka Connect's `__connect.errors.*` headers, which say where and why.
+        replication_factor: used only where the topic has to be created; -1 is the brokers' own.
+    """
+
+    name: str = Field(examples=["events-dead-letters"])
+    context_headers: bool = False
+    replication_factor: int = 3
+
+    _called = field_validator("name")(
+        matching(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}", "a topic has letters, digits, '.', '_' and '-', at most 249")
+    )
+
+    @field_validator("replication_factor")
+    @classmethod
+    def _some_replica(cls, value: int) -> int:
+        if value != -1 and value < 1:
+            raise ValueError(f"{value} is out of range: at least 1, or -1 for the brokers' own")
+        return value
+
+
+class Errors(Part):
+    """What a refused record does: fail its micro-batch, or become a dead letter in the same commit.
+
+    Attributes:
+        tolerance: `none`: a refused record fails its micro-batch; `all`: it becomes a dead letter.
+        dead_letter_topic: a Kafka topic that gets dead letters too.
+        max_retries: how often a micro-batch is tried again after an error that may pass.
+        retry_interval: seconds before each.
+    """
+
+    tolerance: Literal["none", "all"] = "none"
+    dead_letter_topic: DeadLetterTopic | None = None
+    max_retries: int = 3
+    retry_interval: float = 10.0
+
+    _seconds = field_validator("retry_interval", mode="before")(seconds_of)
+    _forward = field_validator("max_retries", "retry_interval")(at_least(0))
+    _interval_shown = field_serializer("retry_interval")(duration_text)
+
+    @model_validator(mode="after")
+    def _letters_are_tolerated(self) -> "Errors":
+        if self.dead_letter_topic is not None and self.tolerance == "none":
+            raise Misfit(
+                "a dead letter topic needs errors.tolerance: all, because with none a refused record fails its "
+                "micro-batch: set it, or take the topic out",
+                *("dead_letter_topic", "name"),
+            )
+        return self
