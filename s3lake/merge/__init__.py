@@ -16,13 +16,11 @@ from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
 from s3lake.commit.merge import begin_merge
 from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
-from s3lake.layout.key import KeyRule
 from s3lake.merge.joining import Joining, Unjoinable
 from s3lake.merge.packs import Pack, obstacle, packs, runs, worth_it
 from s3lake.outcomes import merged as summed
 from s3lake.pipeline import Stores
 from s3lake.schema.types import from_document
-from s3lake.staging import FileRule
 from s3lake.store.upload import PART_BYTES
 
 if TYPE_CHECKING:
