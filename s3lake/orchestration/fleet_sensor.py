@@ -209,7 +209,7 @@ class _Tick:
 
     @property
     def _interval_ms(self) -> int:
-        return int(self.sink.flush.interval * 1000)
+        return sensors.patience_ms(self.sink)
 
     def _waiting(self, topic: str) -> int:
         kept = self.memory.topics[topic]

@@ -247,6 +247,11 @@ def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = 
     return tiles
 
 
+def patience_ms(sink: Sink) -> int:
+    """How long records wait before they are due: with the next tick it would be longer than `flush.interval`."""
+    return max(0, int((sink.flush.interval - INTERVAL_S) * 1000))
+
+
 def _tile(lander: "Landing", head: "TopicHead", hour: str) -> "Tile | None":
     found = lander.index.tile(hour)
     if found is None and head.new is not None and head.new.hour == hour:
@@ -271,7 +276,7 @@ def _flush_due(
     seen = cursor.waiting.get(name)
     if seen is None or (seen.hour, seen.rev) != (tile.hour, tile.rev):
         seen = cursor.waiting[name] = Seen(tile.hour, tile.rev, now)
-    interval_ms = int(lander.sink.flush.interval * 1000)
+    interval_ms = patience_ms(lander.sink)
     sums = lander.recent(tile)
     size = sums.bytes / sums.records if sums.records else 0.0
     age = due.Age(now, interval_ms, sums.landed_ms, seen.since_ms)

@@ -31,6 +31,7 @@ from s3lake.store.s3 import S3Connection, S3Store
 START = "2026-01-05T08"
 HOUR = "2026-01-05T10"
 MINUTE_MS = 60_000
+TICK_MS = 30_000
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
@@ -279,6 +280,14 @@ class TestBacklog:
         world.kafka.ends = {0: 60}
         assert self.reason(world) == "about 10000 bytes wait, flush.size is 10000 a topic-partition"
 
+    def test_a_record_that_would_wait_for_longer_than_the_flush_interval_with_the_next_tick(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
+        world.write_commit(HOUR, "c", at_ms=world.now - 10 * MINUTE_MS + TICK_MS + 1)
+        world.kafka.since = {0: 100}
+        assert self.reason(world) is None
+        world.now += 1
+        assert self.reason(world) == "the oldest record has waited for flush.interval"
+
     def test_a_record_that_is_older_than_the_flush_interval(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 99)}))
         world.kafka.since = {0: 99}
@@ -300,7 +309,7 @@ class TestBacklog:
         assert self.reason(world) is None
         world.now += 9 * MINUTE_MS
         assert self.reason(world) is None
-        world.now += MINUTE_MS
+        world.now += TICK_MS
         assert self.reason(world) == "the oldest record has waited for flush.interval"
 
     def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
