@@ -6,6 +6,9 @@ PYTEST := $(BIN)/python -m pytest
 MARKED := spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
 
+# Every process of the suite would compile and rewrite all its modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-fast lint types bench docs reference java
 .DELETE_ON_ERROR:
 
@@ -20,7 +23,7 @@ test: $(STAMP) ## All tests: the fast ones first, then those with a real Kafka, 
 	$(PYTEST) -m "$(MARKED)"
 
 test-fast: $(STAMP) ## Tests that start no server and no JVM
-	$(PYTEST) -n auto -m "not ($(MARKED))"
+	$(PYTEST) -n auto --durations=20 -m "not ($(MARKED))"
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Which room of the package may import which, and what stands in no file. CONTRIBUTING.md says it in words."""
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -140,6 +141,9 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
+_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
 def _imports(module: str) -> Iterator[Import]:
     def visit(node: ast.AST, types_only: bool, at_import: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -150,7 +154,8 @@ def _imports(module: str) -> Iterator[Import]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             at_import = False
         for child in ast.iter_child_nodes(node):
-            yield from visit(child, types_only, at_import)
+            if isinstance(child, _HOLDS_STATEMENTS):
+                yield from visit(child, types_only, at_import)
 
     yield from visit(ast.parse(MODULES[module].read_text(encoding="utf-8")), False, True)
 
@@ -171,8 +176,14 @@ def _named(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield rest if rest in MODULES else rest.rpartition(".")[0]
 
 
-IMPORTS = [found for module in MODULES for found in _imports(module)]
-OURS = [found for found in IMPORTS if found.imported in MODULES]
+@functools.cache
+def _every() -> list[Import]:
+    """All imports of the package: when the first test asks, for every process of the suite collects this module."""
+    return [found for module in MODULES for found in _imports(module)]
+
+
+def _ours() -> list[Import]:
+    return [found for found in _every() if found.imported in MODULES]
 
 
 def _room(module: str) -> str:
@@ -191,7 +202,7 @@ def test_modules_import_only_from_rooms_to_their_left() -> None:
     # The package itself holds the public names, looked up when somebody asks for one.
     against = [
         found
-        for found in OURS
+        for found in _ours()
         if found.importer
         and _room(found.importer) != _room(found.imported)
         and (not found.imported or ROOMS.index(_room(found.imported)) > ROOMS.index(_room(found.importer)))
@@ -208,23 +219,23 @@ def test_no_stage_knows_a_configuration() -> None:
 
 
 def test_the_package_itself_imports_none_of_its_modules() -> None:
-    assert [str(found) for found in OURS if not found.importer and found.at_import and not found.types_only] == []
+    assert [str(found) for found in _ours() if not found.importer and found.at_import and not found.types_only] == []
 
 
 def test_only_the_sink_model_and_orchestration_know_dagster() -> None:
-    users = [found for found in IMPORTS if found.imported.startswith("dagster")]
+    users = [found for found in _every() if found.imported.startswith("dagster")]
     assert [str(found) for found in users if not _within(found.importer, DAGSTER)] == []
 
 
 def test_verify_knows_nothing_of_the_writer() -> None:
-    shared = [found for found in OURS if _room(found.importer) == "verify"]
+    shared = [found for found in _ours() if _room(found.importer) == "verify"]
     assert [str(found) for found in shared if {found.imported, _room(found.imported)} & VERIFY_DOES_NOT_KNOW] == []
 
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:
     heavy = [
         found
-        for found in IMPORTS
+        for found in _every()
         if found.imported in NEVER_AT_IMPORT
         and not found.types_only
         and found.importer != "workers"  # its very purpose
@@ -241,7 +252,7 @@ def test_workers_import_nothing_heavy() -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if _within(name, DAGSTER) and name != "demo.run"])
 def test_annotations_that_dagster_reads_are_no_strings(module: str) -> None:
     # `from __future__ import annotations` makes them strings, and Dagster then refuses a context's type.
-    assert "__future__" not in {found.imported for found in IMPORTS if found.importer == module}
+    assert "__future__" not in {found.imported for found in _every() if found.importer == module}
 
 
 def test_files_are_one_idea_long() -> None:
