@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -148,10 +149,17 @@ class Landing:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
         return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits[-1:]))
 
-    def reached(self) -> dict[int, int]:
-        """How far the present topic is landed, per topic-partition; nothing where it has no tile."""
+    def reached(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
+        """How far the present topic is landed, per topic-partition; nothing where it has no tile.
+
+        Args:
+            newest: its last tile, if that is known; others are read where it does not tell all.
+        """
+        return reached(chain(newest, self._newest()))
+
+    def _newest(self) -> Iterator[Tile]:
         found = self.index.head()
-        return reached(self.index.newest(found[0])) if found else {}
+        yield from self.index.newest(found[0]) if found else ()
 
     def merge(self, landed: LandedHour) -> bool:
         """Make one commit of the small ones of a complete hour; False where it stays as it is.

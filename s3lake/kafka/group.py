@@ -45,13 +45,17 @@ class PublishedGroup:
 
     def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Tell the brokers; where they do not take it a warning says so, and nothing else happens."""
-        if not offsets or (self.bootstrap_servers, self.name) in _refused:
+        self.publish_all({topic: offsets})
+
+    def publish_all(self, topics: Mapping[str, Mapping[int, int]]) -> None:
+        """The same of many topics in one request."""
+        published = [TopicPartition(topic, *one) for topic, offsets in topics.items() for one in offsets.items()]
+        if not published or (self.bootstrap_servers, self.name) in _refused:
             return
-        published = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         deadline = time.monotonic() + self.timeout_s
         while (error := self._answer(published, deadline)) is not None:
             if error.code() not in _AGAIN or time.monotonic() + _PAUSE_S >= deadline:
-                self._warn(topic, error)
+                self._warn(next(iter(topics)) if len(topics) == 1 else f"{len(topics)} topics", error)
                 return
             time.sleep(_PAUSE_S)
 

@@ -124,6 +124,7 @@ class _Fleet:
     Attributes:
         failed: by topic.
         materialised: hours by topic.
+        reached: how far topics are landed.
         events: what is to be stored; None when a topic is done.
     """
 
@@ -131,6 +132,7 @@ class _Fleet:
         self.context, self.sink = context, sink
         self.failed: dict[str, BaseException] = {}
         self.materialised: dict[str, set[str]] = defaultdict(set)
+        self.reached: dict[str, Mapping[int, int]] = {}
         self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
         self._landing = landing
         self._code_version = code_version(sink)
@@ -154,7 +156,9 @@ class _Fleet:
         """Store the event of an hour."""
         self.materialised[topic].add(hour)
         parent = names.topic_key(topic)
-        known = self.context.instance.get_latest_data_version_record(parent)
+        known = next(
+            iter(self.context.instance.fetch_observations(parent, limit=1).records), None
+        )  # never materialised
         version = extract_data_version_from_entry(known.event_log_entry) if known else None
         tags = own_tags(self._code_version, commits) | input_tags(parent, version, known.storage_id if known else None)
         key = names.sink_key(self.sink, topic)
@@ -164,6 +168,9 @@ class _Fleet:
         from s3lake.fleet import together
 
         landings = {topic: self._landing(topic) for topic in wanted}
+        group = next(iter(landings.values())).group
+        for lander in landings.values():
+            lander.group = None  # it is told once, of all
         progress = {
             topic: Progress(_Reporter(self, topic, frozenset(self.materialised[topic])), lander, wanted[topic])
             for topic, lander in landings.items()
@@ -180,6 +187,8 @@ class _Fleet:
                     progress[topic].interrupted()
             self._drain()
             raise
+        if group is not None:
+            group.publish_all({topic: offsets for topic, offsets in self.reached.items() if topic in wanted})
         failed = {
             topic: error
             for topic, outcome in zip(wanted, voyage.outcomes, strict=True)
@@ -196,6 +205,8 @@ class _Fleet:
 
         def work() -> None:
             landed = lander.land(wanted)
+            # The last tile is the only one that is open.
+            self.reached[lander.topic] = lander.reached(one.tile for one in landed[-1:] if not one.tile.closed)
             # The hour under way is checked when it is over: every few minutes nobody looks.
             complete = [one.tile.hour for one in landed if one.tile.complete]
             if complete:
