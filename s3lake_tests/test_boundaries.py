@@ -214,7 +214,7 @@ def test_modules_import_only_from_rooms_to_their_left() -> None:
 
 
 def test_no_stage_knows_a_configuration() -> None:
-    stages = [found for found in OURS if _room(found.importer) in WITHOUT_CONFIGURATION]
+    stages = [found for found in _ours() if _room(found.importer) in WITHOUT_CONFIGURATION]
     assert [str(found) for found in stages if _room(found.imported) in ("sink", "binding")] == []
 
 
