@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type
 from s3lake import expressions, hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.kafka import epochs
+from s3lake.kafka.age import oldest_s
 from s3lake.kafka.offsets import LogRange, Snapshot, Waiting
 from s3lake.kafka.properties import client_properties
 from s3lake.masking import shown, without
@@ -34,8 +35,6 @@ _SETTINGS = {
     # The client outlives the brokers' absences, and shall notice within a call that they are back (default: 10 s).
     "reconnect.backoff.max.ms": "1000",
 }
-_AGES_S = (10, 30, 120, 600, 3_600, 21_600, 86_400, 604_800)
-"""Between which the age of a record is looked for; then in eighths of the one that fits."""
 _REFUSALS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -165,7 +164,7 @@ class KafkaOffsets:
             at = {partition: max(low, {**begin, **reached}.get(partition, 0)) for partition, (low, _) in ends.items()}
             behind = {partition: at[partition] for partition, (_, end) in ends.items() if end > at[partition]}
             records = sum(ends[partition][1] - first for partition, first in behind.items())
-            return Waiting(records, _age(ask, topic, behind, now_ms) if behind else 0.0)
+            return Waiting(records, oldest_s(ask, topic, behind, now_ms) if behind else 0.0)
 
         return self._answer(f"what waits in topic {topic!r}", question)
 
@@ -387,24 +386,3 @@ def _wrong(said: str, settings: Mapping[str, str]) -> ConfigurationError:
 def _clamped(offset: int, end: int) -> int:
     """Where a timestamp is: at the end when nothing has it, and never past what readers get to see."""
     return end if offset < 0 else min(offset, end)
-
-
-def _age(ask: _Asking, topic: str, behind: Mapping[int, int], now_ms: int) -> float:
-    """Seconds since the timestamp of the oldest of these records, at least, by where later timestamps are.
-
-    Offsets are asked by their time and not the other way round, so it is looked for in two rounds of eight.
-    """
-    younger, older = 0.0, 0.0
-    for ages in (_AGES_S, None):
-        steps = ages or [younger + (older - younger) * eighth / 8 for eighth in range(1, 8)]
-        specs = [OffsetSpec.for_timestamp(int(now_ms - age * 1000)) for age in steps]
-        older = 0.0
-        for age, since in zip(steps, ask.offsets(topic, behind, *specs), strict=True):
-            # The first record stamped then or later comes after one that waits, or there is none at all.
-            if not any(since[partition] < 0 or since[partition] > first for partition, first in behind.items()):
-                older = age
-                break
-            younger = age
-        if not older and ages:
-            break  # older than all that is asked for
-    return younger

@@ -282,7 +282,8 @@ class _Tick:
         """Remember when something can be due."""
         kept.looked_ms = self.now
         if last is None or last.closed:
-            kept.landed, kept.until_ms = sum(ends.values()), max(self.now + _HELD_MS, hours.start_ms(self.sink.start))
+            start_ms = hours.start_ms(self.sink.start)
+            kept.landed, kept.until_ms = sum(ends.values()), start_ms if start_ms > self.now else self.now + _HELD_MS
             return
         behind, sums = due.backlog(last, ends), lander.recent(last)
         kept.landed = sum(ends.values()) - sum(behind.values())

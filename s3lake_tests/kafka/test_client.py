@@ -80,6 +80,36 @@ def offsets(kafka: EmbeddedKafka) -> KafkaOffsets:
 
 
 @pytest.mark.kafka
+class TestEndsOfManyTopics:
+    def test_are_those_that_each_would_tell_and_leave_out_what_does_not_exist(
+        self, topics: Topics, offsets: KafkaOffsets
+    ) -> None:
+        one, other = topics.create(partitions=2), topics.create()
+        topics.produce(one, [minute(HOUR)] * 3, partition=1)
+        topics.produce(other, [minute(HOUR)] * 2)
+        assert offsets.ends([one, other, "no-such-topic"]) == {one: {0: 0, 1: 3}, other: {0: 2}}
+        assert offsets.ends(["no-such-topic"]) == {}
+
+    def test_leave_out_a_topic_of_which_a_broker_does_not_tell_all(
+        self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one, other = topics.create(partitions=2), topics.create()
+        result, untold = client._Asking._result, [client._Again("no leader")]
+
+        def told(self: client._Asking, future: object) -> object:
+            if untold:
+                raise untold.pop()
+            return result(self, future)
+
+        monkeypatch.setattr(client._Asking, "_result", told)
+        assert offsets.ends([one, other]) == {other: {0: 0}}
+
+    def test_are_an_error_where_nobody_answers(self) -> None:
+        with pytest.raises(KafkaUnavailableError, match="did not tell the offsets of 2 topics within 0.5 s"):
+            KafkaOffsets("127.0.0.1:1", timeout_s=0.5).ends(["a", "b"])
+
+
+@pytest.mark.kafka
 class TestSnapshot:
     def test_an_hour_lies_between_its_first_record_and_the_first_of_the_next(
         self, topics: Topics, offsets: KafkaOffsets
