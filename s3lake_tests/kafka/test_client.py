@@ -105,7 +105,7 @@ class TestEndsOfManyTopics:
         assert offsets.ends([one, other]) == {other: {0: 0}}
 
     def test_are_an_error_where_nobody_answers(self) -> None:
-        with pytest.raises(KafkaUnavailableError, match="did not tell the offsets of 2 topics within 0.5 s"):
+        with pytest.raises(KafkaUnavailableError, match=r"did not tell the offsets of 2 topics within 0\.5 s"):
             KafkaOffsets("127.0.0.1:1", timeout_s=0.5).ends(["a", "b"])
 
 
