@@ -94,6 +94,11 @@ class TestTexts:
         assert isinstance(error, TerminalError)
         assert str(error).startswith("Spark failed while reading: [SOMETHING_ODD] it is odd. ")
 
+    def test_say_which_exception_of_java_it_was(self) -> None:
+        text = "An error occurred while calling o59.x.\n: java.lang.IllegalStateException: no master\n\tat java.lang.X"
+        error = sessions.meaning(PySparkException(text), "starting")
+        assert str(error).startswith("Spark failed while starting: java.lang.IllegalStateException: no master. ")
+
     def test_an_error_of_ours_is_what_it_is(self) -> None:
         ours = RecordError("no")
         assert sessions.meaning(ours, "reading") is ours

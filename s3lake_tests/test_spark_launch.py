@@ -48,3 +48,23 @@ def test_no_setting_of_spark_stands_on_a_command_line(tmp_path: Path) -> None:
     assert found["held"] == asked
     assert found["heap"] < 600 * 2**20
     assert found["left"] == []
+
+
+_STOPPED = """
+from s3lake.sink import Spark
+from s3lake.spark import session
+
+settings = Spark(master="local[1]", driver_memory="512m")
+first = session(settings)
+first._jsc.sc().stop()
+second = session(settings)
+print(second is not first, second.range(3).count())
+second.stop()
+"""
+
+
+def test_a_session_that_spark_has_stopped_by_itself_is_made_again() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _STOPPED], capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.stdout.split() == ["True", "3"], done.stderr

@@ -37,6 +37,8 @@ _DIED = (
     "No space left on device",
 )
 
+_CALLED = re.compile(r"An error occurred while calling \S+$")  # py4j's first line; the next one says which
+
 # What a client of Spark Connect is told where its server ended, was started again, or has closed the session.
 _LOST = (
     "StatusCode.UNAVAILABLE",
@@ -187,9 +189,19 @@ def started(spark: sink.Spark, wanted: dict[str, str]) -> SparkSession:
         builder = builder.config(name, value)
     try:
         _launch(wanted)
+        _forget_stopped()
         return builder.getOrCreate()
     except Exception as error:
-        raise meaning(error, "starting a session") from None
+        raise meaning(error, f"starting a session with spark.master {spark.master}") from None
+
+
+def _forget_stopped() -> None:
+    """Spark stops a session by itself where its cluster is lost, and PySpark would go on with what is left of it."""
+    from pyspark.sql import SparkSession
+
+    last = SparkSession._instantiatedSession
+    if last is not None and last._jsc.sc().isStopped():
+        last.stop()
 
 
 def parallelism(session: SparkSession) -> int:
@@ -226,7 +238,7 @@ def meaning(error: Exception, what: str) -> Exception:
     if any(sign in text for sign in _DIED) or isinstance(error, OSError):
         return SparkUnavailableError(
             f"Spark went away while {what}: {brief}. Nothing of this micro-batch is visible. If it stays so, see "
-            "whether memory was short (spark.driver_memory, memory_budget)"
+            "whether memory was short (spark.driver_memory, memory_budget), and whether a cluster's master answers"
         )
     return TaskFailedError(
         f"Spark failed while {what}: {brief}. Nothing of this micro-batch is visible. The log has the whole trace at "
@@ -237,5 +249,5 @@ def meaning(error: Exception, what: str) -> Exception:
 def _brief(text: str) -> str:
     """The last line of a Python trace, else the first line."""
     traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
-    lines = traces[-1:] or [line for line in text.splitlines() if line.strip()][:1]
-    return lines[0].strip()[:500] if lines else ""
+    lines = traces[-1:] or [line for line in text.splitlines() if line.strip() and not _CALLED.match(line)][:1]
+    return lines[0].removeprefix(": ").strip()[:500] if lines else ""
