@@ -250,4 +250,4 @@ def _brief(text: str) -> str:
     """The last line of a Python trace, else the first line."""
     traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
     lines = traces[-1:] or [line for line in text.splitlines() if line.strip() and not _CALLED.match(line)][:1]
-    return lines[0].removeprefix(": ").strip()[:500] if lines else ""
+    return lines[0].removeprefix(": ").strip()[:500].rstrip(".") if lines else ""
