@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3lake import errors
 from s3lake.commit.index import Columns as Recorded
@@ -62,6 +65,45 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
         return errors.named(self.error, self.message)
 
 
+@dataclass
+class Counts:
+    """Records of one topic-partition while a task reads them, as `Read` has them."""
+
+    first: int
+    last: int
+    read: int = 0
+    landed: int = 0
+    skipped: int = 0
+    dead: int = 0
+    late: int = 0
+    oldest_ms: int = 0
+    newest_ms: int = 0
+
+    def stamped(self, timestamps: pa.Int64Array) -> None:
+        """Take in the timestamps of some; what is not above 0 is none."""
+        ends = pc.min_max(timestamps).as_py()
+        if ends["min"] is not None and ends["min"] <= 0:
+            ends = pc.min_max(timestamps.filter(pc.greater(timestamps, 0))).as_py()
+        if ends["min"] is not None:
+            self.oldest_ms = min(ends["min"], self.oldest_ms or ends["min"])
+            self.newest_ms = max(ends["max"], self.newest_ms)
+
+    @property
+    def sum(self) -> Read:
+        """What the task says of them."""
+        return Read(
+            self.first,
+            self.last + 1,
+            self.read,
+            self.landed,
+            self.skipped,
+            self.dead,
+            self.late,
+            self.oldest_ms,
+            self.newest_ms,
+        )
+
+
 Outcome = Refused | Grown | Done | Failed
 _decoder: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
 
@@ -115,4 +157,6 @@ def _sum(one: Read, other: Read) -> Read:
         one.skipped + other.skipped,
         one.dead + other.dead,
         one.late + other.late,
+        min(filter(None, (one.oldest_ms, other.oldest_ms)), default=0),
+        max(one.newest_ms, other.newest_ms),
     )

@@ -17,7 +17,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.index import Read
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
@@ -25,7 +24,7 @@ from s3lake.errors import S3LakeError, SparkUnavailableError
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
-from s3lake.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of
+from s3lake.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
 from s3lake.schema.types import Columns, to_document
 from s3lake.schema.unite import agree
 from s3lake.staging import FileRule, Kind, Rows, Staging, Streams
@@ -174,19 +173,6 @@ def _full(error: OSError) -> str:
     )
 
 
-@dataclass
-class _Counts:
-    """Records of one topic-partition, as `index.Read` has them."""
-
-    first: int
-    last: int
-    read: int = 0
-    landed: int = 0
-    skipped: int = 0
-    dead: int = 0
-    late: int = 0
-
-
 @dataclass(frozen=True)
 class _Laid:
     """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them."""
@@ -244,7 +230,7 @@ class _Task:
         self._columns = work.columns
         self._grown = work.look_only
         self._source: Outcome | None = None
-        self._counts: dict[int, _Counts] = {}
+        self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
@@ -281,14 +267,11 @@ class _Task:
         if self._outbox is not None:
             self._outbox.send()  # before `finish`, which makes files visible where the sink is not exactly once
         files = self.staging.finish()
-        reads = {
-            partition: Read(c.first, c.last + 1, c.read, c.landed, c.skipped, c.dead, c.late)
-            for partition, c in self._counts.items()
-        }
+        reads = {partition: counts.sum for partition, counts in self._counts.items()}
         return Done(files, reads, dict(getattr(self.store, "requests", {})), to_document(self._seen))
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
-        counts = self._counts.setdefault(partition, _Counts(batch.column("offset")[0].as_py(), 0))
+        counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
         ready = self.work.prepared(batch)
         if ready.refused and not self._refuse(partition, ready.original, ready.stage, ready.refused):
             return
@@ -305,7 +288,9 @@ class _Task:
         counts.read += batch.num_rows
         counts.skipped += ready.dropped + converted.skipped
         counts.dead += len(ready.refused) + len(converted.refused)
-        counts.late += pc.sum(pc.less(_milliseconds(batch), self.work.hour_start_ms)).as_py() or 0
+        timestamps = _milliseconds(batch)
+        counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
+        counts.stamped(timestamps)
         for part in () if self._grown else converted.parts:
             rows = _Laid.of(ready.batch, original, part)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:

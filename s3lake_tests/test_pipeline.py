@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -124,13 +125,32 @@ def objects(*numbers: int) -> list[Record]:
     return [Record(json.dumps({"n": number}).encode()) for number in numbers]
 
 
+def counted(done: Done) -> dict[int, Read]:
+    """What was read, without the records' timestamps."""
+    return {one: msgspec.structs.replace(read, oldest_ms=0, newest_ms=0) for one, read in done.reads.items()}
+
+
 # One task
+
+
+def test_the_oldest_and_the_newest_timestamp_are_told(bucket: Bucket) -> None:
+    stamps = (HOUR + 5, HOUR - 7, HOUR + 9, -1)  # the last one has none
+    done = outcome(
+        work(bucket), [Record(b"{}", ms=ms) for ms in stamps[:2]], [Record(b"{}", ms=ms) for ms in stamps[2:]]
+    )
+    (read,) = done.reads.values()
+    assert (read.oldest_ms, read.newest_ms) == (HOUR - 7, HOUR + 9)
+
+
+def test_records_without_timestamps_tell_none(bucket: Bucket) -> None:
+    (read,) = outcome(work(bucket), [Record(b"{}", ms=-1)]).reads.values()
+    assert (read.oldest_ms, read.newest_ms) == (0, 0)
 
 
 def test_records_land_in_files_of_their_topic_partition(bucket: Bucket) -> None:
     done = outcome(work(bucket), objects(1, 2), objects(3))
     assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n{"n": 3}\n'}
-    assert done.reads == {0: Read(0, 3, read=3, landed=3)}
+    assert counted(done) == {0: Read(0, 3, read=3, landed=3)}
 
 
 def test_nothing_is_visible_before_the_driver_completes_it(bucket: Bucket) -> None:
@@ -152,12 +172,12 @@ def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: Bucket) -> Non
     ]
     done = outcome(work(bucket), records)
     assert bucket.visible(done) == {"t/0/000000000040.json": b"2\n", "t/1/000000000007.json": b"1\n3\n"}
-    assert done.reads == {1: Read(7, 10, read=2, landed=2), 0: Read(40, 41, read=1, landed=1)}
+    assert counted(done) == {1: Read(7, 10, read=2, landed=2), 0: Read(40, 41, read=1, landed=1)}
 
 
 def test_gaps_between_offsets_are_no_records(bucket: Bucket) -> None:
     done = outcome(work(bucket), [Record(b"1", offset=5), Record(b"2", offset=90)])
-    assert done.reads == {0: Read(5, 91, read=2, landed=2)}
+    assert counted(done) == {0: Read(5, 91, read=2, landed=2)}
 
 
 def test_a_file_is_closed_at_its_count_across_batches(bucket: Bucket) -> None:
@@ -214,13 +234,13 @@ def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
 
 def test_nulls_are_skipped_and_counted(bucket: Bucket) -> None:
     done = outcome(work(bucket), [Record(None), *objects(1), Record(None)])
-    assert done.reads == {0: Read(0, 3, read=3, landed=1, skipped=2)}
+    assert counted(done) == {0: Read(0, 3, read=3, landed=1, skipped=2)}
     assert bucket.visible(done) == {"t/0/000000000001.json": b'{"n": 1}\n'}
 
 
 def test_nothing_but_nulls_makes_no_file_and_advances(bucket: Bucket) -> None:
     done = outcome(work(bucket), [Record(None), Record(None)])
-    assert (done.files, done.reads) == ([], {0: Read(0, 2, read=2, skipped=2)})
+    assert (done.files, counted(done)) == ([], {0: Read(0, 2, read=2, skipped=2)})
 
 
 @pytest.mark.parametrize(
@@ -229,7 +249,7 @@ def test_nothing_but_nulls_makes_no_file_and_advances(bucket: Bucket) -> None:
 def test_nulls_can_be_written(bucket: Bucket, format: dict[str, str], expected: bytes) -> None:
     done = outcome(work(bucket, format=format, nulls="write"), [Record(None), *objects(1)])
     assert list(bucket.visible(done).values()) == [expected]
-    assert done.reads == {0: Read(0, 2, read=2, landed=2)}
+    assert counted(done) == {0: Read(0, 2, read=2, landed=2)}
 
 
 def test_nulls_can_be_refused(bucket: Bucket) -> None:
@@ -282,7 +302,7 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
         "message": "Input data was truncated",
     }
     assert (letters[1]["offset"], letters[1]["value"], letters[1]["message"]) == (3, "", "empty value")
-    assert done.reads == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
+    assert counted(done) == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
     assert sorted((file.kind, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
 
 
@@ -291,7 +311,7 @@ def test_nothing_but_dead_letters(bucket: Bucket) -> None:
     assert [(file.kind, file.first_offset, file.last_offset, file.records) for file in done.files] == [
         ("dead_letters", 0, 1, 2)
     ]
-    assert done.reads == {0: Read(0, 2, read=2, dead=2)}
+    assert counted(done) == {0: Read(0, 2, read=2, dead=2)}
 
 
 def test_each_topic_partition_has_its_own_dead_letters(bucket: Bucket) -> None:
@@ -373,7 +393,7 @@ def test_a_record_without_a_place_is_a_dead_letter_of_a_tolerant_one(bucket: Buc
     assert written["t/key=k/t(0_000000000002).json"] == b"2\n4\n"
     letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000000.json"].splitlines()]
     assert [(one["offset"], one["stage"]) for one in letters] == [(0, "convert"), (1, "layout"), (3, "layout")]
-    assert done.reads == {0: Read(0, 5, read=5, landed=2, dead=3)}
+    assert counted(done) == {0: Read(0, 5, read=5, landed=2, dead=3)}
 
 
 def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: Bucket) -> None:
@@ -453,7 +473,7 @@ def test_conflicts_become_dead_letters_and_rows_do_not_shift(bucket: Bucket) -> 
     done = outcome(work(bucket, {"n": "int64"}, **PARQUET, **TOLERANT), records)
     data = next(file for file in done.files if file.kind == "data")
     assert pq.read_table(io.BytesIO(bucket.visible(done)[data.key]))["n"].to_pylist() == [0, 2, 5]
-    assert done.reads == {0: Read(0, 6, read=6, landed=3, skipped=1, dead=2)}
+    assert counted(done) == {0: Read(0, 6, read=6, landed=3, skipped=1, dead=2)}
 
 
 def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: Bucket) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
+from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
 
@@ -76,6 +77,10 @@ class Read(msgspec.Struct, frozen=True):
 
     `end - start` minus `read` are offsets without a record for a reader of committed data: transaction markers,
     aborted and compacted records, and expired offsets.
+
+    Attributes:
+        oldest_ms: the earliest timestamp of its records, epoch milliseconds; 0 where none has one.
+        newest_ms: the latest.
     """
 
     start: int
@@ -85,6 +90,8 @@ class Read(msgspec.Struct, frozen=True):
     skipped: int = 0
     dead: int = 0
     late: int = 0
+    oldest_ms: int = 0
+    newest_ms: int = 0
 
 
 MOST_FILES = 50_000
@@ -99,6 +106,7 @@ class Manifest(msgspec.Struct, frozen=True):
     Attributes:
         epochs: see `Tile`, as they were when it was planned.
         reason: why it replaces others; empty where it replaces none.
+        waits: how long its records had waited when it was made; of a merge those of all that it replaces.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
     """
@@ -120,6 +128,7 @@ class Manifest(msgspec.Struct, frozen=True):
     replacing: bool = False
     epochs: dict[int, int] = {}
     reason: str = ""
+    waits: tuple[Wait, ...] = ()
     version: int = VERSION
 
 

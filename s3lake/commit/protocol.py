@@ -16,12 +16,13 @@ from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.replacing import must_hold_as_much
-from s3lake.commit.sums import Commits
+from s3lake.commit.sums import Commits, waited
 from s3lake.commit.truncated import same_log
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
+from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT
 
@@ -54,6 +55,7 @@ class Staged:
 
     Attributes:
         replacing: see `Manifest`; only with `exactly_once: false`.
+        waits: see `Manifest`, of records that were committed before; empty for those that are now.
     """
 
     files: tuple[File, ...]
@@ -64,6 +66,7 @@ class Staged:
     shape: Mapping[str, Any] = field(default_factory=dict)
     columns: dict[str, Any] | None = None
     replacing: bool = False
+    waits: tuple[Wait, ...] = ()
 
 
 def open_hour(
@@ -395,6 +398,7 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         raise ConfigurationError(
             f"two files of one commit have the key {twice}: the layout lacks topic-partition or offset"
         )
+    now_ms = int(time.time() * 1000)
     return Manifest(
         id=attempt.commit,
         topic=index.topic,
@@ -411,7 +415,8 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         nulls=staged.nulls,
         shape=dict(staged.shape),
         columns=staged.columns,
-        created_ms=int(time.time() * 1000),
+        created_ms=now_ms,
         epochs=dict(attempt.batch.epochs),
         reason=attempt.reason,
+        waits=staged.waits or waited(staged.reads.values(), now_ms),
     )

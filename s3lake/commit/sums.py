@@ -5,8 +5,9 @@ from typing import overload
 
 import msgspec
 
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.index import Manifest, Read, TopicIndex
 from s3lake.errors import MissingDocumentError
+from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Sums, Tile
 
 
@@ -71,7 +72,17 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         records=sums.records + sum(file.records for file in manifest.files if file.kind in ("data", "dead_letters")),
         bytes=sums.bytes + sum(file.bytes for file in manifest.files),
         landed_ms=max(sums.landed_ms, manifest.created_ms),
+        waits=(*sums.waits, *manifest.waits),
     )
+
+
+def waited(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
+    """How long the records of a commit that is made now have waited; empty where none has a timestamp."""
+    stamped = [read for read in reads if read.oldest_ms]
+    if not stamped:
+        return ()
+    oldest, newest = min(read.oldest_ms for read in stamped), max(read.newest_ms for read in stamped)
+    return (Wait(sum(read.read for read in stamped), max(0, now_ms - newest), max(0, now_ms - oldest)),)
 
 
 def of_tile(tile: Tile, manifests: Iterable[Manifest]) -> Sums:

@@ -106,4 +106,5 @@ def _staged(run: Sequence[Manifest], files: list[File]) -> Staged:
         nulls=last.nulls,
         shape=last.shape,
         columns=last.columns,
+        waits=tuple(wait for one in run for wait in one.waits),
     )

@@ -38,6 +38,7 @@ def _families() -> Iterator[Family]:
     yield gauge("hour_dead_letters", "Records refused in it", _HOUR)
     yield gauge("hour_expired", "Offsets of it that Kafka expired before they were landed", _HOUR)
     yield gauge("hour_late", "Records of it that are stamped before it", _HOUR)
+    yield gauge("hour_freshness_seconds", "From record timestamp to commit in it, at most", (*_HOUR, "quantile"))
     yield gauge("topics", "Topics that the sink lands", ("sink",))
     yield gauge("scrape_seconds", "How long the last look at all of it took", ())
     yield Family("s3lake_errors_total", "counter", "Looks in which Kafka or S3 (part) failed", (*_ROUTE, "part"))

@@ -18,6 +18,7 @@ from s3lake import hours
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.metrics.families import FAMILIES
 from s3lake.metrics.route import Measured, Progress, Route
+from s3lake.plan.freshness import quantile_s
 from s3lake.plan.tile import Sums, Tile
 
 if TYPE_CHECKING:
@@ -169,6 +170,10 @@ class _Samples:
         self.add("hour_files", sums.files, *labels)
         self.add("hour_dead_letters", sums.dead, *labels)
         self.add("hour_late", sums.late, *labels)
+        for share in (0.5, 0.95, 1.0):
+            seconds = quantile_s(sums.waits, share)
+            if seconds is not None:
+                self.add("hour_freshness_seconds", seconds, *labels, f"{share:g}")
 
     def families(self) -> Iterator[Metric]:
         return (family for family in self._families.values())

@@ -1,9 +1,11 @@
 """What an hour's materialisation says of itself, from the index alone."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.plan.freshness import Wait, quantile_s
 from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
         "lag": lag or 0,
         "commits": len(tile.commits),
         "new_commits": landed.new,
+        **freshness(sums.waits),
         "complete": dg.MetadataValue.bool(tile.complete),
         "offsets": offsets(tile),
         "index": dg.MetadataValue.path(f"s3://{bucket}/{index.tile_key(tile.hour)}"),
@@ -46,6 +49,14 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
                 columns=[dg.TableColumn(name, str(type)) for name, type in from_document(last.columns).items()]
             )
     return metadata
+
+
+def freshness(waits: Iterable[Wait]) -> dict[str, float]:
+    """Seconds from record timestamp to commit: half of the records, 95 of 100, and all."""
+    known = list(waits)
+    shares = {"freshness_median_s": 0.5, "freshness_p95_s": 0.95, "freshness_max_s": 1.0}
+    found = {name: quantile_s(known, share) for name, share in shares.items()}
+    return {name: round(seconds, 1) for name, seconds in found.items() if seconds is not None}
 
 
 def offsets(tile: "Tile") -> dg.TableMetadataValue:

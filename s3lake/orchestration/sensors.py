@@ -6,7 +6,7 @@ The cursor is advice; the index is the truth. A lost cursor costs one slow tick.
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,11 @@ from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names, runs
+from s3lake.orchestration.metadata import freshness
 from s3lake.orchestration.resources import landing
 from s3lake.orchestration.sealed import left_behind
 from s3lake.plan import due
+from s3lake.plan.freshness import Wait
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -111,7 +113,8 @@ def topic_sensor(
         events: list[dg.AssetObservation | dg.AssetMaterialization] = [event for one in asked for event in one.sealed]
         if requests or now - cursor.observed_ms >= OBSERVE_EVERY_MS:
             lags = {one.sink: one.lag for one in asked if one.lag is not None}
-            events.append(observation(topic, ends, lags, cursor, now))
+            waits = [wait for one in asked for wait in one.waits]
+            events.append(observation(topic, ends, lags, cursor, now, waits))
             cursor.observed_ms, cursor.ends = now, ends
         return dg.SensorResult(
             run_requests=requests,
@@ -129,6 +132,7 @@ class _Asked:
 
     Attributes:
         lag: offsets that wait in the tiles looked at; None while there is none.
+        waits: how long the records of the newest tile had waited.
         sealed: hours that nobody else announces.
     """
 
@@ -136,6 +140,7 @@ class _Asked:
     why: str
     lag: int | None
     request: dg.RunRequest | None = None
+    waits: Sequence[Wait] = ()
     sealed: Sequence[dg.AssetMaterialization] = ()
 
 
@@ -150,7 +155,7 @@ def _ask(
     name, sealing = lander.sink.name, Sealing.of(lander.index, head[0], looked)
     known, complete = cursor.announced.get(name, []), cursor.complete[name]
     found, cursor.announced[name] = left_behind(instance, lander, sealing, looked, known, complete, now)
-    return replace(asked, sealed=found)
+    return replace(asked, sealed=found, waits=looked[-1].sums.waits if looked and looked[-1].sums else ())
 
 
 def _due(
@@ -299,7 +304,12 @@ def _state(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"]) ->
 
 
 def observation(
-    topic: str, ends: Mapping[int, int], lags: Mapping[str, int], cursor: Cursor, now: int
+    topic: str,
+    ends: Mapping[int, int],
+    lags: Mapping[str, int],
+    cursor: Cursor,
+    now: int,
+    waits: Iterable[Wait] = (),
 ) -> dg.AssetObservation:
     new = sum(ends.values()) - sum(cursor.ends.get(partition, 0) for partition in ends)
     seconds = (now - cursor.observed_ms) / 1000
@@ -312,6 +322,7 @@ def observation(
             "records_per_second": round(new / seconds, 3) if cursor.ends and seconds > 0 else 0.0,
             **({"lag": max(lags.values())} if lags else {}),
             **({f"lag of {sink}": lag for sink, lag in lags.items()} if len(lags) > 1 else {}),
+            **freshness(waits),
         },
         tags={"dagster/data_version": digest[:32]},
     )

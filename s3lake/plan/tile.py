@@ -12,6 +12,7 @@ import msgspec
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.plan.freshness import Wait
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -37,6 +38,7 @@ class Sums(msgspec.Struct, frozen=True):
         records: records in those files, sidecars apart.
         bytes: of all objects, as stored.
         landed_ms: when the last of them was made, epoch milliseconds.
+        waits: how long their records had waited; none of commits of an earlier s3lake.
     """
 
     offsets: int = 0
@@ -51,6 +53,7 @@ class Sums(msgspec.Struct, frozen=True):
     records: int = 0
     bytes: int = 0
     landed_ms: int = 0
+    waits: tuple[Wait, ...] = ()
 
 
 Burnt = bool | dict[int, int]

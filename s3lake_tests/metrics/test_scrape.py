@@ -18,6 +18,7 @@ from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.metrics import FAMILIES, Scrape
 from s3lake.metrics import scrape as scrapes
+from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
 from s3lake_tests.counted import CountedStore
@@ -84,7 +85,7 @@ class World:
         return {(one.name, *(one.labels[label] for label in ordered[one.name])): one.value for one in samples}
 
 
-def complete(hour: int, start: int, end: int, **sums: int) -> Tile:
+def complete(hour: int, start: int, end: int, **sums: Any) -> Tile:
     return Tile(f"2026-01-05T{hour:02}", {0: Span(start, end, end)}, commits=("c",), sums=Sums(**sums))
 
 
@@ -190,8 +191,15 @@ def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_la
     assert world.scrape()["s3lake_errors_total", "events", "orders", "s3"] >= 1
 
 
+def test_how_long_records_had_waited_is_told_by_share(world: World) -> None:
+    world.write("orders", complete(11, 0, 50, waits=(Wait(50, 0, 10_000),)))
+    told = world.scrape()
+    shown = [told["s3lake_hour_freshness_seconds", "events", "orders", "complete", share] for share in ("0.5", "1")]
+    assert shown == [5.0, 10.0]
+
+
 def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None:
-    world.write("orders", complete(11, 0, 50, landed_ms=1_000))
+    world.write("orders", complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)))
     world.scrape()
     families = {one.name: one for one in text_string_to_metric_families(generate_latest(world.registry).decode())}
     told = {name: families[name.removesuffix("_total")] for name in FAMILIES}

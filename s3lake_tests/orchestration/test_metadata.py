@@ -8,7 +8,8 @@ import pytest
 from s3lake.commit.index import Manifest, Read, TopicIndex
 from s3lake.observer import LandedHour
 from s3lake.orchestration import metadata
-from s3lake.plan.tile import Span, Tile
+from s3lake.plan.freshness import Wait
+from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.schema.grammar import parse
 from s3lake.schema.types import Primitive, to_document
 from s3lake.store.memory import MemoryStore
@@ -47,6 +48,15 @@ def test_a_column_of_every_type_is_in_the_schema_of_the_materialisation(written:
 )
 def test_a_column_in_which_nothing_was_seen_yet_is_there_too(kind: Any, written: str) -> None:
     assert [column.type for column in of_columns({"a": kind})["dagster/column_schema"].columns] == [written]
+
+
+def test_freshness_is_seconds_from_record_timestamp_to_commit() -> None:
+    sums = Sums(waits=(Wait(100, 0, 10_000),))
+    tile = Tile(HOUR, {0: Span(0, 100, 100)}, commits=("c",), sums=sums)
+    index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
+    found = metadata.of_hour(LandedHour(tile, (), 1), index, None)
+    shown = {name: found[name] for name in found if name.startswith("freshness")}
+    assert shown == {"freshness_median_s": 5.0, "freshness_p95_s": 9.5, "freshness_max_s": 10.0}
 
 
 def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
