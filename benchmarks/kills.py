@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import dagster as dg
@@ -127,7 +128,7 @@ class Stage:
             last = self._last()
             lengths = [one.end_time - one.create_timestamp.timestamp() for one in last if one.end_time]
             self._await(lambda last=last: self._last()[0].dagster_run.run_id != last[0].dagster_run.run_id)
-            time.sleep(self._rng.uniform(0, min(lengths, default=10.0)))
+            time.sleep(self._rng.uniform(0, median(lengths or [10.0])))
             run = self._last()[0]
             if run.dagster_run.status in NOT_FINISHED_STATUSES:
                 return run

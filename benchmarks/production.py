@@ -6,6 +6,7 @@ warm, the Spark Connect server. The instance is the repository's dagster.yaml in
 
 import contextlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,7 +183,10 @@ def _environment(home: Path, clock: Path | None) -> dict[str, str]:
     temporary = home / "tmp"
     temporary.mkdir(exist_ok=True)
     path = [str(ROOT / "benchmarks" / "clock")] if clock else []
-    kept["PYTHONPATH"] = os.pathsep.join([*path, str(ROOT)])
+    # A copy: whoever changes the tree meanwhile would give runs another code than the Connect server's workers have.
+    shutil.copytree(ROOT / "s3lake", home / "code" / "s3lake")
+    kept["PYTHONPATH"] = os.pathsep.join([*path, str(home / "code")])
+    kept["PYTHONSAFEPATH"] = "1"
     kept |= {"S3LAKE_BENCHMARK_CLOCK": str(clock)} if clock else {}
     return kept | {
         "AWS_EC2_METADATA_DISABLED": "true",
