@@ -74,29 +74,29 @@ def verify(
 
 def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
     """The same against any log."""
-    found = index.head()
-    head = found[0] if found else TopicHead()
-    known = hours.expand(head.hours)
+    stored = index.head()
+    head = stored[0] if stored else TopicHead()
+    listed = hours.expand(head.hours)
     behind = Report(unlanded=tuple(unlanded(sink, index, log, head, grid)))
     question = Question(sink, index, log)
-    return combined([*_hours(question, head, [hour for hour in known if hour in grid], advance), behind])
+    return combined([*_hours(question, head, [hour for hour in listed if hour in grid], advance), behind])
 
 
-def _hours(question: Question, head: TopicHead, wanted: list[str], advance: Advance) -> Iterator[Report]:
+def _hours(question: Question, head: TopicHead, looked_at: list[str], advance: Advance) -> Iterator[Report]:
     index, before, replaced = question.index, None, False
-    for hour in wanted:
-        found = index.tile(hour)
-        if found is None:
+    for hour in looked_at:
+        stored = index.tile(hour)
+        if stored is None:
             if not (head.new and head.new.hour == hour):  # else its creation is under way
-                yield _one(index.topic, hour, "index", "the tile is gone from the index")
+                yield _single(index.topic, hour, "index", "the tile is gone from the index")
             before = None
             continue
-        tile = found[0]
+        tile = stored[0]
         if before is not None and _present(head, before.hour) == _present(head, hour):
             yield _edges(index.topic, before, tile)
         kafka = question.log.snapshot(index.topic, hour) if _present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
-            yield _one(index.topic, hour, "kafka", _other_topic(head, kafka))
+            yield _single(index.topic, hour, "kafka", _other_topic(head, kafka))
             kafka, replaced = None, True
         before, report = _compared(question, tile, kafka, advance)
         yield report
@@ -128,7 +128,7 @@ def _other_topic(head: TopicHead, kafka: Snapshot) -> str:
     return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
 
 
-def _one(topic: str, hour: str, kind: Kind, text: str) -> Report:
+def _single(topic: str, hour: str, kind: Kind, text: str) -> Report:
     return Report(differences=(Difference(kind, topic, hour, None, text),))
 
 

@@ -50,19 +50,19 @@ def compiled(text: str, references: Sequence[str]) -> Compiled:
         ValueError, LookupError, TypeError: it is none.
     """
     named: dict[str, Compiled] = {}
-    for one in references:
-        _of(_loaded(one), "", named)
+    for reference in references:
+        _of(_loaded(reference), "", named)
     return _of(_loaded(text), "", named)
 
 
-def datum(found: Compiled, data: bytes) -> Any:
+def datum(schema: Compiled, data: bytes) -> Any:
     """The value that `data` is.
 
     Raises:
         BadDatum: it is none.
     """
     try:
-        value, end = found.read(data, 0)
+        value, end = schema.read(data, 0)
     except (IndexError, struct.error, ValueError) as error:
         raise BadDatum(str(error)) from None
     if end != len(data):
@@ -78,24 +78,26 @@ def _of(schema: Any, space: str, named: dict[str, Compiled]) -> Compiled:
     if isinstance(schema, list):
         return _union(schema, space, named)
     if isinstance(schema, str):
-        return _PLAIN[schema] if schema in _PLAIN else _known(schema, space, named)
-    kind = schema["type"]
-    if not isinstance(kind, str):
-        return _of(kind, space, named)
-    if kind == "array":
+        return _PLAIN[schema] if schema in _PLAIN else _named(schema, space, named)
+    type_name = schema["type"]
+    if not isinstance(type_name, str):
+        return _of(type_name, space, named)
+    if type_name == "array":
         return _array(_of(schema["items"], space, named))
-    if kind == "map":
+    if type_name == "map":
         return _map(_of(schema["values"], space, named))
-    if kind in ("record", "error", "enum", "fixed"):
+    if type_name in ("record", "error", "enum", "fixed"):
         name = _full(schema, space)
-        if kind == "enum":
+        if type_name == "enum":
             named[name] = Compiled({"type": "string"}, _enum(schema["symbols"]))
-        elif kind == "fixed":
-            named[name] = _logical(schema, kind, _fixed(schema["size"]))
+        elif type_name == "fixed":
+            named[name] = _logical(schema, type_name, _fixed(schema["size"]))
         else:
             named[name] = _record(schema, name, named)
         return named[name]
-    return _logical(schema, kind, _PLAIN[kind].read) if kind in _PLAIN else _known(kind, space, named)
+    return (
+        _logical(schema, type_name, _PLAIN[type_name].read) if type_name in _PLAIN else _named(type_name, space, named)
+    )
 
 
 def _full(schema: Mapping[str, Any], space: str) -> str:
@@ -104,45 +106,45 @@ def _full(schema: Mapping[str, Any], space: str) -> str:
     return name if "." in name or not space else f"{space}.{name}"
 
 
-def _known(name: str, space: str, named: dict[str, Compiled]) -> Compiled:
+def _named(name: str, space: str, named: dict[str, Compiled]) -> Compiled:
     return named.get(f"{space}.{name}") or named[name]
 
 
-def _logical(schema: Mapping[str, Any], kind: str, read: _Read) -> Compiled:
+def _logical(schema: Mapping[str, Any], physical: str, read: _Read) -> Compiled:
     logical, scale, precision = schema.get("logicalType"), schema.get("scale", 0), schema.get("precision", 0)
-    if name := _DATES.get((kind, str(logical))):
-        return Compiled({"type": _TYPES[kind], "name": _LOGICAL + name}, read)
-    if logical == "decimal" and kind in ("bytes", "fixed") and 0 <= scale <= precision > 0:
+    if name := _DATES.get((physical, str(logical))):
+        return Compiled({"type": _TYPES[physical], "name": _LOGICAL + name}, read)
+    if logical == "decimal" and physical in ("bytes", "fixed") and 0 <= scale <= precision > 0:
         return Compiled({"type": "bytes", "name": f"{_LOGICAL}Decimal", "parameters": {"scale": str(scale)}}, read)
-    if logical == "uuid" and kind == "fixed" and schema["size"] == 16:
+    if logical == "uuid" and physical == "fixed" and schema["size"] == 16:
         return Compiled({"type": "uuid"}, _then(read, lambda text: str(UUID(bytes=base64.b64decode(text)))))
-    if logical == "uuid" and kind == "string":
+    if logical == "uuid" and physical == "string":
         return Compiled({"type": "uuid"}, read)
-    return Compiled({"type": _TYPES.get(kind, "bytes")}, read)
+    return Compiled({"type": _TYPES.get(physical, "bytes")}, read)
 
 
 def _record(schema: Mapping[str, Any], name: str, named: dict[str, Compiled]) -> Compiled:
     space = name.rpartition(".")[0]
     fields = [(field["name"], _of(field["type"], space, named)) for field in schema["fields"]]
-    said = [{"field": name, "optional": True, **one.schema} for name, one in fields if one.schema]
+    described = [{"field": name, "optional": True, **field.schema} for name, field in fields if field.schema]
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        found = {}
-        for name, one in fields:
-            value, at = one.read(data, at)
-            if one.schema:
-                found[name] = value
-        return found, at
+        values = {}
+        for name, field in fields:
+            value, at = field.read(data, at)
+            if field.schema:
+                values[name] = value
+        return values, at
 
-    return Compiled({"type": "struct", "name": name, "fields": said}, read)
+    return Compiled({"type": "struct", "name": name, "fields": described}, read)
 
 
 def _union(schema: Sequence[Any], space: str, named: dict[str, Compiled]) -> Compiled:
     branches = [_of(one, space, named) for one in schema]
-    some = [(one, found) for one, found in zip(schema, branches, strict=True) if found.schema]
+    some = [(one, branch_of) for one, branch_of in zip(schema, branches, strict=True) if branch_of.schema]
     names = _names([one for one, _ in some], space, named) if len(some) > 1 else []
     wraps = iter(names)
-    wrapped = [next(wraps) if found.schema and names else None for found in branches]
+    wrapped = [next(wraps) if branch_of.schema and names else None for branch_of in branches]
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         branch, at = _long(data, at)
@@ -154,19 +156,21 @@ def _union(schema: Sequence[Any], space: str, named: dict[str, Compiled]) -> Com
 
     if not names:
         return Compiled(some[0][1].schema if some else None, read)
-    said = [{"field": name, "optional": True, **(one.schema or {})} for name, (_, one) in zip(names, some, strict=True)]
-    return Compiled({"type": "struct", "fields": said}, read)
+    described = [
+        {"field": name, "optional": True, **(one.schema or {})} for name, (_, one) in zip(names, some, strict=True)
+    ]
+    return Compiled({"type": "struct", "fields": described}, read)
 
 
 def _names(branches: Sequence[Any], space: str, named: Mapping[str, Compiled]) -> list[str]:
     full = []
-    for one in branches:
-        while isinstance(one, dict) and not isinstance(one["type"], str):
-            one = one["type"]
-        if isinstance(one, str):
-            full.append(f"{space}.{one}" if f"{space}.{one}" in named else one)
+    for branch in branches:
+        while isinstance(branch, dict) and not isinstance(branch["type"], str):
+            branch = branch["type"]
+        if isinstance(branch, str):
+            full.append(f"{space}.{branch}" if f"{space}.{branch}" in named else branch)
         else:
-            full.append(_full(one, space) if "name" in one else one["type"])
+            full.append(_full(branch, space) if "name" in branch else branch["type"])
     short = [name.rpartition(".")[2] for name in full]
     return [long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, full, strict=True)]
 
@@ -181,22 +185,22 @@ def _map(values: Compiled) -> Compiled:
         value, at = values.read(data, at)
         return (name, value), at
 
-    said = {"type": "map", "keys": {"type": "string"}, "values": values.schema}
-    return Compiled(said, _then(_blocks(entry), dict))
+    described = {"type": "map", "keys": {"type": "string"}, "values": values.schema}
+    return Compiled(described, _then(_blocks(entry), dict))
 
 
 def _blocks(item: _Read) -> _Read:
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        found: list[Any] = []
+        items: list[Any] = []
         while True:
             count, at = _long(data, at)
             if count == 0:
-                return found, at
+                return items, at
             if count < 0:  # then the block's size in bytes follows
                 count, (_, at) = -count, _long(data, at)
             for _ in range(count):
                 value, at = item(data, at)
-                found.append(value)
+                items.append(value)
 
     return read
 
@@ -238,8 +242,8 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    found, at = _bytes(data, at)
-    return found.decode(), at
+    encoded, at = _bytes(data, at)
+    return encoded.decode(), at
 
 
 def _then(read: _Read, change: Callable[[Any], Any]) -> _Read:

@@ -64,12 +64,12 @@ class Columns:
         columns = [(name, self._of_column(name, type)) for name, type in table.types.items()]
         names = sorted(table.types)
         for batch in table.batches:
-            found = [_projected(values, project) for values, (_, project) in zip(batch, columns, strict=True)]
+            projected = [_projected(values, project) for values, (_, project) in zip(batch, columns, strict=True)]
             if self._by_schema or self._fields:
-                by_name = dict(zip(table.types, found, strict=True))
+                by_name = dict(zip(table.types, projected, strict=True))
                 yield [_named(names, row) for row in zip(*(by_name[name] for name in names), strict=True)]
             else:
-                yield [digest.of(_pack(row)) for row in zip(*found, strict=True)]
+                yield [digest.of(_pack(row)) for row in zip(*projected, strict=True)]
 
     def _wrong(self, types: schema_types.Columns) -> str | None:
         """What is wrong with a file's columns, if that can be told without its records."""
@@ -147,11 +147,11 @@ class Columns:
                 )
             )
 
-            def found_parts(records: Records) -> Iterable[Any]:
-                found = records.keys if name == "key" else records.values
-                return [None if one is None else part(one) for one in found]
+            def parts_of(records: Records) -> Iterable[Any]:
+                originals = records.keys if name == "key" else records.values
+                return [None if one is None else part(one) for one in originals]
 
-            return found_parts
+            return parts_of
         others: dict[str, Callable[[Records], Iterable[Any]]] = {
             "headers": lambda records: [[list(header) for header in one] or None for one in records.headers],
             "offset": lambda records: records.offsets,
@@ -181,8 +181,8 @@ def _part(converter: str, types: Sequence[Type | None], spread: str | None = Non
     project = projection.of_json(type)
 
     def read(value: bytes) -> Any:
-        found = decode(value)
-        return found if project is None or found is None else project(found)
+        decoded = decode(value)
+        return decoded if project is None or decoded is None else project(decoded)
 
     return _guarded(read)
 
@@ -198,8 +198,8 @@ def _by_own_schema(types: Sequence[Type], spread: str | None) -> _Of:
             return _by_name(type, _through(projection.of_json(type), payload), spread)
         if payload is None or not plain:
             return misfit(value) if projection.holds(payload) else None
-        found = [_by_name(type, _through(project, payload), spread) for type, project in plain]
-        return next((one for one in found if not _is_misfit(one)), misfit(value))
+        decoded = [_by_name(type, _through(project, payload), spread) for type, project in plain]
+        return next((one for one in decoded if not _is_misfit(one)), misfit(value))
 
     return _guarded(read)
 
@@ -241,8 +241,8 @@ def _decoded(value: bytes) -> Any:
 
 def _headers(value: Any) -> Any:
     pairs = value if isinstance(value, list) else list(value.items())
-    found = [(one["key"], one["value"]) if isinstance(one, dict) else one for one in pairs]
-    return [[name, one.encode() if isinstance(one, str) else one] for name, one in found] or None
+    named = [(one["key"], one["value"]) if isinstance(one, dict) else one for one in pairs]
+    return [[name, one.encode() if isinstance(one, str) else one] for name, one in named] or None
 
 
 def _metadata(value: Any) -> Any:

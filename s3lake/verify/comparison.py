@@ -68,10 +68,10 @@ class Comparison:
         self.letters = DeadLetters(question.index.topic, segment, note)
         self._question, self._note_of, self._hour_start_ms = question, note, hour_start_ms
         shape = Shape.of(segment.manifest, question.sink, question.index.topic)
-        self._told = Telling(shape, question.sink.converter.registry)
-        self._shape = self._told.shape
+        self._translated = Telling(shape, question.sink.converter.registry)
+        self._shape = self._translated.shape
         self._replaces = keeps_last(question.sink)
-        self._opaque = _LAST if self._replaces else _CHANGED if self._shape.changed else self._told.problem
+        self._opaque = _LAST if self._replaces else _CHANGED if self._shape.changed else self._translated.problem
         groups = [] if self._opaque else Group.all_of(segment.files)
         self._reading = Reading(
             question.index.store, self._shape, [group for group in groups if self._concerns(group.first)]
@@ -151,8 +151,8 @@ class Comparison:
     def _say_incomparable(self) -> None:
         """Once records are taken: whether rows tell files apart that overlap is known then."""
         if problem := self._opaque or self._reading.problem:
-            one = Unchecked(self.segment.start, self.segment.end, problem, incomparable=True)
-            self.unchecked.insert(0, one)
+            unchecked = Unchecked(self.segment.start, self.segment.end, problem, incomparable=True)
+            self.unchecked.insert(0, unchecked)
 
     def _concerns(self, file: File) -> bool:
         """Whether a file may hold records that Kafka still has."""
@@ -189,7 +189,7 @@ class Comparison:
 
     def _landing(self, records: Records) -> Records:
         """The records that must be in data files."""
-        records = self._told(self.letters.others(records))
+        records = self._translated(self.letters.others(records))
         if self._shape.nulls == "skip" and None in records.values:
             return records.only([row for row, value in enumerate(records.values) if value is not None])
         return records
@@ -219,18 +219,18 @@ class Comparison:
                 kafka.add(*self._reading.expected(self._landing(records)))
             return detail.differing(buckets, kafka, rows, spare)
 
-    def _name(self, found: Differing, compacted: int) -> None:
-        self.missing += found.missing.count
+    def _name(self, differing: Differing, compacted: int) -> None:
+        self.missing += differing.missing.count
         where = f"topic {self._question.index.topic}, partition {self.segment.partition}"
         whose = f"in no file of commit {self.segment.manifest.id}" if self.segment.manifest else "in no commit"
-        for text in in_words(found.missing):
+        for text in in_words(differing.missing):
             self._note("missing", f"{where}, {text}: {whose}")
-        if found.unknown.count + found.repeated.count <= compacted:
+        if differing.unknown.count + differing.repeated.count <= compacted:
             return
-        self.duplicated += found.unknown.count + found.repeated.count
-        for text in self._rows_in_words(found.unknown):
+        self.duplicated += differing.unknown.count + differing.repeated.count
+        for text in self._rows_in_words(differing.unknown):
             self._note("duplicated", f"{text}: Kafka has no such value among this commit's records")
-        for text in self._rows_in_words(found.repeated):
+        for text in self._rows_in_words(differing.repeated):
             self._note("duplicated", f"{text}: Kafka has this value fewer times among this commit's records")
 
     def _rows_in_words(self, places: Places) -> Iterator[str]:
@@ -258,9 +258,11 @@ class Comparison:
             ("skipped", read.skipped, self.skipped),
             ("late", read.late, self._late),
         )
-        for what, said, found in counts:
-            if said != found and not (what == "skipped" and self._shape.changed):
-                self._note("count", f"commit {manifest.id} says {what} {said}, by Kafka's records it is {found}")
+        for what, of_commit, of_kafka in counts:
+            if of_commit != of_kafka and not (what == "skipped" and self._shape.changed):
+                self._note(
+                    "count", f"commit {manifest.id} says {what} {of_commit}, by Kafka's records it is {of_kafka}"
+                )
 
     def _note(self, kind: Kind, text: str) -> None:
         self._note_of(kind, self.segment.partition, text)

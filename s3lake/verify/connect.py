@@ -77,13 +77,13 @@ def unwrapped(value: bytes) -> tuple[bytes | None, Any]:
         ValueError: it is no JSON.
     """
     try:
-        found = _enveloped.decode(value)
+        enveloped = _enveloped.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None, exactly(value)
-    schema = bytes(found.schema)
+    schema = bytes(enveloped.schema)
     if not schema.startswith(b"{"):
-        return None, exactly(found.payload if schema == b"null" else value)
-    return schema, exactly(found.payload)
+        return None, exactly(enveloped.payload if schema == b"null" else value)
+    return schema, exactly(enveloped.payload)
 
 
 @lru_cache(4096)
@@ -101,7 +101,7 @@ def meaning_of(schema: bytes, *, tabular: bool) -> Meaning:
     return _meaning(json.loads(schema), tabular)
 
 
-def meant(value: bytes) -> Any:
+def meaning(value: bytes) -> Any:
     """What a value means, in the canonical form of JSON.
 
     Raises:
@@ -173,12 +173,12 @@ def _map(schema: dict[str, Any], tabular: bool) -> Meaning:
     by_name = schema["keys"]["type"] == "string"
     key, value = _meaning(schema["keys"], tabular), _meaning(schema["values"], tabular)
 
-    def read(found: Any) -> Any:
-        if type(found) is dict:
-            return {name: value(one) for name, one in found.items()}
-        if type(found) is not list:
-            return projection.misfit(found)
-        pairs = [(key(one), value(other)) for one, other in found]
+    def read(payload: Any) -> Any:
+        if type(payload) is dict:
+            return {name: value(one) for name, one in payload.items()}
+        if type(payload) is not list:
+            return projection.misfit(payload)
+        pairs = [(key(one), value(other)) for one, other in payload]
         if by_name:
             return dict(pairs)
         return [{"key": one, "value": other} if tabular else [one, other] for one, other in pairs]

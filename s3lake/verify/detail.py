@@ -35,14 +35,14 @@ class Spill:
 
     def add(self, digests: Iterable[bytes], places: Iterable[int]) -> None:
         """Note digests of buckets that matter."""
-        for one, place in zip(digests, places, strict=False):
-            bucket = digest.bucket_of(one)
+        for value, place in zip(digests, places, strict=False):
+            bucket = digest.bucket_of(value)
             if bucket not in self._files:
                 continue
             file = self._files[bucket]
             if file is None:
                 file = self._files[bucket] = self._stack.enter_context(TemporaryFile())  # noqa: SIM115
-            file.write(_entry.pack(one, place))
+            file.write(_entry.pack(value, place))
 
     def bucket(self, number: int) -> Iterator[tuple[bytes, int]]:
         """What was noted of one bucket."""
@@ -59,24 +59,24 @@ class Places:
     """Offsets, or rows of files: how many, and those that are remembered."""
 
     count: int = 0
-    known: list[int] = field(default_factory=list)
+    remembered: list[int] = field(default_factory=list)
 
     def add(self, places: list[int]) -> None:
         """Take places in."""
         self.count += len(places)
-        self.known += places[: max(0, _REMEMBERED - len(self.known))]
+        self.remembered += places[: max(0, _REMEMBERED - len(self.remembered))]
 
     def runs(self) -> tuple[list[tuple[int, int]], int]:
         """The first runs of consecutive places, and how many places are in none of them."""
-        found: list[tuple[int, int]] = []
+        listed_runs: list[tuple[int, int]] = []
         listed = 0
-        for _, run in groupby(enumerate(sorted(self.known)), lambda numbered: numbered[1] - numbered[0]):
-            if len(found) == _LISTED:
+        for _, run in groupby(enumerate(sorted(self.remembered)), lambda numbered: numbered[1] - numbered[0]):
+            if len(listed_runs) == _LISTED:
                 break
             places = [place for _, place in run]
-            found.append((places[0], places[-1]))
+            listed_runs.append((places[0], places[-1]))
             listed += len(places)
-        return found, self.count - listed
+        return listed_runs, self.count - listed
 
 
 @dataclass
@@ -113,24 +113,24 @@ def differing(buckets: Iterable[int], kafka: Spill, rows: Spill, spare: Spill) -
         rows: rows that each need a record.
         spare: rows that may answer for a record, but need none.
     """
-    found = Differing()
+    outcome = Differing()
     for bucket in sorted(buckets):
-        wanted = _by_digest(kafka.bucket(bucket))
+        expected = _by_digest(kafka.bucket(bucket))
         have = _by_digest(rows.bucket(bucket))
         more = _by_digest(spare.bucket(bucket))
         # Equal values answer for one another: of too many, the last are named.
-        for one, offsets in wanted.items():
-            found.missing.add(offsets[len(have.get(one, ())) + len(more.get(one, ())) :])
-        for one, places in have.items():
-            if one in wanted:
-                found.repeated.add(places[len(wanted[one]) :])
+        for value, offsets in expected.items():
+            outcome.missing.add(offsets[len(have.get(value, ())) + len(more.get(value, ())) :])
+        for value, places in have.items():
+            if value in expected:
+                outcome.repeated.add(places[len(expected[value]) :])
             else:
-                found.unknown.add(places)
-    return found
+                outcome.unknown.add(places)
+    return outcome
 
 
 def _by_digest(entries: Iterable[tuple[bytes, int]]) -> dict[bytes, list[int]]:
-    found: dict[bytes, list[int]] = {}
-    for one, place in entries:
-        found.setdefault(one, []).append(place)
-    return found
+    by_digest: dict[bytes, list[int]] = {}
+    for value, place in entries:
+        by_digest.setdefault(value, []).append(place)
+    return by_digest

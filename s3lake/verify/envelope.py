@@ -55,8 +55,8 @@ class Envelopes:
 
     def expected(self, records: Records) -> list[bytes]:
         """Digests of records of Kafka."""
-        found = [member.of_kafka(records) for member in self._members]
-        return [_packed(row) for row in zip(*found, strict=False)]
+        members = [member.of_kafka(records) for member in self._members]
+        return [_packed(row) for row in zip(*members, strict=False)]
 
     def rows(self, texts: Sequence[bytes]) -> list[bytes]:
         """Digests of what a file holds."""
@@ -64,11 +64,11 @@ class Envelopes:
 
     def _row(self, text: bytes) -> bytes:
         try:
-            found: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else _decode(text)
-            extra = found.keys() - self._names
-            if not self._names <= found.keys() or not extra <= self._extra or not _flags_fit(found, self._extra):
+            members: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else _decode(text)
+            extra = members.keys() - self._names
+            if not self._names <= members.keys() or not extra <= self._extra or not _flags_fit(members, self._extra):
                 return digest.unfit(text, _FILE)
-            return digest.of(_pack([member.of_file(found) for member in self._members]))
+            return digest.of(_pack([member.of_file(members) for member in self._members]))
         except _BAD:
             return digest.unfit(text, _FILE)
 
@@ -85,26 +85,26 @@ def _members(shape: Shape, envelope: Envelope) -> Iterable[Member]:
         elif field == "metadata":
             yield Member(field, lambda records: _metadata(shape.topic, records), _metadata_in_file)
         elif field == "offset":
-            yield Member(field, lambda records: records.offsets, lambda found: _decode_number(found["offset"]))
+            yield Member(field, lambda records: records.offsets, lambda members: _decode_number(members["offset"]))
         else:
-            yield Member(field, lambda records: records.timestamps, lambda found: parts.instant(found["timestamp"]))
+            yield Member(field, lambda records: records.timestamps, lambda members: parts.instant(members["timestamp"]))
 
 
 def _iggy(shape: Shape, envelope: Envelope) -> Iterable[Member]:
     if "metadata" in envelope.fields:
         topic = envelope.topic or shape.topic
-        yield Member("offset", lambda records: records.offsets, lambda found: _decode_number(found["offset"]))
+        yield Member("offset", lambda records: records.offsets, lambda members: _decode_number(members["offset"]))
         yield Member(
             "timestamp",
             lambda records: [stamp // 1000 * 1000 for stamp in records.timestamps],
-            lambda found: parts.instant(found["timestamp"]),
+            lambda members: parts.instant(members["timestamp"]),
         )
-        yield Member("stream", lambda _: repeat(envelope.stream), lambda found: _decode_text(found["stream"]))
-        yield Member("topic", lambda _: repeat(topic), lambda found: _decode_text(found["topic"]))
+        yield Member("stream", lambda _: repeat(envelope.stream), lambda members: _decode_text(members["stream"]))
+        yield Member("topic", lambda _: repeat(topic), lambda members: _decode_text(members["topic"]))
         yield Member(
             "partition_id",
             lambda records: repeat(records.partition),
-            lambda found: _decode_number(found["partition_id"]),
+            lambda members: _decode_number(members["partition_id"]),
         )
     if "headers" in envelope.fields:
         yield Member("headers", _headers, _headers_in_map)
@@ -119,19 +119,19 @@ def _part(field: str, name: str, shape: Shape) -> Member:
     def in_kafka(records: Records) -> Iterable[Any]:
         return map(of_kafka, records.keys if field == "key" else records.values)
 
-    return Member(name, in_kafka, lambda found: of_text(found[name]))
+    return Member(name, in_kafka, lambda members: of_text(members[name]))
 
 
 def _headers(records: Records) -> Iterable[Any]:
     return [[list(header) for header in headers] for headers in records.headers]
 
 
-def _headers_in_map(found: _Members) -> Any:
-    return parts.headers_of_map(found["headers"], found.get("headersOrder"))
+def _headers_in_map(members: _Members) -> Any:
+    return parts.headers_of_map(members["headers"], members.get("headersOrder"))
 
 
-def _headers_in_list(found: _Members) -> Any:
-    return parts.headers_of_list(found["headers"])
+def _headers_in_list(members: _Members) -> Any:
+    return parts.headers_of_list(members["headers"])
 
 
 def _metadata(topic: str, records: Records) -> Iterable[Any]:
@@ -139,15 +139,15 @@ def _metadata(topic: str, records: Records) -> Iterable[Any]:
     return [[topic, partition, offset, at] for offset, at in zip(records.offsets, records.timestamps, strict=True)]
 
 
-def _metadata_in_file(found: _Members) -> Any:
-    one = _decode_metadata(found["metadata"])
-    return [one.topic, one.partition, one.offset, one.timestamp]
+def _metadata_in_file(members: _Members) -> Any:
+    metadata = _decode_metadata(members["metadata"])
+    return [metadata.topic, metadata.partition, metadata.offset, metadata.timestamp]
 
 
-def _flags_fit(found: _Members, extra: set[str]) -> bool:
+def _flags_fit(members: _Members, extra: set[str]) -> bool:
     """Whether bytes are marked as such, so that their base64 is not taken for a text."""
     return all(
-        (_decode_flag(found[flag]) if flag in found else False) or bytes(found.get(part, b"null")) == b"null"
+        (_decode_flag(members[flag]) if flag in members else False) or bytes(members.get(part, b"null")) == b"null"
         for flag, part in _FLAGS.items()
         if flag in extra
     )

@@ -25,7 +25,7 @@ class FlatRows:
         self._fields = shape.envelope.fields
         self._as_it_is = shape.envelope.value_encoding == "none"
         converters = {"key": shape.key, "value": shape.value}
-        self._meant = [converters.get(field) == "connect_json" for field in self._fields]
+        self._by_meaning = [converters.get(field) == "connect_json" for field in self._fields]
 
     def texts(self, records: Records) -> list[bytes]:
         """The rows byte for byte."""
@@ -34,8 +34,8 @@ class FlatRows:
     def expected(self, records: Records) -> list[bytes]:
         """Digests of records of Kafka."""
         columns = [
-            self._meanings(field, records) if meant else self._texts(field, records)
-            for field, meant in zip(self._fields, self._meant, strict=True)
+            self._meanings(field, records) if by_meaning else self._texts(field, records)
+            for field, by_meaning in zip(self._fields, self._by_meaning, strict=True)
         ]
         return [digest.of(_pack(row)) for row in zip(*columns, strict=True)]
 
@@ -44,24 +44,24 @@ class FlatRows:
         return list(map(self._row, lines))
 
     def _row(self, line: bytes) -> bytes:
-        found = self._split(line)
+        fields = self._split(line)
         try:
-            if len(found) != len(self._fields):
+            if len(fields) != len(self._fields):
                 return digest.unfit(line, _FILE)
             return digest.of(
-                _pack([self._of_file(at, text) if self._meant[at] else text for at, text in enumerate(found)])
+                _pack([self._of_file(at, text) if self._by_meaning[at] else text for at, text in enumerate(fields)])
             )
         except _BAD:
             return digest.unfit(line, _FILE)
 
     def _split(self, line: bytes) -> list[bytes]:
         """The fields; commas are the value's own where nothing encodes it."""
-        found = line.split(b",")
+        fields = line.split(b",")
         if not self._as_it_is or "value" not in self._fields:
-            return found
+            return fields
         at, after = self._fields.index("value"), len(self._fields) - self._fields.index("value") - 1
-        end = len(found) - after
-        return [*found[:at], b",".join(found[at:end]), *found[end:]]
+        end = len(fields) - after
+        return [*fields[:at], b",".join(fields[at:end]), *fields[end:]]
 
     def _of_file(self, at: int, text: bytes) -> Any:
         if not (self._as_it_is and self._fields[at] == "value"):

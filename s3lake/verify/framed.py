@@ -44,22 +44,22 @@ class Telling:
         elif "key" in framed and kept["key"] and "key" in in_rows:
             self.problem = "its keys stand in its rows as JSON and beside them as bytes"
         connection = registry.connection if registry else None
-        self._told = {part: _told(kind, connection) for part, kind in framed.items() if not kept[part]}
+        self._translations = {part: _translations(kind, connection) for part, kind in framed.items() if not kept[part]}
 
     def __call__(self, records: Records) -> Records:
         """Records as Connect's JSON has them."""
-        if value := self._told.get("value"):
+        if value := self._translations.get("value"):
             records = records._replace(values=_each(value, records.values))
-        if (key := self._told.get("key")) and records.keys:
+        if (key := self._translations.get("key")) and records.keys:
             records = records._replace(keys=_each(key, records.keys))
         return records
 
 
-def _each(told: _Told, parts: Sequence[bytes | None]) -> list[bytes | None]:
-    return [None if one is None else told(one) for one in parts]
+def _each(translate: _Told, parts: Sequence[bytes | None]) -> list[bytes | None]:
+    return [None if one is None else translate(one) for one in parts]
 
 
-def _told(kind: str, registry: Connection | None) -> _Told:
+def _translations(kind: str, registry: Connection | None) -> _Told:
     if kind == "json_schema":
         return lambda value: b'{"schema":null,"payload":%s}' % value[_HEADER:] if value[:1] == b"\0" else value
     if registry is None:
@@ -69,15 +69,15 @@ def _told(kind: str, registry: Connection | None) -> _Told:
         try:
             registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
             schema, compiled = _compiled(registered.text, tuple(registered.references.values()))
-            found = avro.datum(compiled, value[_HEADER:])
+            datum = avro.datum(compiled, value[_HEADER:])
         except (UnknownSchema, LookupError, TypeError, ValueError, RecursionError):
             return value
-        return None if found is None else b'{"schema":%s,"payload":%s}' % (schema, json.dumps(found).encode())
+        return None if datum is None else b'{"schema":%s,"payload":%s}' % (schema, json.dumps(datum).encode())
 
     return of_avro
 
 
 @lru_cache(4096)
 def _compiled(text: str, references: tuple[str, ...]) -> tuple[bytes, avro.Compiled]:
-    found = avro.compiled(text, references)
-    return json.dumps(found.schema).encode(), found
+    compiled = avro.compiled(text, references)
+    return json.dumps(compiled.schema).encode(), compiled

@@ -35,7 +35,7 @@ class Segment:
 
 def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[Segment]:
     """The tile's `[start, committed)` cut into what each commit covers, in order; overlaps go to the earlier one."""
-    told = sorted(one for manifest in manifests for one in manifest.expired)
+    expired = sorted(one for manifest in manifests for one in manifest.expired)
     for partition in sorted({*tile.partitions, *(one for manifest in manifests for one in manifest.partitions)}):
         span = tile.partitions.get(partition)
         if span is None:
@@ -43,7 +43,7 @@ def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[
             span = NOTHING
         elif not span.start <= span.committed <= (span.committed if span.end is None else span.end):
             note("index", partition, f"the tile's offsets are out of order: {_words(span)}")
-        yield from _cut(partition, span, _claims(partition, manifests, tile, told), note)
+        yield from _cut(partition, span, _claims(partition, manifests, tile, expired), note)
 
 
 def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note, *, replaces: bool) -> None:
@@ -68,9 +68,11 @@ def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note, *, replaces:
         files = [file for file in manifest.files if file.partition == partition]
         letters = sum(file.records for file in files if file.kind == "dead_letters")
         landed = read.landed if replaces else sum(group.first.records for group in Group.all_of(files))
-        for what, held, said in (("landed", landed, read.landed), ("dead", letters, read.dead)):
-            if held != said:
-                note("count", partition, f"commit {manifest.id} says {what} {said}, its files have {held} records")
+        for what, counted, recorded in (("landed", landed, read.landed), ("dead", letters, read.dead)):
+            if counted != recorded:
+                note(
+                    "count", partition, f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
+                )
         if read.read != read.landed + read.skipped + read.dead:
             note(
                 "count",
@@ -99,7 +101,7 @@ def edges(earlier: Tile, later: Tile, note: Note) -> None:
 
 
 def _claims(
-    partition: int, manifests: Sequence[Manifest], tile: Tile, told: Sequence[tuple[int, int, int]]
+    partition: int, manifests: Sequence[Manifest], tile: Tile, expired: Sequence[tuple[int, int, int]]
 ) -> list[Segment]:
     claims = []
     for manifest in manifests:
@@ -107,11 +109,11 @@ def _claims(
         if read is None:
             continue
         files = tuple(file for file in manifest.files if file.partition == partition)
-        landable = max((end for one, _, end in manifest.expired if one == partition), default=read.start)
+        landable = max((end for number, _, end in manifest.expired if number == partition), default=read.start)
         claims.append(Segment(partition, read.start, read.end, manifest, read, files, landable))
-    recorded = [(first, end) for one, first, end in told if one == partition]
-    for one, start, end in tile.expired:
-        if one == partition:  # what no commit recorded was given up when the topic was created again
+    recorded = [(first, end) for number, first, end in expired if number == partition]
+    for number, start, end in tile.expired:
+        if number == partition:  # what no commit recorded was given up when the topic was created again
             claims += [Segment(partition, *left, landable=left[1]) for left in _without(start, end, recorded)]
     return sorted(claims, key=lambda claim: (claim.start, claim.end))
 

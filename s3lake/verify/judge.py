@@ -71,8 +71,10 @@ class _Texts:
         content = texts.blocks(body, key, self._shape.codec)
         # A value in JSON holds no newline, so nothing else stands where the separator has one.
         apart = b"\n" in self._frame.between or not self._shape.format.startswith("json")
-        found = texts.split(content, self._frame, key) if apart else texts.json_values(content, self._frame, key)
-        yield from map(self._rows, found)
+        content_parts = (
+            texts.split(content, self._frame, key) if apart else texts.json_values(content, self._frame, key)
+        )
+        yield from map(self._rows, content_parts)
 
 
 class _Objects:
@@ -111,10 +113,10 @@ def pieces(shape: Shape) -> Callable[[Records], tuple[list[bytes], list[int]]]:
     def cut(records: Records) -> tuple[list[bytes], list[int]]:
         digests: list[bytes] = []
         offsets: list[int] = []
-        for offset, one in zip(records.offsets, text(records), strict=True):
-            found = [digest.of(piece) for piece in one.split(between)]
-            digests += found
-            offsets += [offset] * len(found)
+        for offset, record in zip(records.offsets, text(records), strict=True):
+            cuts = [digest.of(piece) for piece in record.split(between)]
+            digests += cuts
+            offsets += [offset] * len(cuts)
         return digests, offsets
 
     return cut
@@ -134,7 +136,7 @@ def raw_text(shape: Shape) -> Callable[[Records], list[bytes]]:
 def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
     assert shape.frame is not None
     if shape.value == "connect_json":
-        return (lambda records: list(map(_meant, records.values))), lambda lines: list(map(_plain, lines))
+        return (lambda records: list(map(_meaning, records.values))), lambda lines: list(map(_plain, lines))
     if shape.value != "json":
         unquote = _text_of if shape.value == "string" else _bytes_of
         return _bare, lambda lines: [unquote(line) for line in lines]
@@ -160,9 +162,9 @@ def _bare(records: Records) -> list[bytes]:
     return list(map(digest.of_value, records.values))
 
 
-def _meant(value: bytes | None) -> bytes:
+def _meaning(value: bytes | None) -> bytes:
     try:
-        return digest.of(_pack(None if value is None else connect.meant(value)))
+        return digest.of(_pack(None if value is None else connect.meaning(value)))
     except (ValueError, OverflowError, RecursionError, KeyError, TypeError):
         return digest.unfit(value or b"", _KAFKA)
 

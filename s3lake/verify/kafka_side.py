@@ -143,19 +143,19 @@ class KafkaLog:
             most, heard = _MOST // 10, time.monotonic()
             while left:
                 messages = consumer.consume(most, timeout=0.1)
-                found: dict[int, list[Any]] = {}
+                batches: dict[int, list[Any]] = {}
                 ended: set[int] = set()
                 for message in messages:
                     if message.error() is not None:
                         self._take_error(message, left, ended)
                     elif message.partition() in left:
-                        found.setdefault(message.partition(), []).append(message)
-                if found or ended:
+                        batches.setdefault(message.partition(), []).append(message)
+                if batches or ended:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > self._patience_s:
                     raise self._unavailable(topic, left)
                 size = 0
-                for partition, batch in found.items():
+                for partition, batch in batches.items():
                     end = left[partition]
                     if batch[-1].offset() >= end - 1:
                         ended.add(partition)
@@ -164,7 +164,7 @@ class KafkaLog:
                         records = _records(partition, batch, parts)
                         size += sum(map(len, filter(None, records.values)))
                         yield records
-                if found:
+                if batches:
                     # Messages are large or small: what is held at once shall be neither.
                     most = max(1, min(_MOST, _MOST_BYTES * len(messages) // max(1, size)))
                 for partition in ended:

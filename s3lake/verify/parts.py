@@ -20,7 +20,7 @@ _BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
 
 def of_kafka(converter: str) -> Part:
     """How a key or a value of Kafka is compared with its text in a file."""
-    read = {"json": compact, "connect_json": connect.meant, "string": bytes.decode, "bytes": bytes}[converter]
+    read = {"json": compact, "connect_json": connect.meaning, "string": bytes.decode, "bytes": bytes}[converter]
     nothing = b"null" if converter == "json" else None
 
     def part(value: bytes | None) -> Any:
@@ -59,16 +59,16 @@ def in_one_line(value: bytes) -> bytes:
 
 def bytes_of(text: bytes | msgspec.Raw) -> bytes | None:
     """Bytes of their base64 in a JSON string."""
-    found = _text.decode(text)
-    return None if found is None else base64.b64decode(found, validate=True)
+    encoded = _text.decode(text)
+    return None if encoded is None else base64.b64decode(encoded, validate=True)
 
 
 def headers_of_map(text: bytes | msgspec.Raw, order: bytes | msgspec.Raw | None) -> list[Any]:
     """Headers of an object name -> value or list of values; `order` has their names where that says too little."""
-    found: Any = _header.decode(text)
-    if not isinstance(found, dict):
+    headers_by_name: Any = _header.decode(text)
+    if not isinstance(headers_by_name, dict):
         return headers_of_list(text)
-    values = {name: one if isinstance(one, list) else [one] for name, one in found.items()}
+    values = {name: one if isinstance(one, list) else [one] for name, one in headers_by_name.items()}
     names: Any = [name for name in values for _ in values[name]] if order is None else _header.decode(order)
     left = {name: iter(one) for name, one in values.items()}
     headers = [[name, header_value(next(left[name]))] for name in names]
@@ -79,8 +79,8 @@ def headers_of_map(text: bytes | msgspec.Raw, order: bytes | msgspec.Raw | None)
 
 def headers_of_list(text: bytes | msgspec.Raw) -> list[Any]:
     """Headers of a list of `{"key": …, "value": …}`."""
-    found: Any = _header.decode(text)
-    return [[one["key"], header_value(one["value"])] for one in found or ()]
+    listed: Any = _header.decode(text)
+    return [[one["key"], header_value(one["value"])] for one in listed or ()]
 
 
 def header_value(value: Any) -> bytes | None:
@@ -92,5 +92,5 @@ def header_value(value: Any) -> bytes | None:
 
 def instant(text: bytes | msgspec.Raw) -> int | None:
     """Milliseconds since 1970 of a text."""
-    found = _text.decode(text)
-    return None if found is None else projection.milliseconds(found)
+    written = _text.decode(text)
+    return None if written is None else projection.milliseconds(written)

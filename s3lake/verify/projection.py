@@ -66,14 +66,14 @@ def holds(value: Any) -> bool:
 
 def milliseconds(text: str) -> int | None:
     """An ISO 8601 date and time as milliseconds since 1970; in UTC where it says nothing. None if it is none."""
-    found = _ISO.fullmatch(text)
-    if found is None:
+    moment = _ISO.fullmatch(text)
+    if moment is None:
         return None
-    days, clock = _days(found), _clock(found["time"] or "00:00")
+    days, clock = _days(moment), _clock(moment["time"] or "00:00")
     if days is None or clock is None:
         return None
-    offset = (int(found["hours"] or 0) * 60 + int(found["minutes"] or 0)) * 60_000
-    return days * _DAY + clock + (offset if found["sign"] == "-" else -offset)
+    offset = (int(moment["hours"] or 0) * 60 + int(moment["minutes"] or 0)) * 60_000
+    return days * _DAY + clock + (offset if moment["sign"] == "-" else -offset)
 
 
 def number(value: Decimal) -> str:
@@ -93,19 +93,19 @@ def _of_leaf(projections: Mapping[Primitive, Projection], leaf: Type) -> Project
 
 
 def _of_struct(fields: Mapping[str, Projection | None], *, strict: bool) -> Projection:
-    names, known = list(fields), frozenset(fields)
+    names, allowed = list(fields), frozenset(fields)
     deeper = [(position, projection) for position, projection in enumerate(fields.values()) if projection]
 
     def project(value: Any) -> Any:
         if type(value) is not dict:
             return None if value is None else misfit(value)
-        if strict and not value.keys() <= known and any(holds(value[name]) for name in value.keys() - known):
+        if strict and not value.keys() <= allowed and any(holds(value[name]) for name in value.keys() - allowed):
             return misfit(value)
         row = list(map(value.get, names))
         for position, projection in deeper:
-            found = row[position]
-            if found is not None:
-                row[position] = projection(found)
+            cell = row[position]
+            if cell is not None:
+                row[position] = projection(cell)
         return row
 
     return project
@@ -158,8 +158,8 @@ def _decimal(value: Any) -> Any:
         if type(value) is float:
             value = repr(value)
         if type(value) in (int, str, Decimal):
-            found = Decimal(value)
-            return number(found) if found.is_finite() else misfit(str(found))
+            exact = Decimal(value)
+            return number(exact) if exact.is_finite() else misfit(str(exact))
     except decimal.InvalidOperation:
         pass
     return misfit(value)
@@ -193,16 +193,16 @@ def _time(value: Any) -> Any:
 
 def _whole(value: Any, read: Callable[[str], int | None]) -> Any:
     if isinstance(value, str):
-        found = read(value)
-        return misfit(value) if found is None else found
+        number_of_text = read(value)
+        return misfit(value) if number_of_text is None else number_of_text
     if isinstance(value, float | Decimal) and value == int(value):
         return int(value)
     return value
 
 
-def _days(found: re.Match[str]) -> int | None:
+def _days(day_text: re.Match[str]) -> int | None:
     """Days since 1970 of any year: Python's own dates end with the year 9999."""
-    year, month, day = int(found["year"]), int(found["month"]), int(found["day"])
+    year, month, day = int(day_text["year"]), int(day_text["month"]), int(day_text["day"])
     try:
         same = date(2000 + year % 400, month, day)  # the calendar repeats itself
     except ValueError:
@@ -211,11 +211,11 @@ def _days(found: re.Match[str]) -> int | None:
 
 
 def _clock(text: str) -> int | None:
-    found = _TIME.fullmatch(text)
-    if found is None:
+    clock_text = _TIME.fullmatch(text)
+    if clock_text is None:
         return None
-    seconds = (int(found["hour"]) * 60 + int(found["minute"])) * 60 + int(found["second"] or 0)
-    return seconds * 1000 + int(((found["fraction"] or "") + "000")[:3])
+    seconds = (int(clock_text["hour"]) * 60 + int(clock_text["minute"])) * 60 + int(clock_text["second"] or 0)
+    return seconds * 1000 + int(((clock_text["fraction"] or "") + "000")[:3])
 
 
 _JSON: dict[Primitive, Projection] = {

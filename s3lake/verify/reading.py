@@ -63,11 +63,15 @@ class Reading:
         shapes = {"data": shape, **{stream: shape.sidecar(stream) for stream, _ in shape.sidecars}}
         self._judges: dict[str, Judge] = {}
         self._wholes: dict[str, Whole] = {}
-        for stream, one in shapes.items():
-            if judge.separable(one) or (stream == "data" and len(shapes) == 1 and judge.in_pieces(one)):
-                self._judges[stream] = judge.of(one)
-            if not judge.separable(one):
-                self._wholes[stream] = Whole(one, [group.files[stream] for group in groups if stream in group.files])
+        for stream, stream_shape in shapes.items():
+            if judge.separable(stream_shape) or (
+                stream == "data" and len(shapes) == 1 and judge.in_pieces(stream_shape)
+            ):
+                self._judges[stream] = judge.of(stream_shape)
+            if not judge.separable(stream_shape):
+                self._wholes[stream] = Whole(
+                    stream_shape, [group.files[stream] for group in groups if stream in group.files]
+                )
         self._pieces = judge.pieces(shape) if "data" in self._judges and "data" in self._wholes else None
         overlap = self._pieces is None and not all(whole.apart for whole in self._wholes.values())
         self._woven = Woven() if overlap and self._judges else None
@@ -111,14 +115,14 @@ class Reading:
             return self._judges["data"].expected(records), records.offsets
         if not self._judges:
             return (), ()
-        found: list[Sequence[bytes]] = []
+        digested: list[Sequence[bytes]] = []
         for stream, one in self._judges.items():
             digests: Sequence[bytes] = one.expected(records)
             if stream == "data" and self._tombstones:
                 pairs = zip(digests, records.values, strict=True)
                 digests = [_NOTHING if value is None else one for one, value in pairs]
-            found.append(digests)
-        return [digest.of(b"".join(row)) for row in zip(*found, strict=True)], records.offsets
+            digested.append(digests)
+        return [digest.of(b"".join(row)) for row in zip(*digested, strict=True)], records.offsets
 
     def place(self, group: Group, rows: Sequence[bytes]) -> None:
         """Note which rows are in a group, where their digests have to tell its records from those of others."""
@@ -177,9 +181,9 @@ class Whole:
         self._shape, self._frame, self._text = shape, shape.frame, judge.raw_text(shape)
         self._files = sorted(files, key=lambda file: file.first_offset)
         neighbours = zip(self._files, self._files[1:], strict=False)
-        self.apart = all(one.last_offset < other.first_offset for one, other in neighbours)
-        self._found: dict[str, bytes] = {}
-        self._wanted: dict[str, Any] = {}
+        self.apart = all(stream_shape.last_offset < other.first_offset for stream_shape, other in neighbours)
+        self._in_file: dict[str, bytes] = {}
+        self._in_kafka: dict[str, Any] = {}
         self._records: dict[str, int] = {}
         self._at = 0
 
@@ -188,7 +192,7 @@ class Whole:
         content = blake2b(digest_size=digest.SIZE)
         for block in texts.blocks(body, file.key, self._shape.codec):
             content.update(block)
-        self._found[file.key] = content.digest()
+        self._in_file[file.key] = content.digest()
 
     def take(self, records: Records, files: Sequence[File | None] | None = None) -> None:
         """Take in records, which come in order; `files` are theirs where offsets do not say it."""
@@ -197,10 +201,10 @@ class Whole:
             if file is None:
                 continue
             key = file.key
-            if key not in self._wanted:
-                self._wanted[key] = blake2b(self._frame.opening + text, digest_size=digest.SIZE)
+            if key not in self._in_kafka:
+                self._in_kafka[key] = blake2b(self._frame.opening + text, digest_size=digest.SIZE)
             else:
-                self._wanted[key].update(self._frame.between + text)
+                self._in_kafka[key].update(self._frame.between + text)
             self._records[key] = self._records.get(key, 0) + 1
 
     def _file_at(self, offset: int) -> File | None:
@@ -212,14 +216,14 @@ class Whole:
     def compare(self, needed: Callable[[File], bool], note: Callable[[str], None]) -> None:
         """Compare what was read with what was taken."""
         for file in self._files:
-            if not needed(file) or file.key not in self._found:
+            if not needed(file) or file.key not in self._in_file:
                 continue
             count = self._records.get(file.key, 0)
             if count != file.records:
                 note(f"{file.key} covers {count} records of Kafka, the manifest says {file.records}")
-            elif file.key in self._wanted:
-                self._wanted[file.key].update(self._frame.closing)
-                if self._wanted[file.key].digest() != self._found[file.key]:
+            elif file.key in self._in_kafka:
+                self._in_kafka[file.key].update(self._frame.closing)
+                if self._in_kafka[file.key].digest() != self._in_file[file.key]:
                     note(f"{file.key} is not what records {file.first_offset} to {file.last_offset} make together")
 
 

@@ -43,13 +43,13 @@ def problems(store: Store, file: File, commit: str) -> tuple[int | None, list[st
     head = store.head(file.key)
     if head is None:
         return None, [f"{file.key} of commit {commit} is gone"]
-    found = []
+    wrong = []
     owner = head.metadata.get(COMMIT)
     if owner != commit:
-        found.append(f"{file.key} is not commit {commit}'s any more: its metadata {COMMIT} is {owner!r}")
+        wrong.append(f"{file.key} is not commit {commit}'s any more: its metadata {COMMIT} is {owner!r}")
     if head.size != file.bytes:
-        found.append(f"{file.key} has {head.size} bytes, the manifest says {file.bytes}")
-    return head.size, found
+        wrong.append(f"{file.key} has {head.size} bytes, the manifest says {file.bytes}")
+    return head.size, wrong
 
 
 def body(store: Store, key: str) -> bytes:
@@ -58,10 +58,10 @@ def body(store: Store, key: str) -> bytes:
     Raises:
         Unreadable: it is gone.
     """
-    found = store.get(key)
-    if found is None:
+    document = store.get(key)
+    if document is None:
         raise Unreadable(f"{key} is gone")
-    return found.body
+    return document.body
 
 
 def letters(store: Store, key: str) -> Iterator[Letter | str]:
@@ -74,8 +74,8 @@ def letters(store: Store, key: str) -> Iterator[Letter | str]:
     for block in texts.split(texts.blocks(body(store, key), key, "none"), LINES, key):
         for line in block:
             try:
-                found = _letter.decode(line)
-                yield Letter(found.topic, found.partition, found.offset, digest.of_value(_bytes(found.value)))
+                letter = _letter.decode(line)
+                yield Letter(letter.topic, letter.partition, letter.offset, digest.of_value(_bytes(letter.value)))
             except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError) as error:
                 yield f"{key} row {row} is no dead letter: {error}"
             row += 1

@@ -72,22 +72,22 @@ class Shape:
     @classmethod
     def of(cls, manifest: Manifest | None, sink: Sink, topic: str) -> Shape:
         """The shape of a commit; the sink's own where there is none, or where the commit recorded nothing."""
-        said: Mapping[str, Any] = manifest.shape if manifest else sink.shape
+        written: Mapping[str, Any] = manifest.shape if manifest else sink.shape
         form = (manifest.format if manifest else "") or sink.format.type
-        envelope, framing = said.get("envelope"), said.get("framing", ())
+        envelope, framing = written.get("envelope"), written.get("framing", ())
         return cls(
             format=form,
             value=(manifest.converter if manifest else "") or sink.converter.value,
-            key=said.get("key", sink.converter.key),
+            key=written.get("key", sink.converter.key),
             nulls=(manifest.nulls if manifest else "") or sink.nulls,
-            codec=said.get("codec"),
+            codec=written.get("codec"),
             frame=_FRAMES.get(form) if framing == () else _frame(framing),
-            header=said.get("header", True),
+            header=written.get("header", True),
             envelope=Envelope(**{**envelope, "fields": tuple(envelope["fields"])}) if envelope else None,
-            sidecars=tuple((stream, kind) for stream, kind in (said.get("sidecars") or {}).items() if kind),
+            sidecars=tuple((stream, kind) for stream, kind in (written.get("sidecars") or {}).items() if kind),
             columns=from_document(manifest.columns) if manifest and manifest.columns else None,
             topic=topic,
-            changed=said.get("changed", False),
+            changed=written.get("changed", False),
         )
 
     @property

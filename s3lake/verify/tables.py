@@ -118,20 +118,20 @@ def _arrow_type(arrow: Any) -> Type:
     return next((primitive for test, primitive in tests if test(arrow)), UNKNOWN)
 
 
-def _numeric(kind: Any) -> Any:
+def _numeric(arrow: Any) -> Any:
     """The type without times and UUIDs: Python has no dates after the year 9999."""
     of = pa.types
-    if of.is_struct(kind):
-        return pa.struct([field.with_type(_numeric(field.type)) for field in kind])
-    if of.is_map(kind):
-        return pa.map_(kind.key_type, _numeric(kind.item_type))
-    if of.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_numeric(kind.value_type)))
-    if of.is_timestamp(kind) and kind.unit == "ms":
+    if of.is_struct(arrow):
+        return pa.struct([field.with_type(_numeric(field.type)) for field in arrow])
+    if of.is_map(arrow):
+        return pa.map_(arrow.key_type, _numeric(arrow.item_type))
+    if of.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_numeric(arrow.value_type)))
+    if of.is_timestamp(arrow) and arrow.unit == "ms":
         return pa.int64()
-    if kind in (pa.date32(), pa.time32("ms")):
+    if arrow in (pa.date32(), pa.time32("ms")):
         return pa.int32()
-    return kind
+    return arrow
 
 
 def _avro(body: bytes, key: str) -> Table:
@@ -161,9 +161,10 @@ def _avro_batches(reader: Any, types: Columns, key: str) -> Iterator[list[list[A
     columns = [(name, fold(type, _of_leaf, _of_list, _of_struct, _of_map)) for name, type in types.items()]
 
     def turned(rows: list[Any]) -> list[list[Any]]:
-        found = [([row[name] for row in rows], read) for name, read in columns]
+        columns_of_rows = [([row[name] for row in rows], read) for name, read in columns]
         return [
-            values if read is None else [None if one is None else read(one) for one in values] for values, read in found
+            values if read is None else [None if one is None else read(one) for one in values]
+            for values, read in columns_of_rows
         ]
 
     rows: list[Any] = []
@@ -249,18 +250,18 @@ def _csv(shape: Shape, body: bytes, key: str) -> Table:
     frame = shape.frame or LINES
     records = texts.split(texts.blocks(body, key, shape.codec), frame, key)
     rows = texts.csv_rows(records, frame.between, key)
-    known = dict(shape.columns or {})
-    names, first = list(known), next(rows, [])
+    recorded = dict(shape.columns or {})
+    names, first = list(recorded), next(rows, [])
     if shape.header:
         if not first:
             raise Unreadable(f"{key} has no header line")
         names, first = [(field or b"").decode(errors="replace") for field in first[0]], first[1:]
     if shape.value in ("string", "bytes"):
-        known = {"value": Primitive.STRING if shape.value == "string" else Primitive.BINARY}
+        recorded = {"value": Primitive.STRING if shape.value == "string" else Primitive.BINARY}
         names = names or ["value"]
     if not names:
         names = [f"column {number}" for number in range(len(first[0]) if first else 0)]
-    types = {name: known.get(name, Primitive.STRING) for name in names}
+    types = {name: recorded.get(name, Primitive.STRING) for name in names}
     return Table(types, _csv_batches(rows, first, list(map(_csv_read, types.values())), key))
 
 

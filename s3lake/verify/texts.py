@@ -46,26 +46,26 @@ def split(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[byt
         Unreadable: it does not begin or end as it must; what came before was given.
     """
     opening, between, closing = frame
-    held, begun = b"", not opening
+    buffered, begun = b"", not opening
     for block in content:
-        held += block
+        buffered += block
         if not begun:
-            if len(held) < len(opening):
+            if len(buffered) < len(opening):
                 continue
-            held, begun = _opened(held, opening, key), True
+            buffered, begun = _opened(buffered, opening, key), True
         # What may be the closing is no record yet.
-        cut = len(held) - len(closing)
-        if cut > 0 and held.find(between, 0, cut) >= 0:
-            *found, rest = held[:cut].split(between)
-            held = rest + held[cut:]
-            yield found
+        cut = len(buffered) - len(closing)
+        if cut > 0 and buffered.find(between, 0, cut) >= 0:
+            *complete, rest = buffered[:cut].split(between)
+            buffered = rest + buffered[cut:]
+            yield complete
     if not begun:
-        held = _opened(held, opening, key)
-    if held.endswith(closing):
-        yield held[: len(held) - len(closing)].split(between)
+        buffered = _opened(buffered, opening, key)
+    if buffered.endswith(closing):
+        yield buffered[: len(buffered) - len(closing)].split(between)
         return
-    if held:
-        yield held.split(between)
+    if buffered:
+        yield buffered.split(between)
     raise Unreadable(
         f"{key}: the last line is not ended" if closing == b"\n" else f"{key} does not end with {closing!r}"
     )
@@ -117,48 +117,48 @@ def csv_rows(records: Iterable[list[bytes]], between: bytes, key: str) -> Iterat
     Raises:
         Unreadable: quotes stand where they may not; what came before was given.
     """
-    held: list[bytes] = []
+    open_record: list[bytes] = []
     quotes = 0
     for block in records:
         rows: list[list[bytes | None]] = []
         for piece in block:
-            if not held and b'"' not in piece:
+            if not open_record and b'"' not in piece:
                 rows.append([field or None for field in piece.split(b",")])
                 continue
             # Inside of quotes the separator is text: a record goes on until its quotes are even.
-            held.append(piece)
+            open_record.append(piece)
             quotes += piece.count(b'"')
             if quotes % 2 == 0:
-                rows.append(_fields(between.join(held), key))
-                held, quotes = [], 0
+                rows.append(_fields(between.join(open_record), key))
+                open_record, quotes = [], 0
         yield rows
-    if held:
+    if open_record:
         raise Unreadable(f"{key}: a quote is not closed")
 
 
-def _opened(held: bytes, opening: bytes, key: str) -> bytes:
-    if not held.startswith(opening):
+def _opened(text: bytes, opening: bytes, key: str) -> bytes:
+    if not text.startswith(opening):
         raise Unreadable(f"{key} does not begin with {opening!r}")
-    return held[len(opening) :]
+    return text[len(opening) :]
 
 
 def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def _fields(record: bytes, key: str) -> list[bytes | None]:
-    found: list[bytes | None] = []
+    fields: list[bytes | None] = []
     at = 0
     while True:
         match = _CSV.match(record, at)
         if match is None:
             raise Unreadable(f"{key}: {record[at : at + 20]!r} is no field of a CSV file")
         quoted, bare = match.groups()
-        found.append(bare or None if quoted is None else quoted.replace(b'""', b'"'))
+        fields.append(bare or None if quoted is None else quoted.replace(b'""', b'"'))
         at = match.end()
         if at == len(record) and not (match.group().endswith(b",")):
-            return found
+            return fields
 
 
 def _snappy(body: bytes, key: str) -> Iterator[bytes]:

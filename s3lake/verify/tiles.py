@@ -48,10 +48,10 @@ def compared(
         part.read_objects()
         parts.setdefault(segment.partition, []).append(part)
     _read_kafka(question, parts, advance)
-    for found in parts.values():
-        for part in found:
+    for of_partition in parts.values():
+        for part in of_partition:
             part.conclude()
-    return [_checked(tile.hour, partition, found) for partition, found in parts.items()], differences
+    return [_checked(tile.hour, partition, of_partition) for partition, of_partition in parts.items()], differences
 
 
 def _read_kafka(question: Question, parts: dict[int, list[Comparison]], advance: Advance) -> None:
@@ -94,10 +94,10 @@ def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
 
 
 def _joined(unchecked: Iterable[Unchecked]) -> tuple[Unchecked, ...]:
-    found: list[Unchecked] = []
-    for one in unchecked:
-        if found and (found[-1].end, found[-1].reason) == (one.first, one.reason):
-            found[-1] = Unchecked(found[-1].first, one.end, one.reason)
+    joined: list[Unchecked] = []
+    for unchecked_range in unchecked:
+        if joined and (joined[-1].end, joined[-1].reason) == (unchecked_range.first, unchecked_range.reason):
+            joined[-1] = Unchecked(joined[-1].first, unchecked_range.end, unchecked_range.reason)
         else:
-            found.append(one)
-    return tuple(found)
+            joined.append(unchecked_range)
+    return tuple(joined)

@@ -81,7 +81,7 @@ def unlanded(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Gri
         grid: which hours, and the clock.
     """
     looking = _Looking(sink, index, log, head, grid)
-    rest = [one for hour in looking.known if hour in grid and (one := looking.of_tile(hour))]
+    rest = [one for hour in looking.listed if hour in grid and (one := looking.of_tile(hour))]
     yield from sorted([*rest, *looking.without_tile()], key=lambda one: one.first)
 
 
@@ -89,7 +89,7 @@ class _Looking:
     """One look at one topic: Kafka's answers are kept, so that none is asked for twice."""
 
     def __init__(self, sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> None:
-        self.known = hours.expand(head.hours)
+        self.listed = hours.expand(head.hours)
         self._sink, self._index, self._log, self._head, self._grid = sink, index, log, head, grid
         now = log.snapshot(index.topic, grid.present)
         self._exists = now.exists
@@ -107,11 +107,11 @@ class _Looking:
         rest = {} if self._other else self._rest(tile)
         if not rest and not tile.pending and self._grid.under_way(hour):
             return None
-        return self._found(hour, hour, rest, _state(tile))
+        return self._unlanded(hour, hour, rest, _state(tile))
 
     def without_tile(self) -> Iterator[Unlanded]:
         """Hours of the grid that nobody opened: each that has offsets, and the rest as ranges."""
-        have = set(self.known)
+        have = set(self.listed)
         for begin, last in hours.ranges(hour for hour in self._grid.due(self._head.since) if hour not in have):
             gap = list(hours.span(begin, last))
             empty: list[str] = []
@@ -121,14 +121,14 @@ class _Looking:
                     continue
                 yield from self._empty(empty)
                 empty = []
-                yield self._found(hour, hour, intervals, "no tile")
+                yield self._unlanded(hour, hour, intervals, "no tile")
             yield from self._empty(empty)
 
     def _empty(self, gap: Sequence[str]) -> Iterator[Unlanded]:
         if gap:
-            yield self._found(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
+            yield self._unlanded(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
 
-    def _found(self, first: str, last: str, intervals: Intervals, state: str) -> Unlanded:
+    def _unlanded(self, first: str, last: str, intervals: Intervals, state: str) -> Unlanded:
         gone = sum(
             max(0, min(end, self._low.get(partition, 0)) - start) for partition, (start, end) in intervals.items()
         )
@@ -153,9 +153,9 @@ class _Looking:
 
     def _cut(self, gap: Sequence[str]) -> list[Intervals]:
         """The offsets of consecutive hours without tile, as they would be cut between the tiles beside them."""
-        at = bisect.bisect(self.known, gap[0])
-        before = self._neighbour(self.known[at - 1 : at] if at else ())
-        after = self._neighbour(self.known[at : at + 1])
+        at = bisect.bisect(self.listed, gap[0])
+        before = self._neighbour(self.listed[at - 1 : at] if at else ())
+        after = self._neighbour(self.listed[at : at + 1])
         floor = self._ends(before) if before else {}
         ceiling = (
             {partition: after.partitions.get(partition, NOTHING).start for partition in self._end} if after else {}
@@ -184,9 +184,9 @@ class _Looking:
 
         return parts(gap, begin, end)
 
-    def _neighbour(self, known: Sequence[str]) -> Tile | None:
+    def _neighbour(self, listed: Sequence[str]) -> Tile | None:
         """A tile beside a gap, unless it is cut from another topic than the present one."""
-        of_present = [hour for hour in known if not self._other and (self._head.since or "") <= hour]
+        of_present = [hour for hour in listed if not self._other and (self._head.since or "") <= hour]
         return self._tile(of_present[0]) if of_present else None
 
     def _edge(self, hour: str) -> Offsets:
@@ -198,10 +198,10 @@ class _Looking:
         return self._edges[hour]
 
     def _tile(self, hour: str) -> Tile | None:
-        found = self._index.tile(hour)
-        if found is None:  # unless its creation is under way it is gone, which is a difference of its own
+        stored = self._index.tile(hour)
+        if stored is None:  # unless its creation is under way it is gone, which is a difference of its own
             return self._head.new if self._head.new is not None and self._head.new.hour == hour else None
-        return found[0]
+        return stored[0]
 
 
 def _intervals(begin: Offsets, end: Offsets) -> Intervals:
