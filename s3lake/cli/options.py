@@ -10,8 +10,8 @@ from s3lake import hours
 from s3lake.cli.terminal import err
 from s3lake.config import load as configuration
 from s3lake.config.connectors.worker import WORKER
+from s3lake.config.dialects import NAME, STRICT
 from s3lake.config.draft import Loaded
-from s3lake.config.loading import NAME, STRICT
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Sink
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from s3lake import hours
-from s3lake.config import loading, source
+from s3lake.config import dialects, source
 from s3lake.config.connectors.overrides import SERVERS, START
 from s3lake.config.draft import Loaded
 from s3lake.config.setting import Notice, Path, Place, Reference, variable
@@ -81,7 +81,7 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
 def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
     base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
     texts = source.sources(location, variables)
-    sketches = [loading.sketched(text.text, text.name, dialect, variables, base) for text in texts]
+    sketches = [dialects.sketched(text.text, text.name, dialect, variables, base) for text in texts]
     if len(sketches) == 1:
         return sketches[0].loaded(variables)
     own = [tuple(map(prefix_of, sketch.sinks)) for sketch in sketches]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from s3lake import binding
+from s3lake.config import dialects
 from s3lake.config import load as configuration
-from s3lake.config import loading
 from s3lake.config.draft import Loaded
 from s3lake_tests.layout.files import Record, files
 
@@ -86,7 +86,7 @@ def loads(
     secret: Callable[[str], str] | None = None,
 ) -> Loaded:
     """The configuration in a text, whatever it is written in."""
-    return loading.sketched(text, name, dialect, environment, base, secret).loaded(environment)
+    return dialects.sketched(text, name, dialect, environment, base, secret).loaded(environment)
 
 
 def native(text: str, environment: Mapping[str, str] = os.environ) -> Loaded:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.config.connectors.kcql import ORDER
-from s3lake.config.detect import CLASSES
+from s3lake.config.dialects import CLASSES
 from s3lake.config.model import names
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink

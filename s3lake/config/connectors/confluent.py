@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from s3lake.config.connectors import connect, converters, credentials, overrides
-from s3lake.config.connectors.templates import literal
+from s3lake.config.connectors.connect import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting

@@ -51,6 +51,11 @@ class Topics:
     regex: Given[str]
 
 
+def literal(text: str) -> str:
+    """A text as a native template spells it, braces doubled."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def name(keys: Keys) -> Given[str]:
     """The connector's name, as a sink may be called."""
     given_name = keys.needed("name", "events-to-s3")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, transforms
+from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.iggy_file import File
-from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from s3lake.config.connectors import connect
+from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.kcql import Statement
-from s3lake.config.connectors.templates import literal
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
