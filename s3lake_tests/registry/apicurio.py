@@ -7,7 +7,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,8 @@ class Apicurio:
 
 
 @contextmanager
-def running() -> Iterator[Apicurio]:
-    """A registry that ends with the block, or with this process."""
+def running(environment: Mapping[str, str] | None = None) -> Iterator[Apicurio]:
+    """A registry that ends with the block, or with this process; it is in memory unless `environment` says where."""
     java, home = _java(), _installed()
     port, management = free_ports(2)
     scratch = Path(tempfile.mkdtemp(prefix="s3lake-apicurio-"))
@@ -57,7 +57,7 @@ def running() -> Iterator[Apicurio]:
     options = [f"-Dquarkus.{name}={value}" for name, value in settings.items()]
     jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command = [java, *jvm, *options, "-jar", home / "quarkus-run.jar"]
-    with spawn(command, scratch / "apicurio.log", remove=scratch) as process:
+    with spawn(command, scratch / "apicurio.log", {**os.environ, **(environment or {})}, remove=scratch) as process:
         found = Apicurio(process, port)
         _wait(process, found.url)
         yield found
