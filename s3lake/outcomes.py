@@ -148,15 +148,15 @@ def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
     return total
 
 
-def _sum(one: Read, other: Read) -> Read:
+def _sum(left: Read, right: Read) -> Read:
     return Read(
-        min(one.start, other.start),
-        max(one.end, other.end),
-        one.read + other.read,
-        one.landed + other.landed,
-        one.skipped + other.skipped,
-        one.dead + other.dead,
-        one.late + other.late,
-        min(filter(None, (one.oldest_ms, other.oldest_ms)), default=0),
-        max(one.newest_ms, other.newest_ms),
+        min(left.start, right.start),
+        max(left.end, right.end),
+        left.read + right.read,
+        left.landed + right.landed,
+        left.skipped + right.skipped,
+        left.dead + right.dead,
+        left.late + right.late,
+        min(filter(None, (left.oldest_ms, right.oldest_ms)), default=0),
+        max(left.newest_ms, right.newest_ms),
     )

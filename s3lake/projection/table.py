@@ -188,20 +188,20 @@ class Tabulate:
             parts.append(b'"key":' + key.replace(b"\n", b" ").replace(b"\r", b" "))
         return b"{" + b",".join(parts) + b"}"
 
-    def _value(self, parsed: Any, places: pa.Array, values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    def _value(self, parsed: Any, places: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
         if self.value != "json":
             text = _text(values, places) if self.value == "string" else values
-            return pa.StructArray.from_arrays([text], fields=list(wanted))
+            return pa.StructArray.from_arrays([text], fields=list(target))
         have = parsed.column("value").take(places) if parsed is not None and "value" in parsed.schema.names else None
-        return _fitted(have, wanted, len(places))
+        return _fitted(have, target, len(places))
 
-    def _key(self, parsed: Any, places: pa.Array, key: pa.Array, wanted: pa.DataType) -> pa.Array:
+    def _key(self, parsed: Any, places: pa.Array, key: pa.Array, target: pa.DataType) -> pa.Array:
         if self.key == "bytes":
             return key
         if self.key == "string":
             return _text(key, places)
         have = parsed.column("key").take(places) if parsed is not None and "key" in parsed.schema.names else None
-        return _fitted(have, wanted, len(places))
+        return _fitted(have, target, len(places))
 
 
 def _add(columns: Columns, path: tuple[str, ...]) -> None:
@@ -229,30 +229,30 @@ def _text(values: pa.Array, places: pa.Array) -> pa.Array:
     return pc.if_else(places.is_valid(), values, pa.scalar(None, pa.binary())).cast(pa.string())
 
 
-def _fitted(have: pa.Array | None, wanted: pa.DataType, total: int) -> pa.Array:
+def _fitted(have: pa.Array | None, target: pa.DataType, total: int) -> pa.Array:
     """A column in the wanted type, of which it may lack fields."""
     if have is None:
-        return pa.nulls(total, wanted)
-    if not pa.types.is_struct(wanted) or have.type == wanted:
-        return have.cast(wanted)
+        return pa.nulls(total, target)
+    if not pa.types.is_struct(target) or have.type == target:
+        return have.cast(target)
     fields = []
-    for one in wanted:
+    for one in target:
         known = have.type.get_field_index(one.name) >= 0
         fields.append(_fitted(pc.struct_field(have, one.name) if known else None, one.type, total))
-    return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=have.is_null())
+    return pa.StructArray.from_arrays(fields, fields=list(target), mask=have.is_null())
 
 
-def _headers(batch: pa.RecordBatch, wanted: pa.DataType) -> pa.Array:
+def _headers(batch: pa.RecordBatch, target: pa.DataType) -> pa.Array:
     """The last value of each header as text; one that is no UTF-8 is null."""
     if "headers" not in batch.schema.names:
-        return pa.nulls(batch.num_rows, wanted)
+        return pa.nulls(batch.num_rows, target)
     found = []
     for headers in batch.column("headers").to_pylist():
         texts: dict[str, str | None] = {}
         for header in headers or ():
             texts[header["key"]] = _utf8(header["value"])
         found.append(list(texts.items()))
-    return pa.array(found, wanted)
+    return pa.array(found, target)
 
 
 def _utf8(data: bytes | None) -> str | None:

@@ -112,9 +112,9 @@ class Client:
             TransientError: no address answered.
             ConfigurationError: the registry refused, or there is none at the address.
         """
-        found = self._schemas.get(number)
-        if found is not None:
-            return found
+        registered = self._schemas.get(number)
+        if registered is not None:
+            return registered
         until, reason = self._unknown.get(number, (0.0, ""))
         if time.monotonic() < until:
             raise UnknownSchema(reason)
@@ -126,17 +126,17 @@ class Client:
             reason = f"schema id {number}: {error}"
             self._unknown[number] = (time.monotonic() + _UNKNOWN_S, reason)
             raise UnknownSchema(reason) from None
-        found = Registered(answer.kind or "AVRO", answer.schema, references)
-        self._schemas[number] = found
-        return found
+        registered = Registered(answer.kind or "AVRO", answer.schema, references)
+        self._schemas[number] = registered
+        return registered
 
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
-        for one in answer.references or ():
-            if one.name not in into:
-                subject = _quoted(one.subject)
-                referred = self._get(f"subjects/{subject}/versions/{one.version}?deleted=true")
+        for reference in answer.references or ():
+            if reference.name not in into:
+                subject = _quoted(reference.subject)
+                referred = self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true")
                 self._collect(referred, into)
-                into[one.name] = referred.schema
+                into[reference.name] = referred.schema
 
     def _get(self, path: str) -> _Answer:
         problem: Exception | None = None

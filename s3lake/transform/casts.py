@@ -35,19 +35,21 @@ class Cast(SideStep):
         """Read its options."""
         fields: dict[str, str] = {}
         whole = ""
-        for one in options.needed_names("spec", "amount:float64,id:string"):
-            parts = [part.strip() for part in one.split(":")]
-            kind = parts[-1].lower()
+        for entry in options.needed_names("spec", "amount:float64,id:string"):
+            parts = [part.strip() for part in entry.split(":")]
+            type_name = parts[-1].lower()
             if len(parts) > 2 or not parts[0]:
-                raise OptionError(f"spec: {one!r} is no field:type", "spec")
-            if kind not in _TYPES:
-                raise OptionError(f"spec: {parts[-1]!r} in {one!r} is no type; use one of: {', '.join(_TYPES)}", "spec")
+                raise OptionError(f"spec: {entry!r} is no field:type", "spec")
+            if type_name not in _TYPES:
+                raise OptionError(
+                    f"spec: {parts[-1]!r} in {entry!r} is no type; use one of: {', '.join(_TYPES)}", "spec"
+                )
             if parts[0] in fields and len(parts) == 2:
                 raise OptionError(f"spec: field {parts[0]!r} is given twice; take one out", "spec")
             if len(parts) == 1:
-                whole = kind
+                whole = type_name
             else:
-                fields[parts[0]] = kind
+                fields[parts[0]] = type_name
         if whole and (fields or len(options.names("spec")) > 1):
             raise OptionError("spec: a type for the whole stands alone; give either it or field:type pairs", "spec")
         options.without_meaning("replace.null.with.default", "there are no defaults without a schema")
@@ -61,12 +63,12 @@ class Cast(SideStep):
             self.assign(record, cast(operand, self.whole, f"the {self.side}"))
             return
         value = dict(self.object_of(record))
-        for name, kind in self.fields:
-            value[name] = cast(value.get(name), kind, f"field {name!r}")
+        for name, type_name in self.fields:
+            value[name] = cast(value.get(name), type_name, f"field {name!r}")
         self.assign(record, value)
 
 
-def cast(value: Any, kind: str, what: str) -> Any:
+def cast(value: Any, type_name: str, what: str) -> Any:
     """A value as the type `kind`; null stays null.
 
     Raises:
@@ -74,12 +76,12 @@ def cast(value: Any, kind: str, what: str) -> Any:
     """
     if value is None:
         return None
-    if not isinstance(value, (bool, int, Decimal, str)) and not (isinstance(value, bytes) and kind == "string"):
-        raise Refusal(f"{what} is {shown(value)}, which cannot be cast to {kind}")
+    if not isinstance(value, (bool, int, Decimal, str)) and not (isinstance(value, bytes) and type_name == "string"):
+        raise Refusal(f"{what} is {shown(value)}, which cannot be cast to {type_name}")
     try:
-        return _CASTS[kind](value)
+        return _CASTS[type_name](value)
     except (ValueError, ArithmeticError, struct.error):
-        raise Refusal(f"{what} is {shown(value)}, which {kind} cannot hold") from None
+        raise Refusal(f"{what} is {shown(value)}, which {type_name} cannot hold") from None
 
 
 def _integer(bits: int) -> Callable[[Any], int]:

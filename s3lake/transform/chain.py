@@ -100,13 +100,15 @@ class Chain:
     @classmethod
     def of(cls, transforms: Sequence[Transform], *, key: str, value: str, registry: Connection | None = None) -> Chain:
         """The chain of those transforms for keys and values as Kafka has them, in those converters."""
-        given = {"key": key, "value": value}
-        framed = {side: one for side, one in given.items() if one in cells.FRAMED}
-        chain = cls.build(transforms, **given | dict.fromkeys(framed, "json"))
+        converters = {"key": key, "value": value}
+        framed = {side: converter for side, converter in converters.items() if converter in cells.FRAMED}
+        chain = cls.build(transforms, **converters | dict.fromkeys(framed, "json"))
         # What no step looks at stays as Kafka has it, and keeps its schema.
         touched = chain.reads | chain.writes
-        now = {"key": chain.key, "value": chain.value} | {s: one for s, one in framed.items() if s not in touched}
-        opened = tuple((side, one) for side, one in framed.items() if side in touched)
+        now = {"key": chain.key, "value": chain.value} | {
+            s: converter for s, converter in framed.items() if s not in touched
+        }
+        opened = tuple((side, converter) for side, converter in framed.items() if side in touched)
         unframing = Unframing(opened, registry) if opened else None
         return replace(chain, key=now["key"], value=now["value"], unframing=unframing)
 
@@ -116,14 +118,14 @@ class Chain:
         links: list[Link] = []
         notices: list[str] = []
         current = value
-        for position, one in enumerate(transforms):
-            step, said = registry.build(one.type, one.options)
-            label = _label(one.name, one.type)
-            notices.extend(f"{label}: {notice}" for notice in said)
+        for position, transform in enumerate(transforms):
+            step, remarks = registry.build(transform.type, transform.options)
+            label = _label(transform.name, transform.type)
+            notices.extend(f"{label}: {notice}" for notice in remarks)
             step = step.at(position)
-            if one.predicate is not None:
-                picks = registry.predicate(one.predicate.type, one.predicate.options).step
-                step = Conditional(step, picks, one.negate)
+            if transform.predicate is not None:
+                picks = registry.predicate(transform.predicate.type, transform.predicate.options).step
+                step = Conditional(step, picks, transform.negate)
             if step.json_only and current not in _JSON:
                 notices.append(f"{label}: it changes JSON only, and converter.value is {value}")
                 continue
@@ -307,5 +309,5 @@ def _numbers(count: int) -> pa.Int64Array:
     return pa.array(range(count), pa.int64())
 
 
-def _label(name: str, kind: str) -> str:
-    return f"transform {name!r} ({registry.short(kind)})" if name else f"transform {registry.short(kind)}"
+def _label(name: str, type_name: str) -> str:
+    return f"transform {name!r} ({registry.short(type_name)})" if name else f"transform {registry.short(type_name)}"

@@ -34,20 +34,20 @@ class InsertField(SideStep):
     @classmethod
     def of(cls, options: Options, side: Side) -> InsertField:
         """Read its options."""
-        found: list[tuple[str, str]] = []
+        inserted: list[tuple[str, str]] = []
         for source in ("topic", "partition", "offset", "timestamp", "static"):
             name = options.text(f"{source}.field")
             # Required or optional makes a difference to schemas only.
             name = name[:-1] if name.endswith(("!", "?")) else name
             if name:
-                found.append((source, name))
+                inserted.append((source, name))
         static = options.text("static.value")
         no_defaults(options)
-        if not found:
+        if not inserted:
             raise OptionError("no field is inserted; set topic.field, partition.field, offset.field, timestamp.field")
-        if "static" in dict(found) and not options.given("static.value"):
+        if "static" in dict(inserted) and not options.given("static.value"):
             raise OptionError("static.value is missing; it is what static.field will hold", "static.value")
-        return cls(side, tuple(found), static)
+        return cls(side, tuple(inserted), static)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -60,8 +60,8 @@ class InsertField(SideStep):
         for source, name in self.fields:
             if source == "static":
                 value[name] = self.static
-            elif (found := getattr(record, source)) is not None:
-                value[name] = found
+            elif (inserted := getattr(record, source)) is not None:
+                value[name] = inserted
         self.assign(record, value)
 
 
@@ -86,12 +86,12 @@ class ReplaceField(SideStep):
                 lists[name] = options.names(old)
         renames = options.names("renames")
         pairs: dict[str, str] = {}
-        for one in renames:
-            before, _, after = one.partition(":")
+        for renaming in renames:
+            before, _, after = renaming.partition(":")
             if not before or not after or ":" in after:
-                raise OptionError(f"renames: {one!r} is no renaming; write old:new,old2:new2", "renames")
+                raise OptionError(f"renames: {renaming!r} is no renaming; write old:new,old2:new2", "renames")
             if before in pairs or after in pairs.values():
-                raise OptionError(f"renames: {one!r} names a field for the second time; take one out", "renames")
+                raise OptionError(f"renames: {renaming!r} names a field for the second time; take one out", "renames")
             pairs[before] = after
         no_defaults(options)
         if not lists["exclude"] and not lists["include"] and not pairs:
@@ -104,8 +104,8 @@ class ReplaceField(SideStep):
         names = dict(self.renames)
         value = self.object_of(record)
         kept = [
-            (names.get(name, name), one)
-            for name, one in value.items()
+            (names.get(name, name), renaming)
+            for name, renaming in value.items()
             if name not in self.exclude and (not self.include or name in self.include)
         ]
         new = dict(kept)
@@ -246,19 +246,19 @@ class Flatten(SideStep):
         if self.operand(record) is None:
             return
         flat: dict[str, Any] = {}
-        for name, one in self._leaves(self.object_of(record), ""):
+        for name, inner in self._leaves(self.object_of(record), ""):
             if name in flat:
                 raise Refusal(f"two fields would be called {name!r}")
-            flat[name] = one
+            flat[name] = inner
         self.assign(record, flat)
 
     def _leaves(self, value: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-        for name, one in value.items():
+        for name, inner in value.items():
             whole = f"{prefix}{self.delimiter}{name}" if prefix else name
-            if isinstance(one, dict):
-                yield from self._leaves(one, whole)
+            if isinstance(inner, dict):
+                yield from self._leaves(inner, whole)
             else:
-                yield whole, one
+                yield whole, inner
 
 
 @dataclass(frozen=True)

@@ -33,20 +33,20 @@ class Pattern:
     value: tuple[str, Any] | None
 
     @classmethod
-    def of(cls, given: Any, place: str) -> Pattern:
+    def of(cls, setting: Any, place: str) -> Pattern:
         """Read one entry of `patterns`.
 
         Raises:
             OptionError: it cannot be right.
         """
-        if not isinstance(given, Mapping):
+        if not isinstance(setting, Mapping):
             raise OptionError(
-                f"{place}: {given!r} is not allowed; write {{key_pattern: …, value_pattern: …}}", "patterns"
+                f"{place}: {setting!r} is not allowed; write {{key_pattern: …, value_pattern: …}}", "patterns"
             )
-        if unknown := [name for name in given if name not in ("key_pattern", "value_pattern")]:
+        if unknown := [name for name in setting if name not in ("key_pattern", "value_pattern")]:
             allowed = "key_pattern, value_pattern"
             raise OptionError(f"{place}: {unknown[0]!r} is no name; allowed here: {allowed}", "patterns")
-        key, value = given.get("key_pattern"), given.get("value_pattern")
+        key, value = setting.get("key_pattern"), setting.get("value_pattern")
         return cls(
             None if key is None else _test(key, _KEYS, (), f"{place}.key_pattern"),
             None if value is None else _test(value, _VALUES, tuple(_KINDS), f"{place}.value_pattern"),
@@ -57,13 +57,13 @@ class Pattern:
         return (self.key is None or _holds(*self.key, name)) and (self.value is None or _holds(*self.value, value))
 
 
-def _test(given: Any, tests: tuple[str, ...], kinds: tuple[str, ...], place: str) -> tuple[str, Any]:
+def _test(setting: Any, tests: tuple[str, ...], kinds: tuple[str, ...], place: str) -> tuple[str, Any]:
     allowed = ", ".join((*(f"{one}: …" for one in tests), *kinds))
-    if isinstance(given, str) and given in kinds:
-        return given, None
-    if not isinstance(given, Mapping) or len(given) != 1:
-        raise OptionError(f"{place}: {given!r} is not allowed; use one of: {allowed}", "patterns")
-    ((name, operand),) = given.items()
+    if isinstance(setting, str) and setting in kinds:
+        return setting, None
+    if not isinstance(setting, Mapping) or len(setting) != 1:
+        raise OptionError(f"{place}: {setting!r} is not allowed; use one of: {allowed}", "patterns")
+    ((name, operand),) = setting.items()
     if name not in tests:
         raise OptionError(f"{place}: {name!r} is not allowed; use one of: {allowed}", "patterns")
     if name == "between":
@@ -128,12 +128,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(left: Any, right: Any) -> bool:
     """Whether two JSON values are the same: numbers by their value, and true is no number."""
-    if is_number(one) and is_number(other):
-        return Decimal(str(one)) == Decimal(str(other))
-    if isinstance(one, dict) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(equal, one, other))
-    return type(one) is type(other) and bool(one == other)
+    if is_number(left) and is_number(right):
+        return Decimal(str(left)) == Decimal(str(right))
+    if isinstance(left, dict) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(equal(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return type(left) is type(right) and bool(left == right)

@@ -73,15 +73,15 @@ class AddFields(_Fields):
         return cls(options.flag("enabled", True), _assignments(options, conditions=False))
 
     def __call__(self, record: Record) -> None:
-        if (given := self.object_of(record)) is None:
+        if (present := self.object_of(record)) is None:
             return
-        value = dict(given)
-        for number, one in enumerate(self.fields):
-            new = one.value(record, self.position, number)
-            if "." in one.key:
-                value = paths.put(value, paths.dotted(value, one.key), new)
+        value = dict(present)
+        for number, assignment in enumerate(self.fields):
+            new = assignment.value(record, self.position, number)
+            if "." in assignment.key:
+                value = paths.put(value, paths.dotted(value, assignment.key), new)
             else:
-                value[one.key] = new
+                value[assignment.key] = new
         record.value = value
 
 
@@ -99,11 +99,11 @@ class UpdateFields(_Fields):
     def __call__(self, record: Record) -> None:
         if (value := self.object_of(record)) is None:
             return
-        for number, one in enumerate(self.fields):
-            path = paths.dotted(value, one.key)
+        for number, assignment in enumerate(self.fields):
+            path = paths.dotted(value, assignment.key)
             exists = paths.found(value, path) is not ABSENT
-            if one.condition == "always" or (one.condition == "key_exists") == exists:
-                value = paths.put(value, path, one.value(record, self.position, number))
+            if assignment.condition == "always" or (assignment.condition == "key_exists") == exists:
+                value = paths.put(value, path, assignment.value(record, self.position, number))
         record.value = value
 
 
@@ -142,11 +142,13 @@ class FilterFields(_Fields):
     @classmethod
     def of(cls, options: Options) -> FilterFields:
         """Read its options."""
-        given = options.raw("patterns") or ()
-        if not isinstance(given, (list, tuple)):
-            message = f"patterns: {given!r} is no list of tables with key_pattern and value_pattern"
+        setting = options.raw("patterns") or ()
+        if not isinstance(setting, (list, tuple)):
+            message = f"patterns: {setting!r} is no list of tables with key_pattern and value_pattern"
             raise OptionError(message, "patterns")
-        patterns = tuple(Pattern.of(one, f"patterns[{position}]") for position, one in enumerate(given))
+        patterns = tuple(
+            Pattern.of(field_value, f"patterns[{position}]") for position, field_value in enumerate(setting)
+        )
         include = options.flag("include_matching", True)
         return cls(options.flag("enabled", True), options.names("keep_fields"), patterns, include)
 
@@ -156,11 +158,14 @@ class FilterFields(_Fields):
             return
         within = [path for path in (paths.dotted(value, key) for key in self.keep) if len(path) > 1]
         kept: dict[str, Any] = {}
-        for name, one in value.items():
-            if name in self.keep or any(pattern.matches(name, one) for pattern in self.patterns) is self.include:
-                kept[name] = one
+        for name, field_value in value.items():
+            if (
+                name in self.keep
+                or any(pattern.matches(name, field_value) for pattern in self.patterns) is self.include
+            ):
+                kept[name] = field_value
             elif below := [path[1:] for path in within if path[0] == name]:
-                kept[name] = _only(one, below)
+                kept[name] = _only(field_value, below)
         if kept != value:
             record.value = kept
 
@@ -168,11 +173,11 @@ class FilterFields(_Fields):
 def _only(value: dict[str, Any], below: list[tuple[str, ...]]) -> dict[str, Any]:
     """An object with nothing but the fields at those paths."""
     kept: dict[str, Any] = {}
-    for name, one in value.items():
+    for name, inner in value.items():
         if (name,) in below:
-            kept[name] = one
+            kept[name] = inner
         elif deeper := [path[1:] for path in below if path[0] == name]:
-            kept[name] = _only(one, deeper)
+            kept[name] = _only(inner, deeper)
     return kept
 
 
@@ -196,19 +201,19 @@ class UnwrapEnvelope(_Fields):
 
 
 def _assignments(options: Options, *, conditions: bool) -> tuple[Assignment, ...]:
-    given = options.raw("fields") or ()
+    setting = options.raw("fields") or ()
     example = "{key: service, value: {static: api}}"
-    if not isinstance(given, (list, tuple)):
-        raise OptionError(f"fields: {given!r} is no list; write [{example}]", "fields")
-    found = []
-    for position, one in enumerate(given):
+    if not isinstance(setting, (list, tuple)):
+        raise OptionError(f"fields: {setting!r} is no list; write [{example}]", "fields")
+    assignments = []
+    for position, entry in enumerate(setting):
         place = f"fields[{position}]"
-        if not isinstance(one, Mapping):
-            raise OptionError(f"{place}: {one!r} is not allowed; write {example}", "fields")
+        if not isinstance(entry, Mapping):
+            raise OptionError(f"{place}: {entry!r} is not allowed; write {example}", "fields")
         allowed = ("key", "value", "condition") if conditions else ("key", "value")
-        if unknown := [name for name in one if name not in allowed]:
+        if unknown := [name for name in entry if name not in allowed]:
             raise OptionError(f"{place}: {unknown[0]!r} is no name; allowed here: {', '.join(allowed)}", "fields")
-        key, value, condition = one.get("key"), one.get("value"), one.get("condition") or "always"
+        key, value, condition = entry.get("key"), entry.get("value"), entry.get("condition") or "always"
         if not isinstance(key, str) or not key:
             raise OptionError(f"{place}: key is missing; write {example}", "fields")
         if condition not in _CONDITIONS:
@@ -216,11 +221,13 @@ def _assignments(options: Options, *, conditions: bool) -> tuple[Assignment, ...
             raise OptionError(message, "fields")
         if not isinstance(value, Mapping) or len(value) != 1 or not value.keys() <= {"static", "computed"}:
             raise OptionError(f"{place}: value {value!r} is not allowed; give static or computed: {example}", "fields")
-        kind = value.get("computed", "")
-        if "computed" in value and kind not in KINDS:
-            raise OptionError(f"{place}: computed {kind!r} is not allowed; use one of: {', '.join(KINDS)}", "fields")
-        found.append(Assignment(key, _as_read(value.get("static"), place), kind, condition))
-    return tuple(found)
+        computed = value.get("computed", "")
+        if "computed" in value and computed not in KINDS:
+            raise OptionError(
+                f"{place}: computed {computed!r} is not allowed; use one of: {', '.join(KINDS)}", "fields"
+            )
+        assignments.append(Assignment(key, _as_read(value.get("static"), place), computed, condition))
+    return tuple(assignments)
 
 
 def _as_read(static: Any, place: str) -> Any:

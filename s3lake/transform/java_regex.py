@@ -48,10 +48,10 @@ def replaced(pattern: str, replacement: str) -> Callable[[str], str]:
         if not regex.fits(text):
             return text
         # The first occurrence need not be the whole text: `a|ab` finds `a` in `ab`.
-        found = regex.search(text)
-        assert found is not None
-        new = "".join(part if isinstance(part, str) else found.group(part[0]) or "" for part in parts)
-        return text[: found.start()] + new + text[found.end() :]
+        match = regex.search(text)
+        assert match is not None
+        new = "".join(part if isinstance(part, str) else match.group(part[0]) or "" for part in parts)
+        return text[: match.start()] + new + text[match.end() :]
 
     return of
 
@@ -60,13 +60,13 @@ def _parts(replacement: str, regex: re.Pattern[str]) -> list[str | tuple[int | s
     parts: list[str | tuple[int | str]] = []
     position = 0
     while position < len(replacement):
-        found = _REFERENCE.search(replacement, position)
-        if found is None:
+        match = _REFERENCE.search(replacement, position)
+        if match is None:
             parts.append(replacement[position:])
             break
-        parts.append(replacement[position : found.start()])
-        position = found.end()
-        escaped, digit, name, stray = found.groups()
+        parts.append(replacement[position : match.start()])
+        position = match.end()
+        escaped, digit, name, stray = match.groups()
         if stray is not None:
             raise ValueError(
                 f"replacement {replacement!r}: {stray!r} must be followed by a group, or be escaped: \\{stray}"

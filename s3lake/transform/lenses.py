@@ -231,7 +231,7 @@ class InsertTimestampHeaders(HeaderStep):
     window: Window
     zone: str
     resolution: int
-    known: dict[int, list[Header]] = field(default_factory=dict, compare=False, repr=False)
+    printed_of: dict[int, list[Header]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -273,12 +273,12 @@ class InsertTimestampHeaders(HeaderStep):
 
     def _headers(self, epoch_ms: int) -> list[Header]:
         moment = self.window.start(epoch_ms)
-        found = self.known.get(moment // self.resolution)
+        found = self.printed_of.get(moment // self.resolution)
         if found is None:
-            if len(self.known) >= _KNOWN:
-                self.known.clear()
+            if len(self.printed_of) >= _KNOWN:
+                self.printed_of.clear()
             found = [(name, printed(pattern, moment, self.zone).encode()) for name, pattern in self.headers]
-            self.known[moment // self.resolution] = found
+            self.printed_of[moment // self.resolution] = found
         return found
 
 

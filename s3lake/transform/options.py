@@ -31,19 +31,19 @@ class Options:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._given = dict(given)
-        self._known: list[str] = []
+        self._settings = dict(given)
+        self._asked: list[str] = []
         self.notices: list[str] = []
 
     def given(self, name: str) -> bool:
         """Whether the option is there."""
         self._note(name)
-        return self._given.get(name) is not None
+        return self._settings.get(name) is not None
 
     def raw(self, name: str) -> Any:
         """The value as given, None without one."""
         self._note(name)
-        return self._given.get(name)
+        return self._settings.get(name)
 
     def needed(self, name: str, example: str) -> Any:
         """The value as given; `example` is what could stand there.
@@ -53,7 +53,7 @@ class Options:
         """
         value = self.raw(name)
         if value is None or value == "":
-            near = get_close_matches(name, [one for one in self._given if one not in self._known], 1)
+            near = get_close_matches(name, [one for one in self._settings if one not in self._asked], 1)
             hint = f" (is {near[0]!r} meant?)" if near else ""
             raise OptionError(f"{name} is missing{hint}; add it, for example {name}={example}", name)
         return value
@@ -134,16 +134,16 @@ class Options:
         Raises:
             OptionError: another one was given.
         """
-        for name in self._given:
-            if name not in self._known:
-                allowed = ", ".join(self._known) or "none"
+        for name in self._settings:
+            if name not in self._asked:
+                allowed = ", ".join(self._asked) or "none"
                 raise OptionError(
-                    f"{name} is no option; {options.suggestion(name, self._known)}allowed here: {allowed}", name
+                    f"{name} is no option; {options.suggestion(name, self._asked)}allowed here: {allowed}", name
                 )
 
     def _note(self, name: str) -> None:
-        if name not in self._known:
-            self._known.append(name)
+        if name not in self._asked:
+            self._asked.append(name)
 
     @staticmethod
     def _text(name: str, value: Any) -> str:

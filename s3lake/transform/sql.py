@@ -101,40 +101,40 @@ def _select_list(text: str) -> tuple[tuple[str | Star, ...], set[Path]]:
     """The entries, and what they read."""
     from sqlglot import exp
 
-    given = f"select {_short(text)}"
-    tokens = _tokens(text, given)
+    clause = f"select {_short(text)}"
+    tokens = _tokens(text, clause)
     entries = list(_entries(tokens))
     if not all(entries):
-        raise ValueError(f"{given}: an entry of the select list is empty")
-    tree = _tree(f"SELECT {text}\nFROM records", given, {"expressions", "from_"})
+        raise ValueError(f"{clause}: an entry of the select list is empty")
+    tree = _tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
     if len(tree.expressions) != len(entries):
-        raise ValueError(f"{given}: its entries cannot be told apart; write cast(… AS …) instead of ::")
+        raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
     items: list[str | Star] = []
     read: set[Path] = set()
     for node, entry in zip(tree.expressions, entries, strict=True):
         star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
         if isinstance(star, exp.Star):
             of = () if star is node else _path(node)[:-1]
-            items.append(_star(star, of, text, entry, given))
-            inner = [one for replaced in star.args.get("replace") or () for one in _checked(replaced, given)]
+            items.append(_star(star, of, text, entry, clause))
+            inner = [one for replaced in star.args.get("replace") or () for one in _checked(replaced, clause)]
         else:
             items.append(_slice(text, entry))
-            inner = _checked(node, given)
+            inner = _checked(node, clause)
         read |= _read(inner)
     return tuple(items), read
 
 
 def _condition(text: str) -> set[Path]:
     """What it reads."""
-    given = f"where {_short(text)}"
-    _tokens(text, given)
-    tree = _tree(f"SELECT 1\nFROM records\nWHERE {text}", given, {"expressions", "from_", "where"})
+    clause = f"where {_short(text)}"
+    _tokens(text, clause)
+    tree = _tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
     if "where" not in tree.args:
-        raise ValueError(f"{given}: a condition is missing")
-    return _read(_checked(tree.args["where"].this, given))
+        raise ValueError(f"{clause}: a condition is missing")
+    return _read(_checked(tree.args["where"].this, clause))
 
 
-def _tokens(text: str, given: str) -> Sequence[Token]:
+def _tokens(text: str, clause: str) -> Sequence[Token]:
     """The words, of which every one is looked at: a comment or a function that is not allowed is refused.
 
     Raises:
@@ -144,25 +144,25 @@ def _tokens(text: str, given: str) -> Sequence[Token]:
     from sqlglot.errors import SqlglotError
 
     if len(text) > _LONGEST:
-        raise ValueError(f"{given} is too long: at most {_LONGEST:,} characters")
+        raise ValueError(f"{clause} is too long: at most {_LONGEST:,} characters")
     try:
         tokens = Dialect.get_or_raise("spark").tokenize(text)
     except SqlglotError as error:
-        raise ValueError(f"{given} is no Spark SQL: {error}") from None
+        raise ValueError(f"{clause} is no Spark SQL: {error}") from None
     end, depth = 0, 0
     for token in tokens:
         if text[end : token.start].strip():
-            raise ValueError(f"{given}: {_short(text[end : token.start].strip())} is a comment: take it out")
+            raise ValueError(f"{clause}: {_short(text[end : token.start].strip())} is a comment: take it out")
         end = max(end, token.end + 1)
         depth += _opening(token)
         if depth > _DEEPEST:
-            raise ValueError(f"{given} nests too deeply: at most {_DEEPEST} brackets in one another")
+            raise ValueError(f"{clause} nests too deeply: at most {_DEEPEST} brackets in one another")
     if text[end:].strip():
-        raise ValueError(f"{given}: {_short(text[end:].strip())} is a comment: take it out")
+        raise ValueError(f"{clause}: {_short(text[end:].strip())} is a comment: take it out")
     for position in range(len(tokens)):
         reason = _called(text, tokens, position)
         if reason is not None:
-            raise ValueError(f"{given}: {reason}")
+            raise ValueError(f"{clause}: {reason}")
     return tokens
 
 
@@ -185,7 +185,7 @@ def _called(text: str, tokens: Sequence[Token], position: int) -> str | None:
     return functions.refusal(token.text)
 
 
-def _tree(text: str, given: str, parts: set[str]) -> exp.Select:
+def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     """The parsed statement, which has these parts and nothing else."""
     import sqlglot
     from sqlglot import exp
@@ -197,12 +197,12 @@ def _tree(text: str, given: str, parts: set[str]) -> exp.Select:
         found = getattr(error, "errors", None) or [{}]
         near = (found[0].get("highlight") or "").strip()
         what = found[0].get("description") or str(error)
-        raise ValueError(f"{given} is no Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
+        raise ValueError(f"{clause} is no Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
     except RecursionError:
-        raise ValueError(f"{given} nests too deeply: split it") from None
+        raise ValueError(f"{clause} nests too deeply: split it") from None
     (query,) = statements if len(statements) == 1 else (None,)
     if not isinstance(query, exp.Select) or _parts(query) - parts or query.args.get("from_") != _records():
-        raise ValueError(f"{given} is more than a select list and a condition: no other clauses, no ';'")
+        raise ValueError(f"{clause} is more than a select list and a condition: no other clauses, no ';'")
     return query
 
 
@@ -216,7 +216,7 @@ def _parts(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
 
 
-def _checked(tree: exp.Expr, given: str) -> list[exp.Expr]:
+def _checked(tree: exp.Expr, clause: str) -> list[exp.Expr]:
     """Every node of an expression.
 
     Raises:
@@ -227,14 +227,14 @@ def _checked(tree: exp.Expr, given: str) -> list[exp.Expr]:
     nodes = list(tree.walk())
     for node in nodes:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Column):
-            raise ValueError(f"{given}: * stands in an expression: name the fields")
+            raise ValueError(f"{clause}: * stands in an expression: name the fields")
         if isinstance(node, exp.Star) and _parts(node):
-            raise ValueError(f"{given}: EXCEPT and REPLACE stand in an expression: name the fields")
+            raise ValueError(f"{clause}: EXCEPT and REPLACE stand in an expression: name the fields")
         if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
             what = "a subquery" if isinstance(node, exp.Query) else "a window" if isinstance(node, exp.Window) else None
             shown = what or f"not supported ({type(node).__name__})"
             raise ValueError(
-                f"{given}: {_short(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
+                f"{clause}: {_short(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
             )
     return nodes
 
@@ -260,27 +260,27 @@ def _path(node: exp.Expr) -> Path:
     return tuple(part.name for part in node.parts)  # type: ignore[attr-defined]
 
 
-def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], given: str) -> Star:
+def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: str) -> Star:
     from sqlglot import exp
 
     shown = _slice(text, entry)
     if unknown := _parts(star) - {"except_", "replace"}:
-        raise ValueError(f"{given}: {sorted(unknown)[0].upper()} of {shown} is not supported: EXCEPT and REPLACE are")
+        raise ValueError(f"{clause}: {sorted(unknown)[0].upper()} of {shown} is not supported: EXCEPT and REPLACE are")
     without = []
     for node in star.args.get("except_") or ():
         if not isinstance(node, exp.Column | exp.Dot):
-            raise ValueError(f"{given}: EXCEPT takes names of fields, not {_short(node.sql(dialect='spark'))}")
+            raise ValueError(f"{clause}: EXCEPT takes names of fields, not {_short(node.sql(dialect='spark'))}")
         without.append(_path(node))
     nodes = star.args.get("replace") or []
     if not all(isinstance(node, exp.Alias) for node in nodes):
-        raise ValueError(f"{given}: REPLACE takes (expression AS field, …)")
+        raise ValueError(f"{clause}: REPLACE takes (expression AS field, …)")
     texts = [_slice(text, part) for part in _entries(_replacements(entry))] if nodes else []
     if len(texts) != len(nodes):
-        raise ValueError(f"{given}: REPLACE takes (expression AS field, …), with the parentheses")
+        raise ValueError(f"{clause}: REPLACE takes (expression AS field, …), with the parentheses")
     replaced = tuple((node.alias, one) for node, one in zip(nodes, texts, strict=True))
     for name in [path[0] for path in without] + [name for name, _ in replaced]:
         if not of and name in META:
-            raise ValueError(f"{given}: * has no {name}: it stands for the fields of the value")
+            raise ValueError(f"{clause}: * has no {name}: it stands for the fields of the value")
     return Star(of, tuple(without), replaced)
 
 
