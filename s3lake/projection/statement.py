@@ -72,27 +72,27 @@ def table_types(schema: Any) -> dict[str, str]:
     return {field.name: _type_text(field.dataType) for field in schema if not _shown(field.dataType)}
 
 
-def _shown(kind: Any) -> bool:
+def _shown(type: Any) -> bool:
     """Whether JSON shows values of a type as what they are."""
-    match type(kind).__name__:
+    match type(type).__name__:
         case "ArrayType":
-            return _shown(kind.elementType)
+            return _shown(type.elementType)
         case "StructType":
-            return all(_shown(one.dataType) for one in kind)
+            return all(_shown(one.dataType) for one in type)
         case name:
             return name in ("BooleanType", "LongType", "DoubleType", "StringType", "NullType", "VoidType")
 
 
-def _type_text(kind: Any) -> str:
-    match type(kind).__name__:
+def _type_text(type: Any) -> str:
+    match type(type).__name__:
         case "DecimalType":
-            return f"decimal({kind.precision},{kind.scale})"
+            return f"decimal({type.precision},{type.scale})"
         case "ArrayType":
-            return f"list<{_type_text(kind.elementType)}>"
+            return f"list<{_type_text(type.elementType)}>"
         case "MapType":
-            return f"map<string, {_type_text(kind.valueType)}>"
+            return f"map<string, {_type_text(type.valueType)}>"
         case "StructType":
-            return f"struct<{', '.join(f'{quoted(one.name)}: {_type_text(one.dataType)}' for one in kind)}>"
+            return f"struct<{', '.join(f'{quoted(one.name)}: {_type_text(one.dataType)}' for one in type)}>"
         case name:
             return _SPARK_TYPES.get(name, "string")
 
@@ -111,6 +111,6 @@ def _json(tabulate: Tabulate) -> str:
 
 def failure(error: Exception) -> str | None:
     """Why SQL failed on a record, None where the error is another one."""
-    found = _LOST.search(str(error))
-    inside = found is not None and found.start() > 0
-    return found[1] if found and (inside or _CAPTURED.fullmatch(type(error).__name__)) else None
+    lost = _LOST.search(str(error))
+    inside = lost is not None and lost.start() > 0
+    return lost[1] if lost and (inside or _CAPTURED.fullmatch(type(error).__name__)) else None

@@ -73,10 +73,10 @@ class Tabulate:
         """Columns of the value, as SQL sees them."""
         if self.value != "json":
             return {"value": Primitive.BINARY if self.value == "bytes" else Primitive.STRING}
-        found: Columns = dict(fields_of(self.source.get("value")))
+        columns: Columns = dict(fields_of(self.source.get("value")))
         for path in sorted(self.query.paths):
-            _add(found, path)
-        return found or {"value": Primitive.STRING}
+            _add(columns, path)
+        return columns or {"value": Primitive.STRING}
 
     @property
     def schema(self) -> pa.Schema:
@@ -207,21 +207,21 @@ class Tabulate:
 def _add(columns: Columns, path: tuple[str, ...]) -> None:
     """A field that is not known yet, as a text that is null."""
     name, *rest = path
-    known = columns.get(name)
+    present = columns.get(name)
     if not rest:
         columns.setdefault(name, Primitive.STRING)
-    elif known is None or isinstance(known, Struct):
-        deeper = dict(fields_of(known))
+    elif present is None or isinstance(present, Struct):
+        deeper = dict(fields_of(present))
         _add(deeper, tuple(rest))
         columns[name] = Struct(deeper)
 
 
 def _places(kept: list[int], total: int) -> list[int | None]:
     """Where each row is among the kept ones; None for the others."""
-    found: list[int | None] = [None] * total
+    places: list[int | None] = [None] * total
     for position, row in enumerate(kept):
-        found[row] = position
-    return found
+        places[row] = position
+    return places
 
 
 def _text(values: pa.Array, places: pa.Array) -> pa.Array:
@@ -236,9 +236,9 @@ def _fitted(have: pa.Array | None, target: pa.DataType, total: int) -> pa.Array:
     if not pa.types.is_struct(target) or have.type == target:
         return have.cast(target)
     fields = []
-    for one in target:
-        known = have.type.get_field_index(one.name) >= 0
-        fields.append(_fitted(pc.struct_field(have, one.name) if known else None, one.type, total))
+    for target_field in target:
+        known = have.type.get_field_index(target_field.name) >= 0
+        fields.append(_fitted(pc.struct_field(have, target_field.name) if known else None, target_field.type, total))
     return pa.StructArray.from_arrays(fields, fields=list(target), mask=have.is_null())
 
 
@@ -246,13 +246,13 @@ def _headers(batch: pa.RecordBatch, target: pa.DataType) -> pa.Array:
     """The last value of each header as text; one that is no UTF-8 is null."""
     if "headers" not in batch.schema.names:
         return pa.nulls(batch.num_rows, target)
-    found = []
+    rows = []
     for headers in batch.column("headers").to_pylist():
         texts: dict[str, str | None] = {}
         for header in headers or ():
             texts[header["key"]] = _utf8(header["value"])
-        found.append(list(texts.items()))
-    return pa.array(found, target)
+        rows.append(list(texts.items()))
+    return pa.array(rows, target)
 
 
 def _utf8(data: bytes | None) -> str | None:

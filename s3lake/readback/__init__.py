@@ -26,11 +26,11 @@ def frame(
     sink: Sink,
     topic: str,
     stores: Stores,
-    wanted: Sequence[str] | None,
+    asked: Sequence[str] | None,
     *,
     allow_incomplete: bool = False,
 ) -> DataFrame:
-    """The records that `sink` committed of `topic` in the hours `wanted` (None: all that the index has).
+    """The records that `sink` committed of `topic` in the hours `asked` (None: all that the index has).
 
     Avro, Parquet and CSV give the sink's recorded columns, whichever of them a file has. Text formats give one column
     `value`, with an envelope one column for each of its fields. Keys' and headers' own files are not read.
@@ -41,7 +41,7 @@ def frame(
         sink: the sink.
         topic: one of its topics.
         stores: opens the bucket.
-        wanted: the hours.
+        asked: the hours.
         allow_incomplete: take what is there of hours that are not landed, or only in part.
 
     Raises:
@@ -50,12 +50,12 @@ def frame(
         MissingDocumentError: a manifest is gone from the index.
     """
     index = _index(sink, topic, stores)
-    tiles = _tiles(index, sink, wanted, allow_incomplete)
+    tiles = _tiles(index, sink, asked, allow_incomplete)
     now = Shape.of_sink(sink)
-    found = manifests(index, tiles)
+    committed = manifests(index, tiles)
     shapes: dict[Shape, int] = {}
     files = []
-    for manifest in found:
+    for manifest in committed:
         shape = Shape.of(manifest)
         _same_rows(sink, topic, manifest, shape, now)
         number = shapes.setdefault(shape, len(shapes))
@@ -76,7 +76,7 @@ def frames(
     sink: Sink,
     topic: str,
     stores: Stores,
-    wanted: Sequence[str],
+    asked: Sequence[str],
     *,
     allow_incomplete: bool = False,
 ) -> dict[str, DataFrame]:
@@ -85,8 +85,8 @@ def frames(
     Raises:
         IncompleteError: some of these hours are not landed, or only in part.
     """
-    _tiles(_index(sink, topic, stores), sink, wanted, allow_incomplete)  # the error is to name all that are not
-    return {hour: frame(spark, sink, topic, stores, [hour], allow_incomplete=True) for hour in wanted}
+    _tiles(_index(sink, topic, stores), sink, asked, allow_incomplete)  # the error is to name all that are not
+    return {hour: frame(spark, sink, topic, stores, [hour], allow_incomplete=True) for hour in asked}
 
 
 def _index(sink: Sink, topic: str, stores: Stores) -> TopicIndex:
@@ -94,20 +94,20 @@ def _index(sink: Sink, topic: str, stores: Stores) -> TopicIndex:
 
 
 def _tiles(
-    index: TopicIndex, sink: Sink, wanted: Sequence[str] | None, allow_incomplete: bool
+    index: TopicIndex, sink: Sink, asked: Sequence[str] | None, allow_incomplete: bool
 ) -> Mapping[str, Tile | None]:
-    found = completeness.tiles(index, wanted)
+    by_hour = completeness.tiles(index, asked)
     if not allow_incomplete:
-        completeness.refuse(found, f"topic {index.topic} in sink {sink.name}")
-    return found
+        completeness.refuse(by_hour, f"topic {index.topic} in sink {sink.name}")
+    return by_hour
 
 
 def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:
     """The manifests of every commit of the hours, in order."""
-    found: list[Manifest] = []
+    listed: list[Manifest] = []
     for hour, tile in tiles.items():
-        found += [index.listed(hour, commit) for commit in (tile.commits if tile else ())]
-    return found
+        listed += [index.listed(hour, commit) for commit in (tile.commits if tile else ())]
+    return listed
 
 
 def _same_rows(sink: Sink, topic: str, manifest: Manifest, shape: Shape, now: Shape) -> None:
@@ -139,12 +139,12 @@ def _reader(
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = stores(bucket)
         for batch in batches:
-            for one in batch.to_pylist():
-                document = store.get(one["key"])
+            for entry in batch.to_pylist():
+                document = store.get(entry["key"])
                 if document is None:
                     raise DataLossError(
-                        f"s3://{bucket}/{one['key']} is gone: the hour was rewritten meanwhile, or a file deleted"
+                        f"s3://{bucket}/{entry['key']} is gone: the hour was rewritten meanwhile, or a file deleted"
                     )
-                yield from objects.batches(document.body, one["key"], shapes[one["shape"]], schema)
+                yield from objects.batches(document.body, entry["key"], shapes[entry["shape"]], schema)
 
     return read

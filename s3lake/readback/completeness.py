@@ -13,38 +13,38 @@ _NEVER = "never landed"
 _NAMED = 20
 
 
-def tiles(index: TopicIndex, wanted: Iterable[str] | None) -> dict[str, Tile | None]:
+def tiles(index: TopicIndex, hours_asked: Iterable[str] | None) -> dict[str, Tile | None]:
     """The tile of each of these hours, in order; None: of every hour that the index has."""
     head = index.head()
-    known = head[0].hours if head else ()
-    asked = hours.expand(known) if wanted is None else sorted(set(wanted))
-    found = {hour: index.tile(hour) if hours.in_ranges(hour, known) else None for hour in asked}
-    return {hour: tile[0] if tile else None for hour, tile in found.items()}
+    landed = head[0].hours if head else ()
+    asked = hours.expand(landed) if hours_asked is None else sorted(set(hours_asked))
+    stored = {hour: index.tile(hour) if hours.in_ranges(hour, landed) else None for hour in asked}
+    return {hour: tile[0] if tile else None for hour, tile in stored.items()}
 
 
-def refuse(found: Mapping[str, Tile | None], what: str) -> None:
+def refuse(by_hour: Mapping[str, Tile | None], what: str) -> None:
     """Refuse hours of which records are missing; one that is being rewritten or cleaned up has all of them.
 
     Args:
-        found: the hours, with their tiles.
+        by_hour: the hours, with their tiles.
         what: what they are hours of.
 
     Raises:
         IncompleteError: some are not landed, or only in part.
     """
-    missing = {hour: _missing(tile) for hour, tile in found.items() if tile is None or not tile.landed}
-    if found and not missing:
+    missing = {hour: _missing(tile) for hour, tile in by_hour.items() if tile is None or not tile.landed}
+    if by_hour and not missing:
         return
     never = [hour for hour, reason in missing.items() if reason == _NEVER]
     reasons = {first: f"{_range(first, last)} {_NEVER}" for first, last in hours.ranges(never)}
     reasons |= {hour: f"{hour} {reason}" for hour, reason in missing.items() if reason != _NEVER}
-    told = [reasons[hour] for hour in sorted(reasons)]
-    if len(told) > _NAMED:
-        told[_NAMED:] = [f"and {len(told) - _NAMED} more"]
-    told = told or ["no hour was ever landed"]
+    reports = [reasons[hour] for hour in sorted(reasons)]
+    if len(reports) > _NAMED:
+        reports[_NAMED:] = [f"and {len(reports) - _NAMED} more"]
+    reports = reports or ["no hour was ever landed"]
     raise IncompleteError(
-        f"{what}: {len(missing)} of {len(found)} hours are not complete, so that what would be read is not all that "
-        f"Kafka had: {'; '.join(told)}. Materialise these hours first; to read what there is "
+        f"{what}: {len(missing)} of {len(by_hour)} hours are not complete, so that what would be read is not all that "
+        f"Kafka had: {'; '.join(reports)}. Materialise these hours first; to read what there is "
         'all the same, give the input (AssetIn) metadata={"allow_incomplete": True}'
     )
 

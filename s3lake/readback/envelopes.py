@@ -40,9 +40,9 @@ def flat_rows(shape: Shape, lines: Sequence[bytes], schema: pa.Schema) -> pa.Rec
     return pa.record_batch(columns, schema=schema)
 
 
-def headers_of_map(found: Any, order: Sequence[str] | None) -> list[Header]:
+def headers_of_map(headers: Any, order: Sequence[str] | None) -> list[Header]:
     """Headers of an object name -> text or list of texts; `order` has the names where that does not tell it."""
-    many = {name: one if isinstance(one, list) else [one] for name, one in (found or {}).items()}
+    many = {name: one if isinstance(one, list) else [one] for name, one in (headers or {}).items()}
     left = {name: iter(values) for name, values in many.items()}
     names = [name for name, values in many.items() for _ in values] if order is None else order
     return [{"key": name, "value": _bytes(next(left[name]))} for name in names]
@@ -51,16 +51,16 @@ def headers_of_map(found: Any, order: Sequence[str] | None) -> list[Header]:
 def _reader(shape: Shape, field: str) -> Callable[[dict[str, msgspec.Raw]], Any]:
     if field in ("key", "value"):
         read = _part(shape.key if field == "key" else shape.value)
-        return lambda found: read(found[field])
+        return lambda row: read(row[field])
     if field == "headers" and shape.style == "record":
-        return lambda found: headers_of_map(
-            _any(found["headers"]), _any(found["headersOrder"]) if "headersOrder" in found else None
+        return lambda row: headers_of_map(
+            _any(row["headers"]), _any(row["headersOrder"]) if "headersOrder" in row else None
         )
     if field == "headers":
-        return lambda found: [{"key": one["key"], "value": _bytes(one["value"])} for one in _any(found[field]) or ()]
+        return lambda row: [{"key": one["key"], "value": _bytes(one["value"])} for one in _any(row[field]) or ()]
     if field == "timestamp":
-        return lambda found: _instant(_string(found[field]))
-    return lambda found: _any(found[field])
+        return lambda row: _instant(_string(row[field]))
+    return lambda row: _any(row[field])
 
 
 def _part(converter: str) -> Callable[[msgspec.Raw], Any]:
@@ -86,12 +86,12 @@ def _instant(text: str | None) -> int | None:
 
 def _split(shape: Shape, line: bytes) -> list[bytes]:
     """The fields of a line; commas are the value's own where nothing encodes it."""
-    found = line.split(b",")
+    fields = line.split(b",")
     if shape.value_encoding == "base64" or "value" not in shape.fields:
-        return found
+        return fields
     at = shape.fields.index("value")
-    end = len(found) - (len(shape.fields) - at - 1)
-    return [*found[:at], b",".join(found[at:end]), *found[end:]]
+    end = len(fields) - (len(shape.fields) - at - 1)
+    return [*fields[:at], b",".join(fields[at:end]), *fields[end:]]
 
 
 def _of_csv(shape: Shape, field: str) -> Callable[[bytes], Any]:

@@ -104,8 +104,8 @@ def _json_values(text: str, between: str, key: str) -> Iterator[bytes]:
 
 
 def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def _parts(records: Iterable[bytes]) -> Iterator[Sequence[bytes]]:

@@ -70,8 +70,8 @@ class Shape:
         return cls._of(landed.format.type, landed.converter.value, landed.shape, None)
 
     @classmethod
-    def _of(cls, form: str, value: str, said: dict[str, Any], columns: dict[str, Any] | None) -> Shape:
-        envelope, framing = said.get("envelope") or {}, said.get("framing", ())
+    def _of(cls, form: str, value: str, written: dict[str, Any], columns: dict[str, Any] | None) -> Shape:
+        envelope, framing = written.get("envelope") or {}, written.get("framing", ())
         if framing == ():
             frame = _FRAMES.get(form)
         else:
@@ -79,9 +79,9 @@ class Shape:
         return cls(
             format=form,
             value=value,
-            key=said.get("key", "string"),
-            codec=said.get("codec"),
-            header=said.get("header", True),
+            key=written.get("key", "string"),
+            codec=written.get("codec"),
+            header=written.get("header", True),
             frame=frame,
             style=envelope.get("style", ""),
             fields=tuple(envelope.get("fields", ())),
@@ -129,15 +129,15 @@ class Shape:
         return pa.binary() if converter == "bytes" or in_base64 else pa.string()
 
 
-def readable(kind: pa.DataType) -> pa.DataType:
+def readable(type: pa.DataType) -> pa.DataType:
     """The type of Spark's that holds a file's: it has no UUIDs, no times of day, and microseconds only."""
     of = pa.types
-    if of.is_struct(kind):
-        return pa.struct([(field.name, readable(field.type)) for field in kind])
-    if of.is_map(kind):
-        return pa.map_(readable(kind.key_type), readable(kind.item_type))
-    if of.is_list(kind):
-        return pa.list_(readable(kind.value_type))
-    if of.is_timestamp(kind):
+    if of.is_struct(type):
+        return pa.struct([(field.name, readable(field.type)) for field in type])
+    if of.is_map(type):
+        return pa.map_(readable(type.key_type), readable(type.item_type))
+    if of.is_list(type):
+        return pa.list_(readable(type.value_type))
+    if of.is_timestamp(type):
         return STAMP
-    return pa.string() if of.is_time(kind) or kind == pa.uuid() else kind
+    return pa.string() if of.is_time(type) or type == pa.uuid() else type

@@ -69,13 +69,13 @@ def avro(body: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     named: dict[str, Any] = {}
     columns = [(field["name"], *_avro_column(field["type"], named)) for field in written["fields"]]
     columns = [column for column in columns if column[0] in schema.names]
-    held: list[Any] = []
+    rows: list[Any] = []
     for row in fastavro.reader(plain):
-        held.append(row)
-        if len(held) == _ROWS:
-            yield _turned(held, columns, schema)
-            held = []
-    yield _turned(held, columns, schema)
+        rows.append(row)
+        if len(rows) == _ROWS:
+            yield _turned(rows, columns, schema)
+            rows = []
+    yield _turned(rows, columns, schema)
 
 
 def csv(text: bytes, header: bool, names: Sequence[str], frame: Frame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -126,60 +126,60 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(columns, schema=schema)
 
 
-def fit(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def fit(column: pa.Array, target: pa.DataType) -> pa.Array:
     """A file's column in the sink's present type: integers widened, fields that came later null."""
     of = pa.types
-    if column.type == kind:
+    if column.type == target:
         return column
-    if of.is_struct(kind) and of.is_struct(column.type):
+    if of.is_struct(target) and of.is_struct(column.type):
         fields = [
             fit(pc.struct_field(column, field.name), field.type)
             if column.type.get_field_index(field.name) >= 0
             else pa.nulls(len(column), field.type)
-            for field in kind
+            for field in target
         ]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
+        return pa.StructArray.from_arrays(fields, fields=list(target), mask=column.is_null())
     mask = column.is_null() if column.null_count else None
-    if of.is_map(kind) and of.is_map(column.type):
-        items = fit(column.items, kind.item_type)
-        return pa.MapArray.from_arrays(column.offsets, column.keys, items, mask=mask).cast(kind)
-    if of.is_list(kind) and of.is_list(column.type):
-        return pa.ListArray.from_arrays(column.offsets, fit(column.values, kind.value_type), mask=mask).cast(kind)
-    if of.is_string(kind) and column.type in (pa.uuid(), pa.binary(16)):
-        found = [
+    if of.is_map(target) and of.is_map(column.type):
+        items = fit(column.items, target.item_type)
+        return pa.MapArray.from_arrays(column.offsets, column.keys, items, mask=mask).cast(target)
+    if of.is_list(target) and of.is_list(column.type):
+        return pa.ListArray.from_arrays(column.offsets, fit(column.values, target.value_type), mask=mask).cast(target)
+    if of.is_string(target) and column.type in (pa.uuid(), pa.binary(16)):
+        texts = [
             None if one is None else str(one if isinstance(one, uuid.UUID) else uuid.UUID(bytes=one))
             for one in column.to_pylist()
         ]
-        return pa.array(found, pa.string())
-    if not _widens(column.type, kind):
+        return pa.array(texts, pa.string())
+    if not _widens(column.type, target):
         raise Unlike
     return column.cast(
-        kind, safe=not of.is_floating(kind)
+        target, safe=not of.is_floating(target)
     )  # the same rounding that JSON's integers get in a column of doubles
 
 
-def _widens(one: pa.DataType, other: pa.DataType) -> bool:
+def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
     """Whether every value of a type is one of the other, but for JSON's integers in a column of doubles."""
     of = pa.types
-    if of.is_null(one):
+    if of.is_null(narrow):
         return True
-    if of.is_floating(other):
-        return bool(of.is_integer(one) or of.is_floating(one)) and other.bit_width >= min(one.bit_width, 64)
-    if of.is_integer(other):
-        return bool(of.is_integer(one)) and other.bit_width >= one.bit_width
-    if of.is_string(other):
-        return bool(of.is_time(one))
-    return bool((of.is_timestamp(one) and of.is_timestamp(other)) or (of.is_decimal(one) and of.is_decimal(other)))
+    if of.is_floating(wide):
+        return bool(of.is_integer(narrow) or of.is_floating(narrow)) and wide.bit_width >= min(narrow.bit_width, 64)
+    if of.is_integer(wide):
+        return bool(of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width
+    if of.is_string(wide):
+        return bool(of.is_time(narrow))
+    return bool((of.is_timestamp(narrow) and of.is_timestamp(wide)) or (of.is_decimal(narrow) and of.is_decimal(wide)))
 
 
 def _is_number(texts: pa.Array) -> pa.Array:
     return pc.match_substring_regex(texts, r"^-?\d+$")
 
 
-def _moment(text: str | None, kind: pa.DataType) -> int | None:
+def _moment(text: str | None, target: pa.DataType) -> int | None:
     if text is None or text.lstrip("-").isdigit():
         return None if text is None else int(text)
-    return int(pa.scalar(text if text.endswith("Z") else f"{text}Z").cast(kind).value)
+    return int(pa.scalar(text if text.endswith("Z") else f"{text}Z").cast(target).value)
 
 
 def _nulls(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
@@ -188,8 +188,8 @@ def _nulls(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 def _turned(rows: Sequence[Any], columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
     arrays = {
-        name: pa.array([None if row[name] is None else read(row[name]) for row in rows], kind)
-        for name, kind, read in columns
+        name: pa.array([None if row[name] is None else read(row[name]) for row in rows], target)
+        for name, target, read in columns
     }
     given = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     if not arrays:
@@ -204,10 +204,10 @@ def _avro_column(schema: Any, named: dict[str, Any]) -> tuple[pa.DataType, Calla
         return _avro_column(others[0], named) if len(others) == 1 else (pa.null(), _same)
     if isinstance(schema, str):
         return named[schema] if schema in named else (_ARROW[schema], _same)
-    found = _avro_type(schema, named)
+    column = _avro_type(schema, named)
     if "name" in schema:
-        named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = found
-    return found
+        named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = column
+    return column
 
 
 def _avro_type(schema: dict[str, Any], named: dict[str, Any]) -> tuple[pa.DataType, Callable[[Any], Any]]:
@@ -215,8 +215,8 @@ def _avro_type(schema: dict[str, Any], named: dict[str, Any]) -> tuple[pa.DataTy
     match schema["type"]:
         case "record":
             fields = {field["name"]: _avro_column(field["type"], named) for field in schema["fields"]}
-            kind = pa.struct([(name, one) for name, (one, _) in fields.items()])
-            return kind, lambda value: {name: _each(value[name], read) for name, (_, read) in fields.items()}
+            target = pa.struct([(name, one) for name, (one, _) in fields.items()])
+            return target, lambda value: {name: _each(value[name], read) for name, (_, read) in fields.items()}
         case "array":
             element, read = _avro_column(schema["items"], named)
             return pa.list_(element), lambda value: [_each(one, read) for one in value]
@@ -227,8 +227,8 @@ def _avro_type(schema: dict[str, Any], named: dict[str, Any]) -> tuple[pa.DataTy
             ]
         case "bytes" | "fixed" if logical == "decimal":
             scale = schema.get("scale", 0)
-            kind = pa.decimal128(min(38, schema["precision"]), scale)
-            return kind, lambda value: Decimal((0, (0,), 0)) if not value else _unscaled(value, scale)
+            target = pa.decimal128(min(38, schema["precision"]), scale)
+            return target, lambda value: Decimal((0, (0,), 0)) if not value else _unscaled(value, scale)
         case "fixed" if logical == "uuid":
             return pa.string(), lambda value: str(uuid.UUID(bytes=value))
         case dict() | list():
@@ -265,28 +265,28 @@ def _parsing(reader: Any) -> Any:
 
 def _records(text: bytes, between: bytes) -> Iterator[bytes]:
     """Records of a CSV file: inside of quotes the separator is text."""
-    held: list[bytes] = []
+    pieces: list[bytes] = []
     quotes = 0
     for piece in text.split(between):
-        held.append(piece)
+        pieces.append(piece)
         quotes += piece.count(b'"')
         if quotes % 2 == 0:
-            yield between.join(held)
-            held, quotes = [], 0
+            yield between.join(pieces)
+            pieces, quotes = [], 0
 
 
-def _of_text(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+def _of_text(texts: pa.Array, target: pa.DataType) -> pa.Array:
     of = pa.types
-    if not of.is_string(kind) and not of.is_binary(kind):  # null in a row of one column, which is no empty line
+    if not of.is_string(target) and not of.is_binary(target):  # null in a row of one column, which is no empty line
         texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
-    if of.is_timestamp(kind):
+    if of.is_timestamp(target):
         moments = pa.timestamp("ms", "UTC")
         if pc.any(_is_number(texts)).as_py():  # years that have no text
             return pa.array([_moment(one, moments) for one in texts.to_pylist()], moments).cast(STAMP)
         zoned = pc.match_substring_regex(texts, _ZONE)
         texts = pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", ""))
         return texts.cast(moments).cast(STAMP)
-    if of.is_binary(kind):
-        found = [None if one is None else base64.b64decode(one, validate=True) for one in texts.to_pylist()]
-        return pa.array(found, pa.binary())
-    return texts if of.is_string(kind) else texts.cast(kind)
+    if of.is_binary(target):
+        decoded = [None if one is None else base64.b64decode(one, validate=True) for one in texts.to_pylist()]
+        return pa.array(decoded, pa.binary())
+    return texts if of.is_string(target) else texts.cast(target)

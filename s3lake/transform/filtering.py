@@ -57,9 +57,9 @@ class Pattern:
         return (self.key is None or _holds(*self.key, name)) and (self.value is None or _holds(*self.value, value))
 
 
-def _test(setting: Any, tests: tuple[str, ...], kinds: tuple[str, ...], place: str) -> tuple[str, Any]:
-    allowed = ", ".join((*(f"{one}: …" for one in tests), *kinds))
-    if isinstance(setting, str) and setting in kinds:
+def _test(setting: Any, tests: tuple[str, ...], type_names: tuple[str, ...], place: str) -> tuple[str, Any]:
+    allowed = ", ".join((*(f"{one}: …" for one in tests), *type_names))
+    if isinstance(setting, str) and setting in type_names:
         return setting, None
     if not isinstance(setting, Mapping) or len(setting) != 1:
         raise OptionError(f"{place}: {setting!r} is not allowed; use one of: {allowed}", "patterns")

@@ -21,11 +21,11 @@ def read(headers: pa.ListArray) -> list[list[Header]]:
     return [pairs[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def written(rows: Sequence[Sequence[Header]], kind: pa.DataType = TYPE) -> pa.ListArray:
+def written(rows: Sequence[Sequence[Header]], type: pa.DataType = TYPE) -> pa.ListArray:
     """A column of headers; null where there are none."""
     pairs = list(chain.from_iterable(rows))
-    entries = _entries([name for name, _ in pairs], [value for _, value in pairs], kind)
-    return _listed(pa.array([len(row) for row in rows], pa.int32()), entries, kind)
+    entries = _entries([name for name, _ in pairs], [value for _, value in pairs], type)
+    return _listed(pa.array([len(row) for row in rows], pa.int32()), entries, type)
 
 
 def appended(headers: pa.ListArray, added: Sequence[Sequence[Header]]) -> pa.ListArray:
@@ -56,14 +56,14 @@ def _merged(headers: pa.ListArray, counts: pa.Array, parents: pa.Array, entries:
     return _listed(pc.add(before, counts), pa.concat_arrays([headers.flatten(), entries]).take(order), headers.type)
 
 
-def _entries(names: list[str], values: list[bytes | None], kind: pa.DataType) -> pa.StructArray:
-    fields = list(kind.value_type)
+def _entries(names: list[str], values: list[bytes | None], type: pa.DataType) -> pa.StructArray:
+    fields = list(type.value_type)
     return pa.StructArray.from_arrays(
         [pa.array(names, fields[0].type), pa.array(values, fields[1].type)], fields=fields
     )
 
 
-def _listed(counts: pa.Array, entries: pa.StructArray, kind: pa.DataType) -> pa.ListArray:
+def _listed(counts: pa.Array, entries: pa.StructArray, type: pa.DataType) -> pa.ListArray:
     zero = pa.array([0], pa.int32())
     offsets = pa.concat_arrays([zero, pc.cumulative_sum(counts).cast(pa.int32())])
-    return pa.ListArray.from_arrays(offsets, entries, type=kind, mask=pc.equal(counts, 0))
+    return pa.ListArray.from_arrays(offsets, entries, type=type, mask=pc.equal(counts, 0))

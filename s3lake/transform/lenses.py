@@ -172,15 +172,15 @@ class InsertWallclock(HeaderStep):
     @classmethod
     def _read(cls, options: Options, *, rolling: bool) -> InsertWallclock:
         header = options.needed_text("header.name", "wallclock")
-        kind = options.choice("value.type", ("format", "epoch"), "format")
+        value_type = options.choice("value.type", ("format", "epoch"), "format")
         text = options.text("format")
         zone = options.text("timezone", "UTC")
         options.read("timezone", zone, _ISO_MILLISECONDS.formatter)
-        if kind == "epoch" and zone != "UTC":
+        if value_type == "epoch" and zone != "UTC":
             raise OptionError(f"timezone: {zone!r} has no meaning with value.type epoch; take it out", "timezone")
         window = Window.of(options, optional=not rolling)
-        pattern = pattern_of(options, "format", text, "en", zone) if kind == "format" and text else None
-        return cls(header, pattern, kind == "format" and not text, window, zone)
+        pattern = pattern_of(options, "format", text, "en", zone) if value_type == "format" and text else None
+        return cls(header, pattern, value_type == "format" and not text, window, zone)
 
     def constants(self, wallclock_ms: int) -> list[Header]:
         moment = self.window.start(wallclock_ms)
@@ -273,13 +273,13 @@ class InsertTimestampHeaders(HeaderStep):
 
     def _headers(self, epoch_ms: int) -> list[Header]:
         moment = self.window.start(epoch_ms)
-        found = self.printed_of.get(moment // self.resolution)
-        if found is None:
+        headers = self.printed_of.get(moment // self.resolution)
+        if headers is None:
             if len(self.printed_of) >= _KNOWN:
                 self.printed_of.clear()
-            found = [(name, printed(pattern, moment, self.zone).encode()) for name, pattern in self.headers]
-            self.printed_of[moment // self.resolution] = found
-        return found
+            headers = [(name, printed(pattern, moment, self.zone).encode()) for name, pattern in self.headers]
+            self.printed_of[moment // self.resolution] = headers
+        return headers
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ class Options:
         notices: what the user should know, though nothing is wrong.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._settings = dict(given)
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = dict(settings)
         self._asked: list[str] = []
         self.notices: list[str] = []
 
@@ -84,10 +84,10 @@ class Options:
     def needed_names(self, name: str, example: str) -> tuple[str, ...]:
         """A list that must have an element."""
         self.needed(name, example)
-        found = self.names(name)
-        if not found:
+        names = self.names(name)
+        if not names:
             raise OptionError(f"{name} is empty; for example {name}={example}", name)
-        return found
+        return names
 
     def flag(self, name: str, default: bool) -> bool:
         """True or false."""

@@ -58,15 +58,15 @@ def value_at(value: Any, path: Sequence[str]) -> Any:
     Raises:
         Refusal: a step on the way is no object.
     """
-    found = value
+    step_value = value
     for depth, name in enumerate(path):
-        if not isinstance(found, dict):
+        if not isinstance(step_value, dict):
             where = ".".join(path[:depth])
-            raise Refusal(f"field {where!r} is {shown(found)}, an object is needed for {'.'.join(path)!r}")
-        found = found.get(name)
-        if found is None:
+            raise Refusal(f"field {where!r} is {shown(step_value)}, an object is needed for {'.'.join(path)!r}")
+        step_value = step_value.get(name)
+        if step_value is None:
             return None
-    return found
+    return step_value
 
 
 def dotted(value: dict[str, Any], key: str) -> tuple[str, ...]:

@@ -134,10 +134,10 @@ class SideStep(Step):
         Raises:
             Refusal: it is none.
         """
-        found = self.operand(record)
-        if not isinstance(found, dict):
-            raise Refusal(f"the {self.side} is {shown(found)}, a JSON object is needed")
-        return found
+        operand = self.operand(record)
+        if not isinstance(operand, dict):
+            raise Refusal(f"the {self.side} is {shown(operand)}, a JSON object is needed")
+        return operand
 
 
 def decoded(data: bytes | None, converter: str) -> Any:
@@ -167,11 +167,11 @@ def _payload(data: bytes) -> bytes:
     if parts is None:
         return data
     schema, payload = parts
-    found = connect.compiled(schema, tabular=False)
-    if isinstance(found, str):
-        raise Refusal(f"its schema is none: {found}")
+    compiled = connect.compiled(schema, tabular=False)
+    if isinstance(compiled, str):
+        raise Refusal(f"its schema is none: {compiled}")
     try:
-        return found[1](payload)
+        return compiled[1](payload)
     except msgspec.ValidationError as error:
         raise Refusal(f"its payload does not fit its schema: {error}") from None
 

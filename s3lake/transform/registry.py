@@ -104,60 +104,64 @@ class Built(NamedTuple):
     notices: tuple[str, ...]
 
 
-def build(kind: str, given: Mapping[str, Any]) -> Built:
+def build(type_name: str, options: Mapping[str, Any]) -> Built:
     """The transform of that type with those options.
 
     Raises:
         UnknownType: there is no such type.
         OptionError: an option is missing, unknown or wrong.
     """
-    return _built(kind, given, _TRANSFORMS, "transform")
+    return _built(type_name, options, _TRANSFORMS, "transform")
 
 
-def predicate(kind: str, given: Mapping[str, Any]) -> Built:
+def predicate(type_name: str, options: Mapping[str, Any]) -> Built:
     """The predicate of that type with those options.
 
     Raises:
         UnknownType: there is no such type.
         OptionError: an option is missing, unknown or wrong.
     """
-    return _built(kind, given, _PICKERS, "predicate")
+    return _built(type_name, options, _PICKERS, "predicate")
 
 
-def short(kind: str) -> str:
+def short(type_name: str) -> str:
     """A type without its package."""
-    return kind if kind.startswith("iggy.") else kind.rpartition(".")[2]
+    return type_name if type_name.startswith("iggy.") else type_name.rpartition(".")[2]
 
 
-def _built(kind: str, given: Mapping[str, Any], table: dict[str, Callable[[Options], Step]], what: str) -> Built:
-    make = table[_whole(kind, table, what)]
-    options = Options(given)
+def _built(
+    type_name: str, settings: Mapping[str, Any], table: dict[str, Callable[[Options], Step]], what: str
+) -> Built:
+    make = table[_whole(type_name, table, what)]
+    options = Options(settings)
     step = make(options)
     options.finish()
     return Built(step, tuple(options.notices))
 
 
-def _whole(kind: str, table: Mapping[str, Any], what: str) -> str:
-    if kind in table:
-        return kind
-    if kind in _NO_MEANING or f"{_LENSES}{kind}" in _NO_MEANING:
-        raise UnknownType(f"{kind} has no meaning here: {_NO_MEANING.get(kind) or _NO_MEANING[_LENSES + kind]}")
-    matching = [one for one in table if short(one) == kind]
+def _whole(type_name: str, table: Mapping[str, Any], what: str) -> str:
+    if type_name in table:
+        return type_name
+    if type_name in _NO_MEANING or f"{_LENSES}{type_name}" in _NO_MEANING:
+        raise UnknownType(
+            f"{type_name} has no meaning here: {_NO_MEANING.get(type_name) or _NO_MEANING[_LENSES + type_name]}"
+        )
+    matching = [one for one in table if short(one) == type_name]
     names = [short(one) for one in table]
-    name = short(kind)
+    name = short(type_name)
     if f"{name}$Key" in names:
         other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in table else ""
-        raise UnknownType(f"{kind!r} does not say of what: write {name}$Value or {name}$Key{other}")
+        raise UnknownType(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
     if len(matching) == 1:
         return matching[0]
-    hint = suggestion(kind if kind.startswith("iggy.") else name, names)
-    raise UnknownType(f"{kind!r} is no {what} that s3lake has; {hint}there are: {_listed(names)}")
+    hint = suggestion(type_name if type_name.startswith("iggy.") else name, names)
+    raise UnknownType(f"{type_name!r} is no {what} that s3lake has; {hint}there are: {_listed(names)}")
 
 
 def _listed(names: list[str]) -> str:
     """Names, those of both sides once."""
-    found = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
-    return ", ".join(found)
+    by_side = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
+    return ", ".join(by_side)
 
 
 __all__ = ["PREDICATE_TYPES", "TYPES", "Built", "OptionError", "UnknownType", "build", "predicate", "short"]

@@ -194,9 +194,9 @@ def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     try:
         statements = sqlglot.parse(text, dialect="spark")
     except SqlglotError as error:
-        found = getattr(error, "errors", None) or [{}]
-        near = (found[0].get("highlight") or "").strip()
-        what = found[0].get("description") or str(error)
+        problems = getattr(error, "errors", None) or [{}]
+        near = (problems[0].get("highlight") or "").strip()
+        what = problems[0].get("description") or str(error)
         raise ValueError(f"{clause} is no Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
     except RecursionError:
         raise ValueError(f"{clause} nests too deeply: split it") from None

@@ -39,12 +39,12 @@ class Window:
     def of(cls, options: Options, *, optional: bool) -> Window:
         """Read `rolling.window.type` and `rolling.window.size`."""
         units = {"minutes": 60_000, "hours": 3_600_000, "seconds": 1000}
-        kinds = ("none", *units) if optional else tuple(units)
-        kind = options.choice("rolling.window.type", kinds, kinds[0])
-        size = options.number("rolling.window.size", 15, 1, 24 if kind == "hours" else 60)
-        if optional and kind != "none" and not options.given("rolling.window.size"):
-            raise OptionError(f"rolling.window.size is missing; how many {kind} a window has", "rolling.window.size")
-        return cls(size * units.get(kind, 0))
+        choices = ("none", *units) if optional else tuple(units)
+        unit = options.choice("rolling.window.type", choices, choices[0])
+        size = options.number("rolling.window.size", 15, 1, 24 if unit == "hours" else 60)
+        if optional and unit != "none" and not options.given("rolling.window.size"):
+            raise OptionError(f"rolling.window.size is missing; how many {unit} a window has", "rolling.window.size")
+        return cls(size * units.get(unit, 0))
 
     def start(self, epoch_ms: int) -> int:
         """When the window began that this time is in."""
@@ -132,8 +132,8 @@ class TimestampConverter(SideStep):
                 return self.pattern.parser()(value)
             except ValueError as error:
                 raise Refusal(f"{what}: {error}") from None
-        wanted = "a whole number or, with the option format, a text"
-        raise Refusal(f"{what} is {shown(value)}; a timestamp is {wanted}")
+        allowed = "a whole number or, with the option format, a text"
+        raise Refusal(f"{what} is {shown(value)}; a timestamp is {allowed}")
 
 
 def unix_number(value: Any) -> int | None:
