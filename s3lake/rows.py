@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from s3lake.verify import Checked, Difference, Report, Unlanded
 
 
-def tile_row(tile: "Tile") -> dict[str, Any]:
+def tile_row(tile: "Tile", *, sealed: bool) -> dict[str, Any]:
     """A tile, whole."""
     return {
         "hour": tile.hour,
-        "state": _state(tile),
+        "state": _state(tile, sealed=sealed),
         "offsets": {str(one): [span.start, span.committed, span.end] for one, span in tile.partitions.items()},
         "commits": list(tile.commits),
         "pending": tile.pending,
@@ -30,18 +30,19 @@ def tile_row(tile: "Tile") -> dict[str, Any]:
     }
 
 
-def tile_cells(tile: "Tile") -> list[str]:
+def tile_cells(tile: "Tile", *, sealed: bool) -> list[str]:
     """A tile as cells of the table that `index show` prints."""
     spans = tile.partitions.values()
     covered = sum((span.committed if span.end is None else span.end) - span.start for span in spans)
     landed = sum(span.committed - span.start for span in spans)
     counts = (str(len(some)) for some in (tile.commits, tile.garbage, tile.expired))
     commits, garbage, expired = counts
-    return [tile.hour, _state(tile), str(covered), str(landed), commits, (tile.pending or "")[:12], garbage, expired]
+    state = _state(tile, sealed=sealed)
+    return [tile.hour, state, str(covered), str(landed), commits, (tile.pending or "")[:12], garbage, expired]
 
 
-def _state(tile: "Tile") -> str:
-    return "complete" if tile.complete else "closed" if tile.closed else "open"
+def _state(tile: "Tile", *, sealed: bool) -> str:
+    return "sealed" if sealed else "complete" if tile.complete else "closed" if tile.closed else "open"
 
 
 def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
@@ -240,6 +241,11 @@ def doubts(config: "Config") -> list[str]:
             doubtful.append(
                 f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "
                 "other keys; layout.time.source record gives the same ones"
+            )
+        if sink.sealed.within <= sink.close_grace:
+            within, grace = duration_text(sink.sealed.within), duration_text(sink.close_grace)
+            doubtful.append(
+                f"sink {sink.name}: sealed.within {within} is over before close_grace {grace}: every hour will be late"
             )
         if not sink.exactly_once:
             doubtful.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")

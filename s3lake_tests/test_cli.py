@@ -459,16 +459,17 @@ class TestOnLandedHours:
         outcome = run("index", "show", config)
         assert outcome.code == 0
         lines = outcome.out.splitlines()
-        assert lines[0].strip() == f"events: {landed}"
+        assert lines[0].strip() == f"events: {landed}, sealed up to {START}"
         assert lines[1].split() == ["hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"]
-        assert lines[2].split() == [START, "complete", "20", "20", "1", "0", "0"]
-        assert lines[3].split() == [TEN, "complete", "11", "11", "1", "0", "0"]
+        assert lines[2].split() == [START, "sealed", "20", "20", "1", "0", "0"]
+        assert lines[3].split() == [TEN, "sealed", "11", "11", "1", "0", "0"]
 
     def test_index_show_as_json_has_every_interval(self, run: Run, config: Path) -> None:
         rows = run("index", "show", config, "--json").rows
         assert [row["hour"] for row in rows] == [START, TEN]
         assert rows[1]["offsets"] == {"0": [20, 20, 20], "1": [0, 11, 11]}
         assert rows[1]["pending"] is None
+        assert [(row["state"], row["sealed_up_to"]) for row in rows] == [("sealed", START)] * 2
 
     def test_index_accept_refuses_a_topic_that_is_the_same(self, run: Run, config: Path, landed: str) -> None:
         outcome = run("index", "accept", "--topic", landed, config)

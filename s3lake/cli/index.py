@@ -17,17 +17,26 @@ app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it kno
 def index_show(
     config: ConfigArgument = None, sink: SinkOption = None, topic: TopicOption = None, as_json: JsonOption = False
 ) -> None:
-    """Tiles, commits, what is pending and what is garbage."""
+    """Tiles, commits, what is pending and what is garbage, and up to which hour all are sealed."""
+    from s3lake.commit.index import TopicHead
+    from s3lake.commit.sealing import Sealing
+
     for lander in routes(load(config), sink, topic):
+        found, tiles = lander.index.head(), list(lander.index.tiles())
+        sealing = Sealing.of(lander.index, found[0] if found else TopicHead(), tiles)
+        upto = sealing.upto(lander.sink.start)
         if as_json:
-            for tile in lander.index.tiles():
-                print_json({"sink": lander.sink.name, "topic": lander.topic, **rows.tile_row(tile)})
+            name = {"sink": lander.sink.name, "topic": lander.topic}
+            for tile in tiles:
+                row = rows.tile_row(tile, sealed=not sealing.flaw(tile.hour))
+                print_json({**name, **row, "sealed_up_to": upto})
             continue
-        table = Table(title=f"{lander.sink.name}: {lander.topic}", title_justify="left", box=None, pad_edge=False)
+        title = f"{lander.sink.name}: {lander.topic}, sealed up to {upto or 'no hour'}"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         for column in ("hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"):
             table.add_column(column, no_wrap=True)
-        for tile in lander.index.tiles():
-            table.add_row(*rows.tile_cells(tile))
+        for tile in tiles:
+            table.add_row(*rows.tile_cells(tile, sealed=not sealing.flaw(tile.hour)))
         print_table(table)
 
 

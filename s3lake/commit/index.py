@@ -105,6 +105,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     Attributes:
         epochs: see `Tile`, as they were when it was planned.
+        begun_ms: when it was planned, before its records were read; 0 where nobody knows.
         reason: why it replaces others; empty where it replaces none.
         waits: how long its records had waited when it was made; of a merge those of all that it replaces.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
@@ -124,6 +125,7 @@ class Manifest(msgspec.Struct, frozen=True):
     shape: dict[str, Any] = {}
     columns: dict[str, Any] | None = None
     created_ms: int = 0
+    begun_ms: int = 0
     at_once: bool = False
     replacing: bool = False
     epochs: dict[int, int] = {}

@@ -37,6 +37,7 @@ class Attempt:
         replaces: commits that this one takes the place of (a rewrite, a merge).
         reason: see `Manifest`.
         known: manifests of what it replaces, where they were read.
+        begun_ms: see `Manifest`.
     """
 
     commit: str
@@ -47,6 +48,7 @@ class Attempt:
     replaces: tuple[str, ...] = ()
     reason: str = ""
     known: tuple[Manifest, ...] = ()
+    begun_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
 
 @dataclass(frozen=True)
@@ -417,6 +419,7 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         columns=staged.columns,
         created_ms=now_ms,
         epochs=dict(attempt.batch.epochs),
+        begun_ms=attempt.begun_ms,
         reason=attempt.reason,
         waits=staged.waits or waited(staged.reads.values(), now_ms),
     )

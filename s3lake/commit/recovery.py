@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
+import msgspec
+
 from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.errors import S3LakeError, StoreDeniedError
@@ -111,6 +113,7 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
         pending=None,
         foreign=(),
         sums=sums.after(index, tile, manifest),
+        took_ms=max(0, int(time.time() * 1000) - manifest.begun_ms) if manifest.begun_ms else msgspec.UNSET,
         epochs={**tile.epochs, **manifest.epochs},
     )
 

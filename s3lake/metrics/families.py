@@ -29,9 +29,14 @@ def _families() -> Iterator[Family]:
     yield gauge("lag_records", "Offsets that Kafka has beyond what is landed, markers included")
     yield gauge("lag_seconds", "Age of the oldest record that is not landed, at least, by its timestamp; 0: none waits")
     yield gauge("last_complete_hour_timestamp_seconds", "Start of the newest hour that is complete, since the epoch")
+    yield gauge(
+        "last_sealed_hour_timestamp_seconds",
+        "Start of the last hour such that all up to it since the sink's start are sealed, since the epoch",
+    )
     yield gauge("hours_incomplete", "Hours that are over, their grace as well, and not complete")
     yield gauge("hours_unread", "Hours in the index that this process has not looked at yet")
     yield gauge("last_commit_timestamp_seconds", "When the last commit was made, since the epoch")
+    yield gauge("last_commit_seconds", "How long it took, from its plan to the tile that lists it")
     yield gauge("hour_rows", "Records landed in the newest hour, or the newest complete one", _HOUR)
     yield gauge("hour_bytes", "Bytes of all its objects, as stored", _HOUR)
     yield gauge("hour_files", "Its data files", _HOUR)

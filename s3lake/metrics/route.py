@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from s3lake import hours
+from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
 from s3lake.kafka.offsets import Waiting
 from s3lake.plan import due
@@ -29,6 +30,7 @@ class Progress:
         newest: the newest tile; None where there is none.
         complete: the newest tile that was seen to be complete; None where none was.
         incomplete: hours whose time and grace are over and that are not complete, those without a tile yet included.
+        sealed: the last hour such that all up to it are sealed, as it was noted last; None where none was.
         unread: tiles that this process has not looked at: it reads a few each time, the newest first.
     """
 
@@ -36,6 +38,7 @@ class Progress:
     newest: Tile | None = None
     complete: Tile | None = None
     incomplete: int = 0
+    sealed: str | None = None
     unread: int = 0
 
 
@@ -76,6 +79,7 @@ class Route:
             newest=newest[0] if newest else None,
             complete=self._latest,
             incomplete=late + self._unopened(last, now, grace_ms),
+            sealed=Sealing(self.landing.index, head).watermark(self.landing.sink.start),
             unread=max(0, unread),
         )
 
@@ -137,6 +141,17 @@ class Measured:
     progress: Progress | None
     waiting: Waiting | None
     errors: dict[str, S3LakeError]
+
+    @property
+    def last_commit_s(self) -> float | None:
+        """How long the last commit of those tiles took."""
+        tiles = (self.progress.newest, self.progress.complete) if self.progress else ()
+        found = [
+            (tile.sums.landed_ms, tile.took_ms)
+            for tile in tiles
+            if tile and tile.sums is not msgspec.UNSET and tile.took_ms is not msgspec.UNSET
+        ]
+        return max(found)[1] / 1000 if found else None
 
     @property
     def last_commit_ms(self) -> int | None:

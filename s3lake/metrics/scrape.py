@@ -141,6 +141,10 @@ class Scrape(Collector):
         if measured.progress.complete is not None:
             started = hours.start_ms(measured.progress.complete.hour) / 1000
             samples.add("last_complete_hour_timestamp_seconds", started, *name)
+        if measured.progress.sealed is not None:
+            samples.add("last_sealed_hour_timestamp_seconds", hours.start_ms(measured.progress.sealed) / 1000, *name)
+        if measured.last_commit_s is not None:
+            samples.add("last_commit_seconds", measured.last_commit_s, *name)
         for which, tile in (("newest", measured.progress.newest), ("complete", measured.progress.complete)):
             samples.hour(tile, *name, which)
 

@@ -15,6 +15,7 @@ from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.fleet_sensor import fleet_sensor
+from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.resources import S3, KafkaResource, SparkResource
 from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
@@ -61,13 +62,17 @@ def build_definitions(
         examples = [counts_by_type(*route) for route in routes if _has_types(config, route[0])]
     return dg.Definitions(
         assets=[*map(topic_asset, topics), *assets, *starmap(sealed_asset, routes), *examples],
-        asset_checks=[sink_checks(*route) for route in routes],
+        asset_checks=[
+            *starmap(sink_checks, routes),
+            *(in_time_checks(config.sink(name), by_sink[name]) for name in jobs),
+        ],
         sensors=[
             *(topic_sensor(topic, sinks, jobs, status) for topic, sinks in alone.items()),
             *(
                 fleet_sensor(config.sink(name), by_sink[name], {*alone, *_earlier(name, fleets, by_sink)}, status)
                 for name in fleets
             ),
+            *(in_time_sensor(config.sink(name), by_sink[name], status) for name in jobs),
             *follower(examples, status),
         ],
         jobs=[*jobs.values(), *fleets.values(), *cleans.values()],

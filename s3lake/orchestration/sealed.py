@@ -13,13 +13,16 @@ from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from s3lake import hours
+from s3lake.commit.marker import body_of, renew
 from s3lake.commit.rewrite import REASON
 from s3lake.commit.sealing import Sealing
+from s3lake.commit.sums import Commits
 from s3lake.orchestration import metadata, names
 from s3lake.orchestration.alive import silent
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
+from s3lake.sink.marker import key as marker_key
 
 if TYPE_CHECKING:
     from s3lake.landing import Landing
@@ -50,6 +53,8 @@ def announcements(
     tiles = [tile for hour in wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
     before = announced(instance, lander.sink, lander.topic, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
+    for tile in new:
+        _mark(lander, tile)  # before the event: who follows it finds the marker
     upto = sealing.move(lander.sink.start) if new else None
     return [_announcement(lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
 
@@ -123,6 +128,14 @@ def _under_way(instance: dg.DagsterInstance, key: dg.AssetKey, now_ms: int) -> l
     return found
 
 
+def _mark(lander: "Landing", tile: Tile) -> None:
+    sink = lander.sink
+    key = marker_key(sink, lander.topic, tile.hour)
+    if key is not None:
+        manifests = Commits(lander.index, tile.hour, tile.commits)
+        renew(lander.store, key, tile, body_of(sink.sealed.marker, lander.topic, tile, manifests))
+
+
 def _announcement(
     lander: "Landing", sealing: Sealing, tile: Tile, upto: str | None, now_ms: int, *, again: bool
 ) -> dg.AssetMaterialization:
@@ -140,6 +153,9 @@ def _announcement(
         "reason": _reason(lander, tile) if again else FIRST,
         "index": dg.MetadataValue.path(f"s3://{sink.bucket}/{lander.index.tile_key(tile.hour)}"),
     }
+    key = marker_key(sink, lander.topic, tile.hour)
+    if key is not None:
+        told["marker"] = dg.MetadataValue.path(f"s3://{sink.bucket}/{key}")
     return dg.AssetMaterialization(
         names.sealed_key(sink, lander.topic),
         partition=tile.hour,

@@ -74,6 +74,8 @@ class Tile(msgspec.Struct, frozen=True):
             s3lake, for none.
         expired: [topic-partition, first, end) that Kafka had expired before they were landed.
         foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
+        took_ms: how long the last of `commits` took, from its plan to the tile that lists it; unset where
+            nobody knows.
         epochs: per topic-partition, of the leader under which the log was seen to reach `committed`.
         sums: of `commits`; unset in a tile of an earlier s3lake until its next commit.
     """
@@ -89,6 +91,7 @@ class Tile(msgspec.Struct, frozen=True):
     expired: tuple[Interval, ...] = ()
     foreign: tuple[str, ...] = ()
     sums: Sums | msgspec.UnsetType = msgspec.UNSET
+    took_ms: int | msgspec.UnsetType = msgspec.UNSET
     epochs: dict[int, int] = {}
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake.layout.pieces import Extension, Number, Piece, Routed, Text, Topic
+from s3lake.sink import marker
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -97,9 +98,10 @@ def _layouts(sink: "Sink") -> list[_Layout]:
     every = [pieces for pieces in (sink.layout.pieces, sink.layout.tombstone_pieces) if pieces is not None]
     if sink.routes:  # the topic's name can become any text
         every = [tuple(Routed() if isinstance(one, Topic) else one for one in pieces) for pieces in every]
-    return [
-        ((Text(sink.root), *pieces), ending) for pieces in every for ending in (sink.extension, *sink.sidecars.endings)
-    ]
+    endings = (sink.extension, *sink.sidecars.endings)
+    found = [((Text(sink.root), *pieces), ending) for pieces in every for ending in endings]
+    marked = marker.pieces(sink)
+    return [*found, ((Text(sink.root), *marked), "")] if marked else found
 
 
 def _meet_for_topics(one: "Sink", a: _Layout, other: "Sink", b: _Layout) -> bool:

@@ -17,6 +17,7 @@ from s3lake.sink.flush import Flush
 from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
+from s3lake.sink.sealed import Sealed
 from s3lake.sink.sql import Sql
 from s3lake.sink.transforms import Transform
 
@@ -79,6 +80,7 @@ class Sink(Part):
         fleet: whether one sensor and one run are for all topics: `on`, `off`, above so many topics, or `auto`.
         max_columns: that files of parquet, avro and csv may have.
         memory_budget: of open files, per Python worker; beyond it they go to local disk.
+        sealed: what is expected of an hour that is over.
         index: where the index lives.
     """
 
@@ -111,6 +113,7 @@ class Sink(Part):
     fleet: Literal["auto", "on", "off"] | int = "auto"
     max_columns: int = 2000
     memory_budget: int = 512_000_000
+    sealed: Sealed = Field(default_factory=Sealed)
     index: Index = Field(default_factory=Index)
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
@@ -252,6 +255,13 @@ class Sink(Part):
                 templates.check(landed)
             except ValueError as error:
                 raise Misfit(str(error), "layout", "template") from None
+        if self.sealed.marker != "none":
+            from s3lake.sink import marker
+
+            try:
+                marker.pieces(self)
+            except ValueError as error:
+                raise Misfit(str(error), "sealed", "marker") from None
         return self
 
     def _sql_fits(self) -> None:

@@ -63,7 +63,15 @@ class Store(Protocol):
         """The object's metadata, or None."""
         ...
 
-    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] = {},
+    ) -> str | None:
         """Write an object if the condition holds: its new ETag, or None when the store says that it does not (412).
 
         Raises:

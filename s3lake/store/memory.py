@@ -45,13 +45,21 @@ class MemoryStore:
         stored = self.objects.get(key)
         return stored[1] if stored else None
 
-    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] = {},
+    ) -> str | None:
         """See `Store.put`."""
         with self._lock:
             present = self.objects.get(key)
             if (if_absent and present) or (if_match is not None and (not present or present[1].etag != if_match)):
                 return None
-            return self._write(key, body, {})
+            return self._write(key, body, dict(metadata))
 
     def delete(self, key: str) -> None:
         """See `Store.delete`."""

@@ -219,9 +219,19 @@ class S3Store:
             return None
         return Head(answer["ETag"], answer["ContentLength"], _named(answer["Metadata"]))
 
-    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] = {},
+    ) -> str | None:
         """See `Store.put`."""
-        created = dict(self.connection.created_with)
+        created: dict[str, Any] = dict(self.connection.created_with)
+        if metadata:
+            created["Metadata"] = dict(metadata)
         condition = {"IfMatch": if_match} if if_match is not None else {}
         if if_absent:
             condition["IfNoneMatch"] = "*"

@@ -40,8 +40,9 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
 
     protocol.commit_at_once(world.index, attempt, staged)
 
-    sums = tile(world, 0).sums
-    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, epochs={0: 0})
+    sums, took_ms = tile(world, 0).sums, tile(world, 0).took_ms
+    expected = Tile(hour(0), {0: Span(0, 5)}, rev=1, commits=("c1",), sums=sums, took_ms=took_ms, epochs={0: 0})
+    assert tile(world, 0) == expected
     assert len(world.view().data) == 3
 
 

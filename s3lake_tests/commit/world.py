@@ -275,13 +275,21 @@ class Bucket(MemoryStore):
         self.staged: dict[str, bytes] = {}
         self._etags = itertools.count(1)
 
-    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] = {},
+    ) -> str | None:
         if self.circumstances.conflicts and (if_absent or if_match is not None):
             if self.twist.startswith("conflict"):
                 raise StoreConflictError(f"another request of {key} is under way")
             if self.twist == "untrue":
                 return None
-        return super().put(key, body, if_match=if_match, if_absent=if_absent)
+        return super().put(key, body, if_match=if_match, if_absent=if_absent, metadata=metadata)
 
     def delete(self, key: str) -> None:
         if self.circumstances.keeps_data and key.startswith("data/"):
@@ -474,7 +482,15 @@ class _Door:
     def head(self, key: str) -> Head | None:
         return self._ask("store", "head", key)
 
-    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] = {},
+    ) -> str | None:
         return self._ask("store", "put", key, body, if_match=if_match, if_absent=if_absent)
 
     def delete(self, key: str) -> None:

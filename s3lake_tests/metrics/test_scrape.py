@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead
+from s3lake.commit.index import TopicHead, Watermark
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.kafka.offsets import Waiting
 from s3lake.kafka.reader import Brokers
@@ -64,6 +64,11 @@ class World:
         ]
         self.registry = CollectorRegistry()
         self.registry.register(Scrape(lambda: self.landings, deadline_s=0.5, clock=lambda: self.clock))
+
+    def seal(self, topic: str, upto: str) -> None:
+        """Note that all hours up to this one are sealed."""
+        index = next(landing.index for landing in self.landings if landing.topic == topic)
+        index.create(index.watermark_key, Watermark("2026-01-05T08", upto))
 
     def write(self, topic: str, *tiles: Tile) -> None:
         index = next(one.index for one in self.landings if one.topic == topic)
@@ -134,22 +139,32 @@ def test_an_hour_that_became_complete_is_seen_in_a_later_scrape(world: World) ->
     assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 0
 
 
-def test_a_scrape_costs_at_most_four_requests_a_topic_and_one_question(world: World) -> None:
+def test_a_scrape_costs_at_most_five_requests_a_topic_and_one_question(world: World) -> None:
     tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: Span(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
     world.write("orders", *tiles)
     for scraped in range(1, 38):
         told = world.scrape()
-        assert world.store.requests.total() <= 4
+        assert world.store.requests.total() <= 5
         assert world.kafka.asked == scraped
     assert told["s3lake_hours_unread", "events", "orders"] == 0
     assert told["s3lake_hours_incomplete", "events", "orders"] == 72 + 12  # and those without a tile: to 11:00
 
 
-def test_a_complete_topic_costs_one_request_more_than_its_head(world: World) -> None:
+def test_a_complete_topic_costs_two_requests_more_than_its_head(world: World) -> None:
     world.write("orders", *(complete(hour, hour, hour + 1) for hour in range(12)))
     for _ in range(7):
         world.scrape()
-    assert world.store.requests == {"get": 2}
+    assert world.store.requests == {"get": 3}
+
+
+def test_how_far_all_hours_are_sealed_and_how_long_the_last_commit_took_is_told(world: World) -> None:
+    world.write("orders", msgspec.structs.replace(complete(11, 0, 50, landed_ms=1_000), took_ms=1_500))
+    assert "s3lake_last_sealed_hour_timestamp_seconds" not in {name for name, *_ in world.scrape()}
+    world.seal("orders", "2026-01-05T10")
+    told = world.scrape()
+    expected = hours.start_ms("2026-01-05T10") / 1000
+    assert told["s3lake_last_sealed_hour_timestamp_seconds", "events", "orders"] == expected
+    assert told["s3lake_last_commit_seconds", "events", "orders"] == 1.5
 
 
 def test_scrapes_within_seconds_get_the_same_answer(world: World) -> None:
@@ -199,7 +214,12 @@ def test_how_long_records_had_waited_is_told_by_share(world: World) -> None:
 
 
 def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None:
+<<<<<<< HEAD
     world.write("orders", complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)))
+=======
+    world.write("orders", msgspec.structs.replace(complete(11, 0, 50, landed_ms=1_000), took_ms=1_500))
+    world.seal("orders", "2026-01-05T08")
+>>>>>>> 145bc4e (Every hour has its time to be sealed in, a watermark says how far all are, and a marker says it in the bucket; how long a commit took is known)
     world.scrape()
     families = {one.name: one for one in text_string_to_metric_families(generate_latest(world.registry).decode())}
     told = {name: families[name.removesuffix("_total")] for name in FAMILIES}

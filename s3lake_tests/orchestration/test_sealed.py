@@ -1,6 +1,7 @@
 """When an hour is announced as sealed: by the run that landed and checked it, or by the sensor that came after it."""
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,6 +119,60 @@ class TestRun:
         runs.again()
         runs.land()
         assert told(runs)[2:] == [(SECOND, "landed")]
+
+
+class TestMarker:
+    @pytest.fixture
+    def runs(self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
+        monkeypatch.setattr(World, "lands", Filed)
+        return Runs(instance, monkeypatch, sealed={"marker": "objects"})
+
+    def marker(self, runs: Runs) -> tuple[bytes, str]:
+        body, head = runs.world.store.objects[f"{TOPIC}/date=2026-11-20/hour=01/_objects.json"]
+        return body, head.metadata["s3lake-sealed"]
+
+    def test_is_there_once_the_hour_is_announced(self, runs: Runs) -> None:
+        runs.land(FIRST, SECOND)
+        (event,) = [one for one in events(runs) if one.partition == SECOND]
+        assert event.metadata["marker"].value == f"s3://lake/{TOPIC}/date=2026-11-20/hour=01/_objects.json"
+        body, content = self.marker(runs)
+        assert [one["rows"] for one in json.loads(body)["objects"]] == [10]
+        assert event.tags is not None
+        assert content == event.tags[DATA_VERSION_TAG]
+
+    def test_landing_again_writes_it_no_more(self, runs: Runs) -> None:
+        runs.land()
+        before = dict(runs.world.store.objects)
+        runs.again()
+        runs.land()
+        assert runs.world.store.objects == before
+
+    def test_a_rewrite_renews_it(self, runs: Runs) -> None:
+        runs.land()
+        before, content = self.marker(runs)
+        runs.again().rewrite(SECOND)
+        runs.land(SECOND, SECOND)
+        after, renewed = self.marker(runs)
+        assert renewed != content
+        assert {one["key"] for one in json.loads(after)["objects"]}.isdisjoint(
+            one["key"] for one in json.loads(before)["objects"]
+        )
+
+    def test_an_object_of_somebody_else_in_its_place_fails_the_check_s_step_and_nothing_is_announced(
+        self, runs: Runs
+    ) -> None:
+        runs.world.store.put(f"{TOPIC}/date=2026-11-20/hour=01/_objects.json", b"theirs")
+        assert not runs.land().success
+        assert told(runs) == []
+
+    def test_cleaning_leaves_it(self, runs: Runs) -> None:
+        runs.land()
+        before = dict(runs.world.store.objects)
+        lander = dataclasses.replace(runs.world.landing(), clock=lambda: hours.start_ms(FIRST) + 40 * 86_400_000)
+        assert lander.clean() == []
+        assert {key for key in before if "_objects" in key} == {
+            key for key in runs.world.store.objects if "_objects" in key
+        }
 
 
 class TestSensor:

@@ -220,6 +220,19 @@ class TestConditions:
         assert int(body(store, key)) == THREADS * each
 
 
+class TestMetadata:
+    def test_of_a_document_comes_back_and_goes_with_the_next_one(self, store: Store, prefix: str) -> None:
+        key = prefix + "a"
+        etag = store.put(key, b"", if_absent=True, metadata={"s3lake-sealed": "c1", "other": "a b=c"})
+        head = store.head(key)
+        assert head is not None
+        assert (dict(head.metadata), head.size) == ({"s3lake-sealed": "c1", "other": "a b=c"}, 0)
+        store.put(key, b"", if_match=etag)
+        head = store.head(key)
+        assert head is not None
+        assert dict(head.metadata) == {}
+
+
 class TestMultipart:
     def test_an_upload_is_invisible_until_completed(self, store: Store, prefix: str) -> None:
         id, parts = upload(store, prefix + "a", b"one")

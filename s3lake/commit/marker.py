@@ -1,0 +1,71 @@
+"""The marker of a sealed hour: an object of s3lake's own beside the data, once for each content of the hour.
+
+It says by its metadata which content it stands for, so that it is written once, renewed by a rewrite, never by who
+comes late with an older tile, and never taken for data. Nobody but those who look at the bucket reads it.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from s3lake.commit.index import Manifest
+from s3lake.errors import ForeignObjectError, StoreConflictError
+from s3lake.plan.sealed import content
+from s3lake.plan.tile import Tile
+from s3lake.store import Store
+
+CONTENT, REVISION = "s3lake-sealed", "s3lake-revision"
+_TRIES = 3
+
+
+def renew(store: Store, key: str, tile: Tile, body: bytes) -> bool:
+    """Let the marker at `key` stand for the present content of a sealed hour; False where it does already.
+
+    Raises:
+        ForeignObjectError: somebody else's object stands there.
+        StoreConflictError: others write it just now.
+    """
+    metadata = {CONTENT: content(tile.commits), REVISION: str(tile.rev)}
+    for _ in range(_TRIES):
+        head = store.head(key)
+        if head is None:
+            if store.put(key, body, if_absent=True, metadata=metadata) is not None:
+                return True
+            continue
+        if CONTENT not in head.metadata:
+            raise ForeignObjectError(
+                f"s3://{store.bucket}/{key} is where the marker of {tile.hour} belongs, and was not written by s3lake: "
+                "move the object away, or set sealed.marker to another, or to none"
+            )
+        known = head.metadata.get(REVISION, "")
+        if head.metadata[CONTENT] == metadata[CONTENT] or (known.isdigit() and int(known) > tile.rev):
+            return False
+        if store.put(key, body, if_match=head.etag, metadata=metadata) is not None:
+            return True
+    raise StoreConflictError(f"s3://{store.bucket}/{key} is being written by others. Run again.")
+
+
+def body_of(
+    marker: Literal["none", "success", "objects"], topic: str, tile: Tile, manifests: Iterable[Manifest]
+) -> bytes:
+    """What the marker holds: nothing, or the list of the hour's objects."""
+    if marker != "objects":
+        return b""
+    objects: list[dict[str, Any]] = [
+        {
+            "key": file.key,
+            "kind": file.kind,
+            "rows": file.records,
+            "bytes": file.bytes,
+            "partition": file.partition,
+            "first_offset": file.first_offset,
+            "last_offset": file.last_offset,
+        }
+        for manifest in manifests
+        for file in manifest.files
+    ]
+    offsets = {str(number): [span.start, span.end] for number, span in sorted(tile.partitions.items())}
+    return msgspec.json.format(
+        msgspec.json.encode({"topic": topic, "hour": tile.hour, "offsets": offsets, "objects": objects}), indent=1
+    )

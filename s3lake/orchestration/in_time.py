@@ -1,0 +1,129 @@
+"""In time: a check of every hour that it was sealed soon after its end, from Dagster's event log alone.
+
+Dagster's own builder for partitions (`build_time_partition_freshness_checks`) is superseded, looks at the last one
+alone, fails for a sink whose first hour is not over, and needs a run each time; its `FreshnessPolicy` asks when an
+asset was last materialised, of whatever hour, so that a rewrite of an old hour would hide that the last one is missing.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+import msgspec
+from dagster._utils.warnings import disable_dagster_warnings
+
+from s3lake import hours
+from s3lake.orchestration import names
+from s3lake.orchestration.sealed import announced
+from s3lake.quantities import duration_text
+from s3lake.sink import Sink
+
+NAME = "sealed_in_time"
+INTERVAL_S = 60
+_MOST = 48
+_NEVER = "9999"  # after every hour
+
+
+class Cursor(msgspec.Struct):
+    """What the sensor remembers; advice.
+
+    Attributes:
+        upto: the last hour that was looked at.
+        late: per topic, hours that were not sealed in time and are not sealed yet.
+    """
+
+    upto: str = ""
+    late: dict[str, list[str]] = {}
+
+
+def in_time_checks(sink: Sink, topics: Sequence[str]) -> dg.AssetChecksDefinition:
+    """The check of each topic of `sink`, in one step: for whoever wants to look at hours again."""
+    by_key = {names.sealed_key(sink, topic): topic for topic in topics}
+    with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
+        specs = [
+            dg.AssetCheckSpec(NAME, asset=key, description=_description(sink), partitions_def=names.hourly_over(sink))
+            for key in by_key
+        ]
+
+    @dg.multi_asset_check(name=names.identifier("in_time", sink.name), specs=specs, can_subset=True)
+    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
+        tags = context.run.tags
+        first = tags.get(names.RANGE_START) or tags.get(names.PARTITION) or sink.start
+        last = tags.get(names.RANGE_END) or tags.get(names.PARTITION) or _NEVER
+        wanted = hours.latest(hours.between(first, last, _due(sink)), _MOST)
+        for one in sorted(context.selected_asset_check_keys):
+            yield from _evaluations(context.instance, sink, by_key[one.asset_key], wanted)
+        for output in sorted(context.op_execution_context.selected_output_names):
+            yield dg.Output(None, output_name=output)
+
+    return check
+
+
+def in_time_sensor(sink: Sink, topics: Sequence[str], status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+    """Looks at each hour of every topic once its time is over, and again at those that were late."""
+
+    @dg.sensor(
+        name=names.identifier("in_time", sink.name),
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=status,
+        description=f"{_description(sink)} No run is started for it.",
+    )
+    def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        cursor = _cursor(context.cursor)
+        due = _due(sink)
+        new = hours.latest(hours.between(hours.shift(cursor.upto, 1), _NEVER, due) if cursor.upto else due, _MOST)
+        events: list[dg.AssetCheckEvaluation] = []
+        late: dict[str, list[str]] = {}
+        for topic in topics:
+            before = cursor.late.get(topic, [])
+            for one in _evaluations(context.instance, sink, topic, sorted({*before, *new})):
+                if not one.passed:
+                    late.setdefault(topic, []).append(str(one.partition))
+                if one.passed or one.partition not in before:
+                    events.append(one)
+        upto = new[-1] if new else cursor.upto
+        return dg.SensorResult(asset_events=events, cursor=msgspec.json.encode(Cursor(upto, late)).decode())
+
+    return sense
+
+
+def _evaluations(
+    instance: dg.DagsterInstance, sink: Sink, topic: str, wanted: Sequence[str]
+) -> Iterator[dg.AssetCheckEvaluation]:
+    there = announced(instance, sink, topic, wanted)
+    for hour in wanted:
+        yield dg.AssetCheckEvaluation(
+            asset_key=names.sealed_key(sink, topic),
+            check_name=NAME,
+            passed=hour in there,
+            severity=dg.AssetCheckSeverity.ERROR,
+            metadata={"due": dg.MetadataValue.timestamp(_deadline_ms(sink, hour) / 1000)},
+            partition=hour,
+            blocking=False,
+        )
+
+
+def _due(sink: Sink) -> list[hours.Range]:
+    """Hours since the sink's start whose time is over."""
+    last = hours.shift(hours.key_of_ms(_now_ms() - int(sink.sealed.within * 1000)), -1)
+    return [(sink.start, last)] if sink.start <= last else []
+
+
+def _deadline_ms(sink: Sink, hour: str) -> int:
+    return hours.end_ms(hour) + int(sink.sealed.within * 1000)
+
+
+def _description(sink: Sink) -> str:
+    return f"Passes when the hour is sealed, by {duration_text(sink.sealed.within)} after its end at the latest."
+
+
+def _cursor(text: str | None) -> Cursor:
+    try:
+        cursor = msgspec.json.decode(text or "{}", type=Cursor)
+        return cursor if not cursor.upto or hours.parse(cursor.upto) else Cursor()
+    except (msgspec.MsgspecError, ValueError):
+        return Cursor()  # another version's
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,101 @@
+"""The marker of a sealed hour: written once, renewed by other content, never over somebody else's object."""
+
+import json
+
+import pytest
+
+from s3lake.commit.index import File, Manifest
+from s3lake.commit.marker import CONTENT, body_of, renew
+from s3lake.errors import ForeignObjectError, StoreConflictError
+from s3lake.plan.tile import Span, Tile
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.counted import CountedStore
+
+KEY = "raw/orders/date=2026-01-05/hour=10/_SUCCESS"
+TILE = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=4, commits=("a",))
+REWRITTEN = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=7, commits=("b",))
+
+
+def test_it_is_written_once() -> None:
+    store = CountedStore()
+    assert renew(store, KEY, TILE, b"")
+    assert store.requests == {"head": 1, "put": 1}
+    assert not renew(store, KEY, TILE, b"")
+    assert store.requests["put"] == 1
+    assert store.objects[KEY][0] == b""
+
+
+def test_other_content_renews_it() -> None:
+    store = MemoryStore()
+    renew(store, KEY, TILE, b"1")
+    assert renew(store, KEY, REWRITTEN, b"2")
+    assert store.objects[KEY][0] == b"2"
+
+
+def test_who_comes_late_with_an_older_tile_leaves_it() -> None:
+    store = MemoryStore()
+    renew(store, KEY, REWRITTEN, b"2")
+    assert not renew(store, KEY, TILE, b"1")
+    assert store.objects[KEY][0] == b"2"
+
+
+def test_somebody_else_s_object_stays_and_is_told() -> None:
+    store = MemoryStore()
+    store.put(KEY, b"theirs")
+    with pytest.raises(ForeignObjectError, match="was not written by s3lake: move the object away"):
+        renew(store, KEY, TILE, b"")
+    assert store.objects[KEY][0] == b"theirs"
+
+
+def test_two_that_write_it_at_once_write_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    put = MemoryStore.put
+
+    def beaten(self: MemoryStore, key: str, body: bytes, **how: object) -> str | None:
+        monkeypatch.undo()
+        renew(store, KEY, TILE, b"")
+        return put(self, key, body, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MemoryStore, "put", beaten)
+    assert not renew(store, KEY, TILE, b"")
+    assert CONTENT in store.objects[KEY][1].metadata
+
+
+def test_a_store_that_never_carries_it_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryStore, "put", lambda *_, **__: None)
+    with pytest.raises(StoreConflictError, match="is being written by others"):
+        renew(MemoryStore(), KEY, TILE, b"")
+
+
+def test_a_list_names_every_object_with_rows_bytes_and_offsets() -> None:
+    files = (File("d/1", "u", (), 0, 5, 7, 3, 300), File("l/1", "u", (), 0, 8, 8, 1, 50, kind="dead_letters"))
+    body = json.loads(body_of("objects", "orders", TILE, [Manifest("a", "orders", TILE.hour, {}, files)]))
+    assert body == {
+        "topic": "orders",
+        "hour": "2026-01-05T10",
+        "offsets": {"0": [5, 9]},
+        "objects": [
+            {
+                "key": "d/1",
+                "kind": "data",
+                "rows": 3,
+                "bytes": 300,
+                "partition": 0,
+                "first_offset": 5,
+                "last_offset": 7,
+            },
+            {
+                "key": "l/1",
+                "kind": "dead_letters",
+                "rows": 1,
+                "bytes": 50,
+                "partition": 0,
+                "first_offset": 8,
+                "last_offset": 8,
+            },
+        ],
+    }
+
+
+def test_success_reads_no_manifest() -> None:
+    assert body_of("success", "orders", TILE, iter(lambda: pytest.fail("it was read"), 0)) == b""

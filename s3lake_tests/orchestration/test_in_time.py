@@ -1,0 +1,107 @@
+"""Whether every hour was sealed in time: red once its time is over, green as soon as it is sealed."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from s3lake import hours
+from s3lake.orchestration import in_time, names
+from s3lake.orchestration.sealed import DATA_VERSION_TAG
+from s3lake.sink import Sink
+
+EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
+SINK = Sink.model_validate({"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": EIGHT})
+TOPICS = ("orders", "clicks")
+
+
+class World:
+    """The sensor of a sink, its clock, and the event log."""
+
+    def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+        self.instance = instance
+        self.at(EIGHT, 0)
+        patch.setattr(in_time, "_now_ms", lambda: self.now)
+        self.checks = in_time.in_time_checks(SINK, TOPICS)
+        self.sensor = in_time.in_time_sensor(SINK, TOPICS, dg.DefaultSensorStatus.STOPPED)
+        self.cursor: str | None = None
+
+    def at(self, hour: str, minutes: float) -> None:
+        self.now = hours.start_ms(hour) + int(minutes * 60_000)
+
+    def sealed(self, topic: str, *sealed: str) -> None:
+        for hour in sealed:
+            tags = {DATA_VERSION_TAG: "v", "dagster/data_version_is_user_provided": "true"}
+            event = dg.AssetMaterialization(names.sealed_key(SINK, topic), partition=hour, tags=tags)
+            self.instance.report_runless_asset_event(event)
+
+    def tick(self) -> list[tuple[str, str | None, bool]]:
+        """Topic, hour and whether it passed."""
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
+            result = self.sensor.evaluate_tick(context)
+        self.cursor = result.cursor
+        return [(one.asset_key.path[2], one.partition, one.passed) for one in result.asset_events]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield World(instance, monkeypatch)
+
+
+def test_nothing_is_expected_before_a_sink_s_first_hour_is_over_and_its_time(world: World) -> None:
+    world.at(NINE, 14.9)
+    assert world.tick() == []
+
+
+def test_an_hour_that_is_sealed_in_time_is_green(world: World) -> None:
+    for topic in TOPICS:
+        world.sealed(topic, EIGHT)
+    world.at(NINE, 15)
+    assert world.tick() == [("orders", EIGHT, True), ("clicks", EIGHT, True)]
+
+
+def test_an_hour_that_is_not_is_red_once_and_green_when_it_is_sealed(world: World) -> None:
+    world.sealed("clicks", EIGHT)
+    world.at(NINE, 15)
+    assert world.tick() == [("orders", EIGHT, False), ("clicks", EIGHT, True)]
+    world.at(NINE, 30)
+    assert world.tick() == []
+    world.sealed("orders", EIGHT)
+    assert world.tick() == [("orders", EIGHT, True)]
+    assert world.tick() == []
+
+
+def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: World) -> None:
+    world.at(NINE, 15)
+    world.tick()
+    for topic in TOPICS:
+        world.sealed(topic, NINE)
+    world.at(TEN, 15)
+    assert world.tick() == [("orders", NINE, True), ("clicks", NINE, True)]
+    world.cursor = None
+    assert {one for one in world.tick() if not one[2]} == {("orders", EIGHT, False), ("clicks", EIGHT, False)}
+
+
+def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World) -> None:
+    world.at("2026-03-05T10", 20)
+    found = world.tick()
+    assert len(found) == 2 * 48
+    assert {one[1] for one in found} == set(hours.span("2026-03-03T10", "2026-03-05T09"))
+
+
+def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: World) -> None:
+    world.sealed("orders", EIGHT)
+    world.at(TEN, 20)
+    assets = [dg.AssetSpec(names.sealed_key(SINK, topic), partitions_def=names.hourly_over(SINK)) for topic in TOPICS]
+    job = dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())
+    definitions = dg.Definitions(assets=assets, asset_checks=[world.checks], jobs=[job])
+    tags = {names.RANGE_START: EIGHT, names.RANGE_END: NINE}
+    result = definitions.resolve_job_def("look").execute_in_process(tags=tags, instance=world.instance)
+    found = {(one.asset_key.path[2], one.partition): one.passed for one in result.get_asset_check_evaluations()}
+    assert found == {
+        ("orders", EIGHT): True,
+        ("orders", NINE): False,
+        ("clicks", EIGHT): False,
+        ("clicks", NINE): False,
+    }

@@ -1,0 +1,78 @@
+"""Where the marker of an hour lies, and why some layouts have no place for one."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from s3lake.sink import Sink
+from s3lake.sink.collisions import Keys, may_collide
+from s3lake.sink.marker import key
+
+HOUR = "2026-11-20T05"
+
+
+def sink(**more: Any) -> Sink:
+    least = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": HOUR, "prefix": "raw"}
+    return Sink.model_validate({**least, "sealed": {"marker": "success"}, **more})
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, "raw/orders/date=2026-11-20/hour=05/_SUCCESS"),
+        ({"sealed": {"marker": "objects"}}, "raw/orders/date=2026-11-20/hour=05/_objects.json"),
+        ({"sealed": {}}, None),
+        ({"layout": {"template": "{hour:yyyy/DDD/HH}/{topic}-{partition}-{offset}"}}, "raw/2026/324/05/_SUCCESS"),
+        ({"layout": {"template": "{hour:yyyyMMddHH}/x/{field:a}/{partition}-{offset}"}}, "raw/2026112005/x/_SUCCESS"),
+    ],
+)
+def test_a_marker_lies_in_the_directory_of_its_hour(more: dict[str, Any], expected: str | None) -> None:
+    assert key(sink(**more), "orders", HOUR) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"layout": {"template": None}}, "{hour:…} does not stand before all that differs"),
+        ({"layout": {"partition_by": ["type"]}}, "{hour:…} does not stand before all that differs"),
+        ({"layout": {"template": "{topic}/{time:yyyy/MM/dd/HH}/{partition}-{offset}"}}, "{hour:…} does not stand"),
+        (
+            {"layout": {"template": "{topic}/{field:a}/{hour:yyyyMMddHH}/{partition}-{offset}"}},
+            "{hour:…} does not stand",
+        ),
+        ({"layout": {"template": "{topic}/{hour:yyyyMMddHH}-{partition}-{offset}"}}, "{hour:…} does not stand"),
+        ({"layout": {"template": "{topic}/{hour:yyyy-MM-dd}/{partition}-{offset}"}}, "other hours are in the same"),
+        ({"layout": {"template": "{topic}/{hour:yyyy-MM-dd-hh}/{partition}-{offset}"}}, "other hours are in the same"),
+        ({"layout": {"template": "{topic}/{hour:MM-dd-HH}/{partition}-{offset}"}}, "other hours are in the same"),
+        ({"layout": {"template": "{topic}/{hour:yyyyMdH}/{partition}-{offset}"}}, "other hours are in the same"),
+        (
+            {"topics": ["a", "b"], "layout": {"template": "{hour:yyyyMMddHH}/{topic}-{partition}-{offset}"}},
+            "other topics of the sink are in the same directory",
+        ),
+    ],
+)
+def test_a_layout_whose_hours_share_a_directory_is_refused_with_the_reason(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        sink(**more)
+    assert why in str(refused.value)
+    assert "sealed.marker" in str(refused.value) or "set marker to none" in str(refused.value)
+
+
+def test_topics_that_are_renamed_by_record_have_no_directory_an_hour() -> None:
+    router = {
+        "type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "options": {"regex": "(.*)", "replacement": "x-$1"},
+    }
+    with pytest.raises(ValidationError, match="transforms give the records of an hour several topics"):
+        sink(transforms=[router])
+
+
+def test_two_sinks_that_would_mark_one_directory_are_told() -> None:
+    other = sink(name="other", format={"type": "parquet"})
+    assert may_collide(sink(), other)
+    assert not may_collide(sink(sealed={}), other)
+
+
+def test_a_marker_is_the_sink_s_own() -> None:
+    assert Keys.of(sink(), "orders").have("raw/orders/date=2026-11-20/hour=05/_SUCCESS")
