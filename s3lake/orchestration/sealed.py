@@ -19,6 +19,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.orchestration import metadata, names
 from s3lake.orchestration.alive import silent
+from s3lake.orchestration.fleet_runs import topics_of
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
@@ -31,6 +32,7 @@ FIRST = "landed"
 _MOST_RUNS = 100
 A_TICK = 24
 _AGAIN_MS = 86_400_000
+_ANY = ("", "9999")  # of hours
 
 
 def sealed_asset(sink: Sink, topic: str) -> dg.AssetSpec:
@@ -106,7 +108,7 @@ def left_behind(
     # A tile may be gone with the objects of its time: nobody's to announce.
     left = [hour for hour, tile in tiles.items() if tile and versions.get(hour) != content(tile.commits)]
     known = hours.without(hours.united([*known, *hours.ranges(chosen)]), hours.ranges(left))
-    busy = _under_way(instance, names.sink_key(lander.sink, lander.topic), now_ms) if left else []
+    busy = _under_way(instance, lander.sink, lander.topic, now_ms) if left else []
     wanted = [hour for hour in left if not any(first <= hour <= last for first, last in busy)]
     return announcements(instance, lander, sealing, wanted, now_ms), known
 
@@ -116,12 +118,16 @@ def _written_since(tile: Tile, since_ms: int) -> bool:
     return bool(tile.commits) and (tile.sums is msgspec.UNSET or tile.sums.landed_ms >= since_ms)
 
 
-def _under_way(instance: dg.DagsterInstance, key: dg.AssetKey, now_ms: int) -> list[hours.Range]:
-    """Hours of runs that may land this asset and live: they announce what they have checked."""
-    found = []
+def _under_way(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int) -> list[hours.Range]:
+    """Hours of runs that may land this topic and live: they announce what they have checked."""
+    found, key = [], names.sink_key(sink, topic)
     wanted = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
     for record in instance.get_run_records(wanted, limit=_MOST_RUNS):
         run = record.dagster_run
+        if names.FLEET in run.tags:
+            if topic in topics_of(sink, run) and not silent(record, now_ms):
+                found.append(_ANY)
+            continue
         first = run.tags.get(names.RANGE_START) or run.tags.get(names.PARTITION)
         if first and key in (run.asset_selection or {key}) and not silent(record, now_ms):
             found.append((first, run.tags.get(names.RANGE_END) or first))

@@ -12,7 +12,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.orchestration import checks, names, sealed
+from s3lake.orchestration import checks, fleet_runs, names, sealed
 from s3lake.orchestration.sealed import announced
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.world import TOPIC
@@ -199,6 +199,23 @@ class TestSensor:
         )
         tick(runs)
         assert told(runs) == [(FIRST, "landed")]
+
+    def test_leaves_all_hours_to_a_run_of_many_topics_that_has_this_one(self, runs: Runs) -> None:
+        runs.land()
+        forget(runs)
+        sink = runs.landing.sink
+        run = create_run_for_test(
+            runs.instance,
+            job_name=fleet_runs.job_name(sink),
+            run_config=fleet_runs.run_config(sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
+            tags=fleet_runs.run_tags(sink, [TOPIC]),
+            status=dg.DagsterRunStatus.STARTED,
+        )
+        tick(runs)
+        assert told(runs) == []
+        runs.instance.delete_run(run.run_id)
+        tick(runs)
+        assert len(told(runs)) == 3
 
     def test_finds_a_rewrite_that_no_run_of_dagster_made(self, runs: Runs) -> None:
         runs.land()
