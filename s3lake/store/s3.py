@@ -229,7 +229,7 @@ class S3Store:
         metadata: Mapping[str, str] = {},
     ) -> str | None:
         """See `Store.put`."""
-        created = {**self.connection.created_with, "Metadata": dict(metadata)}
+        created: dict[str, Any] = {**dict(self.connection.created_with), "Metadata": dict(metadata)}
         condition = {"IfMatch": if_match} if if_match is not None else {"IfNoneMatch": "*"} if if_absent else {}
         # 404: AWS's answer to If-Match on a key without an object.
         answers = {404, 409, 412} if if_match is not None else {409, 412} if if_absent else set()

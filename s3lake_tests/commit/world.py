@@ -491,7 +491,7 @@ class _Door:
         if_absent: bool = False,
         metadata: Mapping[str, str] = {},
     ) -> str | None:
-        return self._ask("store", "put", key, body, if_match=if_match, if_absent=if_absent)
+        return self._ask("store", "put", key, body, if_match=if_match, if_absent=if_absent, metadata=metadata)
 
     def delete(self, key: str) -> None:
         self._ask("store", "delete", key)
