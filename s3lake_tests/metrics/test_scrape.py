@@ -214,12 +214,9 @@ def test_how_long_records_had_waited_is_told_by_share(world: World) -> None:
 
 
 def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None:
-<<<<<<< HEAD
-    world.write("orders", complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),)))
-=======
-    world.write("orders", msgspec.structs.replace(complete(11, 0, 50, landed_ms=1_000), took_ms=1_500))
+    landed = complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),))
+    world.write("orders", msgspec.structs.replace(landed, took_ms=1_500))
     world.seal("orders", "2026-01-05T08")
->>>>>>> 145bc4e (Every hour has its time to be sealed in, a watermark says how far all are, and a marker says it in the bucket; how long a commit took is known)
     world.scrape()
     families = {one.name: one for one in text_string_to_metric_families(generate_latest(world.registry).decode())}
     told = {name: families[name.removesuffix("_total")] for name in FAMILIES}
