@@ -90,7 +90,7 @@ class Voyage(Generic[A]):
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _land(self) -> None:
-        while True:
+        while not self._meeting.cancelled:
             with self._taking:
                 trip, outcome = next(self._waiting, (None, None))
             if trip is None or outcome is None:
@@ -164,8 +164,8 @@ class _Meeting:
                 self._changed.notify_all()
             while (taken := self._taken(wish)) is not None:
                 self._grant(taken)
-        found = wish.granted.result()
-        return self.alone(lambda: engine.outcomes(work, reads)) if found is None else found
+        outcomes = wish.granted.result()
+        return self.alone(lambda: engine.outcomes(work, reads)) if outcomes is None else outcomes
 
     def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
         """What the tasks of a job of its own have to say; one at a time, so each has all cores."""
@@ -211,12 +211,13 @@ class _Meeting:
 
     def _grant(self, wishes: list[_Wish]) -> None:
         try:
-            for wish, found in zip(wishes, self._run(wishes), strict=True):
-                wish.granted.set_result(found)
+            for wish, outcomes in zip(wishes, self._run(wishes), strict=True):
+                wish.granted.set_result(outcomes)
         except Exception as error:
             failure = meaning(error, f"landing {len(wishes)} topics in one job")
+            each_alone = len(wishes) > 1 and self._lives()
             for wish in wishes:
-                if len(wishes) > 1 and self._lives():
+                if each_alone:
                     wish.granted.set_result(None)
                 else:
                     wish.granted.set_exception(failure)
@@ -225,7 +226,7 @@ class _Meeting:
                 self._running = False
                 self._changed.notify_all()
 
-    def _run(self, wishes: Sequence[_Wish]) -> list[list[Outcome] | None]:
+    def _run(self, wishes: Sequence[_Wish]) -> list[list[Outcome]]:
         session = self.session()
         loads = _shared_out(wishes, 2 * parallelism(session))
 
@@ -235,12 +236,10 @@ class _Meeting:
                     for load in loads[number]:
                         yield from load()
 
-        found: list[list[Outcome] | None] = [[] for _ in wishes]
+        outcomes: list[list[Outcome]] = [[] for _ in wishes]
         for row in session.range(0, len(loads), 1, len(loads)).mapInArrow(read, _ROWS).collect():
-            outcomes = found[row.number]
-            assert outcomes is not None
-            outcomes.append(outcome_of(bytes(row.outcome)))
-        return found
+            outcomes[row.number].append(outcome_of(bytes(row.outcome)))
+        return outcomes
 
     def session(self) -> SparkSession:
         """Made once: Spark itself knows for each thread apart which one is active."""
@@ -306,7 +305,7 @@ def _shared_out(wishes: Sequence[_Wish], tasks: int) -> list[list[_Load]]:
     """The wishes as the work of at most `tasks` tasks of like size, a topic whole."""
     loads: list[list[_Load]] = [[] for _ in range(min(len(wishes), tasks))]
     sizes = [0] * len(loads)
-    for number, wish in sorted(enumerate(wishes), key=lambda one: one[1].size, reverse=True):
+    for number, wish in sorted(enumerate(wishes), key=lambda pair: pair[1].size, reverse=True):
         least = sizes.index(min(sizes))
         ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(wish.reads.items()))
         loads[least].append(_Load(number, wish.work, wish.engine.brokers, wish.engine.topic, ranges))

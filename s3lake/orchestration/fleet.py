@@ -89,12 +89,12 @@ def fleet_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
 
 def _wanted(config: FleetConfig) -> dict[str, list[str]]:
     """Hours by topic."""
-    found: dict[str, list[str]] = {}
+    by_topic: dict[str, list[str]] = {}
     for span, topics in config.hours.items():
         first, _, last = span.partition("..")
         for topic in topics:
-            found.setdefault(topic, []).extend(hours.span(first, last or first))
-    return found
+            by_topic.setdefault(topic, []).extend(hours.span(first, last or first))
+    return by_topic
 
 
 @dataclass
@@ -113,9 +113,9 @@ class _Reporter:
         """See `Reporter.warn`."""
         self.fleet.events.put(partial(self.fleet.context.log.warning, f"{self.topic}, {line}"))
 
-    def materialise(self, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+    def materialise(self, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
         """See `Reporter.materialise`."""
-        self.fleet.events.put(partial(self.fleet.materialise, self.topic, hour, found, commits))
+        self.fleet.events.put(partial(self.fleet.materialise, self.topic, hour, metadata, commits))
 
 
 class _Fleet:
@@ -145,24 +145,26 @@ class _Fleet:
                 self.context.log.warning(f"{len(left)} topics met something that may pass; they are tried again")
                 time.sleep(self.sink.errors.retry_interval)
             failed = self._attempt(left)
-            self.failed = {**{one: error for one, error in self.failed.items() if one not in left}, **failed}
+            self.failed = {**{topic: error for topic, error in self.failed.items() if topic not in left}, **failed}
             left = {topic: left[topic] for topic, error in failed.items() if isinstance(error, TransientError)}
             if not left:
                 break
         for topic, error in sorted(self.failed.items()):
             self._fail(topic, wanted[topic], error)
 
-    def materialise(self, topic: str, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+    def materialise(self, topic: str, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
         """Store the event of an hour."""
         self.materialised[topic].add(hour)
         parent = names.topic_key(topic)
-        known = next(
+        observed = next(
             iter(self.context.instance.fetch_observations(parent, limit=1).records), None
         )  # never materialised
-        version = extract_data_version_from_entry(known.event_log_entry) if known else None
-        tags = own_tags(self._code_version, commits) | input_tags(parent, version, known.storage_id if known else None)
+        version = extract_data_version_from_entry(observed.event_log_entry) if observed else None
+        tags = own_tags(self._code_version, commits) | input_tags(
+            parent, version, observed.storage_id if observed else None
+        )
         key = names.sink_key(self.sink, topic)
-        self.context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=found, tags=tags))
+        self.context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=metadata, tags=tags))
 
     def _attempt(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.fleet import together
@@ -206,12 +208,12 @@ class _Fleet:
         def work() -> None:
             landed = lander.land(wanted)
             # The last tile is the only one that is open.
-            self.reached[lander.topic] = lander.reached(one.tile for one in landed[-1:] if not one.tile.closed)
+            self.reached[lander.topic] = lander.reached(hour.tile for hour in landed[-1:] if not hour.tile.closed)
             # The hour under way is checked when it is over: every few minutes nobody looks.
-            complete = [one.tile.hour for one in landed if one.tile.complete]
+            complete = [hour.tile.hour for hour in landed if hour.tile.complete]
             if complete:
-                found = checked(self.context.instance, lander, complete)
-                self.events.put(lambda: self._log(found.evaluations(self.context.instance), found.sealed))
+                looked = checked(self.context.instance, lander, complete)
+                self.events.put(lambda: self._log(looked.evaluations(self.context.instance), looked.sealed))
 
         lander.observer = progress
         return Trip(lander, work)
@@ -259,7 +261,7 @@ class _Fleet:
     def _state(self, topic: str, wanted: Sequence[str]) -> fleet_runs.State | None:
         index = self._landing(topic).index
         try:
-            tiles = [found[0] for hour in wanted if (found := index.tile(hour))]
+            tiles = [document[0] for hour in wanted if (document := index.tile(hour))]
         except S3LakeError:
             return None
         return fleet_runs.State.of(self.sink, wanted[0], wanted[-1], tiles)

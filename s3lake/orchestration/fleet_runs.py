@@ -74,7 +74,7 @@ class State:
     @classmethod
     def of(cls, sink: Sink, first: str, last: str, tiles: Iterable[Tile]) -> "State":
         """The state; complete hours are no part of it."""
-        left = sorted((one.hour, one.rev) for one in tiles if first <= one.hour <= last and not one.complete)
+        left = sorted((tile.hour, tile.rev) for tile in tiles if first <= tile.hour <= last and not tile.complete)
         return cls(first, last, digest(sink.model_dump_json(by_alias=True)), digest(json.dumps(left)))
 
 
@@ -85,10 +85,10 @@ def digest(text: str) -> str:
 
 def failure(key: dg.AssetKey, error: BaseException, state: State | None) -> dg.AssetObservation:
     """What stays on the asset of a topic that failed."""
-    told: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
+    metadata: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, TerminalError) and state is not None:
-        told |= {"first": state.first, "last": state.last, "sink": state.sink, "tiles": state.tiles}
-    return dg.AssetObservation(key, description=f"not landed: {type(error).__name__}", metadata=told)
+        metadata |= {"first": state.first, "last": state.last, "sink": state.sink, "tiles": state.tiles}
+    return dg.AssetObservation(key, description=f"not landed: {type(error).__name__}", metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,12 @@ class FleetRuns:
 
 def _outcomes(instance: dg.DagsterInstance, run_id: str) -> Mapping[dg.AssetKey, _Failure | None]:
     """By asset: why it failed, or None where something of it was landed. A run that has ended is read once."""
-    found = _known.get(run_id)
-    if found is None:
+    outcomes = _known.get(run_id)
+    if outcomes is None:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        found = _known[run_id] = _read(instance, run_id)
-    return found
+        outcomes = _known[run_id] = _read(instance, run_id)
+    return outcomes
 
 
 _known: dict[str, Mapping[dg.AssetKey, _Failure | None]] = {}
@@ -185,13 +185,13 @@ _known: dict[str, Mapping[dg.AssetKey, _Failure | None]] = {}
 
 def _read(instance: dg.DagsterInstance, run_id: str) -> Mapping[dg.AssetKey, _Failure | None]:
     wanted = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION}
-    found: dict[dg.AssetKey, _Failure | None] = {}
+    outcomes: dict[dg.AssetKey, _Failure | None] = {}
     for record in instance.get_records_for_run(run_id, of_type=wanted).records:
         entry = record.event_log_entry
         if entry.asset_materialization is not None:
-            found.setdefault(entry.asset_materialization.asset_key, None)
+            outcomes.setdefault(entry.asset_materialization.asset_key, None)
         elif entry.asset_observation is not None and "error" in entry.asset_observation.metadata:
-            told = {name: str(one.value) for name, one in entry.asset_observation.metadata.items()}
-            state = State(told["first"], told["last"], told["sink"], told["tiles"]) if "tiles" in told else None
-            found[entry.asset_observation.asset_key] = _Failure(told["error"], state)
-    return found
+            texts = {name: str(value.value) for name, value in entry.asset_observation.metadata.items()}
+            state = State(texts["first"], texts["last"], texts["sink"], texts["tiles"]) if "tiles" in texts else None
+            outcomes[entry.asset_observation.asset_key] = _Failure(texts["error"], state)
+    return outcomes

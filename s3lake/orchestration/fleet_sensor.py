@@ -22,7 +22,7 @@ import msgspec
 
 from s3lake import expressions, hours
 from s3lake.commit.sealing import Sealing
-from s3lake.errors import S3LakeError
+from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import fleet_runs, names, runs, sensors
 from s3lake.orchestration.fleet_runs import FleetRuns, State
 from s3lake.orchestration.resources import landing
@@ -112,21 +112,21 @@ def fleet_sensor(
         memory.topics = {topic: memory.topics.get(topic) or Topic() for topic in matching}
         standing = FleetRuns(context.instance, sink, now)
         tick = _Tick(sink, ends, memory, standing, now, lambda topic: landing(sink, topic, kafka, s3, None, hasty=True))
-        found = [] if standing.waits else tick.looks(context.instance)
-        for one in found:
-            if one.error is not None:
-                context.log.error(f"topic {one.topic}: {one.error}")
-        if found and all(one.error is not None for one in found):
-            raise dg.Failure(str(found[0].error)) from found[0].error
-        asked = [one for one in found if one.span][:MOST]
-        for one in asked:
-            memory.topics[one.topic].landed = -1
+        looks = [] if standing.waits else tick.looks(context.instance)
+        for looked in looks:
+            if looked.error is not None:
+                context.log.error(f"topic {looked.topic}: {looked.error}")
+        if looks and all(isinstance(looked.error, TransientError) for looked in looks):
+            raise dg.Failure(str(looks[0].error)) from looks[0].error
+        asked = [looked for looked in looks if looked.span][:MOST]
+        for looked in asked:
+            memory.topics[looked.topic].landed = -1
         memory.ticked_ms = now
         return dg.SensorResult(
             run_requests=[_request(sink, asked, now)] if asked else [],
-            skip_reason=None if asked else tick.why(found),
+            skip_reason=None if asked else tick.why(looks),
             cursor=kept(memory),
-            asset_events=[*(event for one in found for event in one.sealed), *tick.observations(observed)],
+            asset_events=[*(event for looked in looks for event in looked.sealed), *tick.observations(observed)],
         )
 
     return sense
@@ -173,22 +173,22 @@ class _Tick:
                 (ready if self._may_be_due(topic) else idle).append(topic)
         first = sorted(ready, key=self._urgency)[:LOOKS_PER_TICK]
         turns = sorted(idle, key=lambda topic: self.memory.topics[topic].looked_ms)[: 1 + len(self.ends) // ROUND_TICKS]
-        found = self._look_at(first, partial(self._look, instance))
-        found += self._look_at(turns, partial(self._look, instance, turn=True))
-        if any(one.span for one in found):
-            chosen = {one.topic for one in found if one.span}
+        looks = self._look_at(first, partial(self._look, instance))
+        looks += self._look_at(turns, partial(self._look, instance, turn=True))
+        if any(looked.span for looked in looks):
+            chosen = {looked.topic for looked in looks if looked.span}
             along = [topic for topic in idle if topic not in chosen and self._may_come_along(topic)]
-            found += self._look_at(along[: LOOKS_PER_TICK - len(first)], partial(self._look, instance, along=True))
-        return found
+            looks += self._look_at(along[: LOOKS_PER_TICK - len(first)], partial(self._look, instance, along=True))
+        return looks
 
-    def why(self, found: Sequence[_Looked]) -> str:
+    def why(self, looks: Sequence[_Looked]) -> str:
         """Why nothing is asked for."""
         if self.standing.waits:
             return "a run of this sink waits to begin"
         waiting = sum(self._waiting(topic) > 0 for topic in self.ends)
-        held = Counter(one.why for one in found if one.why)
-        told = "".join(f"; {count} of them: {why}" for why, count in held.most_common(3))
-        return f"{len(self.ends)} topics, records wait in {waiting}; nothing is due{told}"
+        held = Counter(looked.why for looked in looks if looked.why)
+        reasons = "".join(f"; {count} of them: {why}" for why, count in held.most_common(3))
+        return f"{len(self.ends)} topics, records wait in {waiting}; nothing is due{reasons}"
 
     def observations(self, observed: Collection[str]) -> list[dg.AssetObservation]:
         """Some of the topics that have grown: events are kept for ever, and storing them costs more than all else."""
@@ -238,17 +238,18 @@ class _Tick:
         kept = self.memory.topics[topic]
         return (kept.looked_ms if kept.landed < 0 else min(kept.until_ms, self._due_ms(kept))), kept.looked_ms
 
-    def _look_at(self, topics: Sequence[str], one: "Callable[[str], _Looked]") -> list[_Looked]:
-        def look(topic: str) -> _Looked | None:
+    def _look_at(self, topics: Sequence[str], look: "Callable[[str], _Looked]") -> list[_Looked]:
+        def looked(topic: str) -> _Looked | None:
             if time.monotonic() - self.began_s > TICK_S:
                 return None  # the next tick
             try:
-                return one(topic)
+                return look(topic)
             except S3LakeError as error:  # one topic's index is no reason to keep the others waiting
+                self.memory.topics[topic].looked_ms = self.now
                 return _Looked(topic, error=error)
 
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-look") as pool:
-            return [found for found in pool.map(look, topics) if found is not None]
+            return [seen for seen in pool.map(looked, topics) if seen is not None]
 
     def _look(self, instance: dg.DagsterInstance, topic: str, *, turn: bool = False, along: bool = False) -> _Looked:
         sink, kept, ends = self.sink, self.memory.topics[topic], self.ends[topic]
@@ -258,8 +259,8 @@ class _Tick:
         last = tiles[-1] if tiles else None
         if last is not None and kept.since_ms:
             kept.cursor.waiting.setdefault(sink.name, Seen(last.hour, last.rev, kept.since_ms))
-        found = wanted(lander, head[0] if head else None, tiles, ends, kept.cursor, self.now)
-        chosen = set(found.hours)
+        hours_due = wanted(lander, head[0] if head else None, tiles, ends, kept.cursor, self.now)
+        chosen = set(hours_due.hours)
         if along and not chosen and last is not None and not last.closed:
             chosen = {last.hour}
         self._keep(kept, lander, last, ends)
@@ -275,7 +276,7 @@ class _Tick:
             kept.landed, kept.enough, kept.until_ms = sum(ends.values()), _NEVER, self.now + _HELD_MS
             return _Looked(topic, held, sealed=sealed)
         span = due.chunks(chosen, sink.hours_per_run)[0]
-        why = found.why if found.hours else "others of the sink are due"
+        why = hours_due.why if hours_due.hours else "others of the sink are due"
         return _Looked(topic, why, span, state(*span), sealed)
 
     def _keep(self, kept: Topic, lander: "Landing", last: Tile | None, ends: Mapping[int, int]) -> None:
@@ -302,13 +303,13 @@ class _Tick:
     ) -> Sequence[dg.AssetMaterialization]:
         """Hours that are complete and not announced, in turn and where one is new; Dagster is asked for each."""
         name = lander.sink.name
-        known, complete = cursor.announced.get(name, []), cursor.complete.get(name, [])
-        head = lander.index.head() if turn or hours.without(complete, known) else None
+        announced, complete = cursor.announced.get(name, []), cursor.complete.get(name, [])
+        head = lander.index.head() if turn or hours.without(complete, announced) else None
         if head is None:
             return ()
         sealing = Sealing.of(lander.index, head[0], tiles)
-        found, cursor.announced[name] = left_behind(instance, lander, sealing, tiles, known, complete, self.now)
-        return found
+        events, cursor.announced[name] = left_behind(instance, lander, sealing, tiles, announced, complete, self.now)
+        return events
 
 
 def remembered(text: str | None) -> Memory:
@@ -333,11 +334,11 @@ def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
 
 def _request(sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
     spans: dict[str, list[str]] = defaultdict(list)
-    for one in asked:
-        assert one.span is not None
-        spans["..".join(one.span)].append(one.topic)
-    state = "\n".join(sorted(f"{one.topic} {one.span} {one.state}" for one in asked))
-    reasons = Counter(one.why for one in asked)
+    for looked in asked:
+        assert looked.span is not None
+        spans["..".join(looked.span)].append(looked.topic)
+    state = "\n".join(sorted(f"{looked.topic} {looked.span} {looked.state}" for looked in asked))
+    reasons = Counter(looked.why for looked in asked)
     why, count = reasons.most_common(1)[0]
     rest = f"; {len(asked) - count} others" if count < len(asked) else ""
     return dg.RunRequest(
@@ -345,7 +346,7 @@ def _request(sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
         job_name=fleet_runs.job_name(sink),
         run_config=fleet_runs.run_config(sink, spans),
         tags={
-            **fleet_runs.run_tags(sink, [one.topic for one in asked]),
+            **fleet_runs.run_tags(sink, [looked.topic for looked in asked]),
             "s3lake/reason": f"{why}: {count} topics{rest}",
         },
     )

@@ -224,6 +224,15 @@ class TestRequests:
         world.write("t0002", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
 
+    def test_a_look_in_turn_at_such_a_topic_does_not_stop_the_sensor(self, world: World) -> None:
+        world.store.put(world.index("t0000").head_key, b"{ no index")
+        for _ in range(4):
+            assert spans(world.tick()) == {}
+        world.kafka.logs["t0001"] += 10
+        for _ in range(10):
+            world.tick()
+        assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0001"]}
+
     def test_kafka_down_fails_the_tick_with_a_reason(self, world: World) -> None:
         world.kafka.down = True
         with pytest.raises(dg.Failure, match="Kafka at nowhere did not answer"):
