@@ -34,7 +34,7 @@ def demo(
     try:
         from s3lake.demo import run
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"the demo needs {error.name}: pip install 's3lake[demo]'") from None
+        raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
     own = load(config, dialect, to_land=False) if config else None
     say(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     with ExitStack() as stack:
