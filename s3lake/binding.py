@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s3lake.convert import cells
+from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
 from s3lake.encode.form import FileFormat
@@ -107,7 +107,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         headers=sink.sidecars.headers,
         apart=sink.layout.tombstones is not None,
         registry=_registry(sink),
-        keyed=keyed and sink.converter.key in cells.FRAMED,
+        keyed=keyed and CONVERTERS[sink.converter.key].framed,
         valued=valued,
         max_columns=sink.max_columns,
     )

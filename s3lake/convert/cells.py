@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import gate, json_text
+from s3lake.convert.converters import CONVERTERS, Converter, Wanted
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Schemas
-from s3lake.schema import connect
 from s3lake.schema.connect import Schema
-
-if TYPE_CHECKING:
-    from s3lake.registry.client import Connection
-
-FRAMED = ("avro", "json_schema")
-"""Converters of values with the id of their schema before them."""
-
-UNWRAPPED = ("connect_json", *FRAMED)
-"""Converters that give JSON which is not what Kafka has."""
-
-JSON = ("json", *UNWRAPPED)
-"""Converters that give JSON."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +30,14 @@ class Column:
     schemas: Schemas | None = None
 
     @property
+    def of(self) -> Converter:
+        """What the converter says of itself."""
+        return CONVERTERS[self.converter]
+
+    @property
     def is_json(self) -> bool:
         """Whether the data is JSON texts."""
-        return self.converter in JSON
+        return self.of.gives == "json"
 
     @property
     def schema(self) -> Schema | None:
@@ -66,7 +57,7 @@ class Column:
         """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""
         if self.is_json:
             return pc.fill_null(self.data, b"null") if self.data.null_count else self.data
-        return json_text.quoted(self.data) if self.converter == "string" else json_text.quoted_base64(self.data)
+        return json_text.quoted(self.data) if self.of.gives == "text" else json_text.quoted_base64(self.data)
 
 
 @dataclass(frozen=True)
@@ -107,84 +98,18 @@ class Rows:
         return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
 
 
-def read(
-    converter: str,
-    raw: pa.BinaryArray,
-    *,
-    tabular: bool,
-    texts: bool = True,
-    spliced: bool = False,
-    registry: Connection | None = None,
-) -> tuple[Column, Refusals]:
-    """Keys or values as `converter` has them; refused rows hold anything.
-
-    Args:
-        converter: of `sink.Converter`.
-        raw: the bytes as Kafka has them.
-        tabular: whether they become rows of a table.
-        texts: whether anybody looks at them as JSON.
-        spliced: whether Avro files may hold them as they are.
-        registry: where schemas are.
-    """
-    if converter == "bytes":
-        return Column(converter, raw), {}
-    if converter in FRAMED:
-        return _framed(converter, raw, tabular, texts, spliced, registry)
-    if converter == "string":
-        refused = gate.text_refusals(raw)
-        return Column(converter, _without(raw, refused)), refused
-    lines, refused = _json(raw)
-    return (Column(converter, lines), refused) if converter == "json" else _with_schemas(lines, refused, tabular)
+def read(converter: str, raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+    """Keys or values as `converter` has them; refused rows hold anything."""
+    return CONVERTERS[converter].read(raw, wanted)
 
 
-def _json(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
+def json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
+    """JSON texts of one line."""
     refused = gate.json_refusals(raw)
-    return gate.one_line(_without(raw, refused)), refused
+    return gate.one_line(without(raw, refused)), refused
 
 
-def _framed(
-    converter: str, raw: pa.BinaryArray, tabular: bool, texts: bool, spliced: bool, registry: Connection | None
-) -> tuple[Column, Refusals]:
-    from s3lake.convert import framed  # few sinks have such values, and every worker imports this module
-
-    if converter == "json_schema":
-        data, wrong = framed.unframed(raw)
-        lines, refused = _json(data)
-        return Column(converter, lines), refused | wrong
-    assert registry is not None, "the sink model asks for one"
-    found = framed.avro(raw, registry, tabular=tabular, texts=texts, spliced=spliced)
-    return Column(converter, found.data, found.schemas), found.refused
-
-
-def _with_schemas(lines: pa.BinaryArray, refused: Refusals, tabular: bool) -> tuple[Column, Refusals]:
-    texts = lines.to_pylist()
-    schemas: list[Schema | None] = [None] * len(lines)
-    known: dict[bytes, tuple[Schema, connect.Read] | str] = {}
-    for row, text in enumerate(texts):
-        parts = connect.split(text) if text is not None else None
-        if parts is None:
-            continue
-        schema, payload = parts
-        if schema == b"null":
-            texts[row] = None if payload == b"null" else payload
-            continue
-        found = known.get(schema)
-        if found is None:
-            found = known[schema] = connect.compiled(schema, tabular=tabular)
-        if isinstance(found, str):
-            refused[row] = found
-            continue
-        schemas[row], read_payload = found
-        try:
-            texts[row] = read_payload(payload)
-        except msgspec.DecodeError as error:
-            refused[row] = f"the payload does not fit its schema: {error}"
-        else:
-            texts[row] = None if texts[row] == b"null" else texts[row]
-    return Column("connect_json", pa.array(texts, pa.binary()), Schemas.of(schemas)), refused
-
-
-def _without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
+def without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
     """The values without those that are refused, so that whole columns can be worked on."""
     if not refused:
         return values

@@ -25,7 +25,7 @@ def record_lines(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
             case _:
                 pieces.append(rows.column(field).as_json())
     for field in ("key", "value"):
-        if field in envelope.fields and rows.column(field).converter == "bytes":
+        if field in envelope.fields and rows.column(field).of.gives == "bytes":
             pieces.append(_flag(field, rows.column(field).data))
     pieces += [] if order is None else [order]
     return json_text.joined(*pieces, b"}")

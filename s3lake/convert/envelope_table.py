@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import headers, json_text, table
-from s3lake.convert.cells import JSON, Column, Rows
+from s3lake.convert.cells import Column, Rows
+from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.table import Rule
@@ -57,7 +58,9 @@ class Shape:
     @property
     def json_parts(self) -> tuple[str, ...]:
         """The parts whose columns are found in JSON."""
-        return tuple(part for part in self.parts if self.converters.get(part) in JSON)
+        return tuple(
+            part for part in self.parts if part in self.converters and CONVERTERS[self.converters[part]].gives == "json"
+        )
 
     @property
     def fixed(self) -> Columns:
@@ -75,7 +78,7 @@ class Shape:
                 return Primitive.INT64
             case "timestamp":
                 return Primitive.TIMESTAMP
-        return Primitive.STRING if self.converters[part] == "string" else Primitive.BINARY
+        return Primitive.STRING if CONVERTERS[self.converters[part]].gives == "text" else Primitive.BINARY
 
 
 @dataclass(frozen=True)
@@ -238,7 +241,7 @@ def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
         case "timestamp":
             return rows.timestamps.cast(pa.timestamp("ms", "UTC"))
     column = rows.column(part)
-    return column.data.cast(pa.string()) if column.converter == "string" else column.data
+    return column.data.cast(pa.string()) if column.of.gives == "text" else column.data
 
 
 def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import headers, json_text, moments
-from s3lake.convert.cells import UNWRAPPED, Column, Rows
+from s3lake.convert.cells import Column, Rows
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_text import Piece
@@ -61,4 +61,4 @@ def _csv(rows: Rows, field: str, value_encoding: str) -> pa.BinaryArray:
     column = rows.column(field)
     if field == "value" and value_encoding == "none":
         return column.data
-    return json_text.base64(column.data if column.converter in UNWRAPPED else rows.kafka.column(field))
+    return json_text.base64(column.data if column.of.wrapped else rows.kafka.column(field))

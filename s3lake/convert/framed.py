@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from s3lake.convert import avro_columns, avro_text, pinned
+from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
 from s3lake.registry.client import Connection, Registered, UnknownSchema, client
@@ -52,7 +53,7 @@ class Unframing:
     """Makes keys and values of a batch plain JSON, for what has to look at them before conversion does.
 
     Attributes:
-        converters: column -> avro or json_schema.
+        converters: column -> converter of values with a schema's id before them.
     """
 
     converters: tuple[tuple[str, str], ...]
@@ -63,12 +64,9 @@ class Unframing:
         refused: Refusals = {}
         for name, converter in self.converters:
             raw = batch.column(name)
-            if converter == "json_schema":
-                data, wrong = unframed(raw)
-            else:
-                assert self.registry is not None, "the sink model asks for one"
-                found = avro(raw, self.registry, tabular=False)
-                data, wrong = found.data, found.refused
+            unframe = CONVERTERS[converter].unframe
+            assert unframe is not None, "the chain asks only for those"
+            data, wrong = unframe(raw, self.registry)
             refused |= {row: reason if name == "value" else f"{name}: {reason}" for row, reason in wrong.items()}
             batch = batch.set_column(batch.schema.get_field_index(name), name, data)
         return batch, refused

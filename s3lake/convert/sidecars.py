@@ -26,7 +26,7 @@ def keys(format: str, rows: Rows) -> pa.BinaryArray | pa.RecordBatch:
             return rows.kafka.column("key")
         case "json":
             return column.as_json()
-    data = column.data if column.converter == "bytes" else column.data.cast(pa.string())
+    data = column.data if column.of.gives == "bytes" else column.data.cast(pa.string())
     return pa.record_batch([data], names=["key"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from s3lake.convert import cells, envelope_json, envelope_table, flat, gate, headers, sidecars, table
 from s3lake.convert.cells import Rows
+from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
@@ -124,7 +125,9 @@ class Conversion:
         converters = {"key": self.key, "value": self.value}
         alone = envelope is None or envelope.bare
         return Shape(
-            spread=parts[0] if alone and converters.get(parts[0]) in cells.JSON else None,
+            spread=parts[0]
+            if alone and parts[0] in converters and CONVERTERS[converters[parts[0]]].gives == "json"
+            else None,
             parts=parts,
             converters=converters,
             given=self.given,
@@ -153,9 +156,8 @@ class Conversion:
         shape = self._shape
         tabular = shape is not None
         spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
-        as_table = functools.partial(cells.read, tabular=tabular, registry=self.registry)
-        texts = self.valued or not tabular
-        value, refused = as_table(self.value, batch.column("value"), texts=texts, spliced=spliced)
+        wanted = Wanted(tabular, texts=self.valued or not tabular, spliced=spliced, registry=self.registry)
+        value, refused = cells.read(self.value, batch.column("value"), wanted)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -164,7 +166,8 @@ class Conversion:
         others: list[Refusals] = []
         key = None
         if "key" in self.needs:
-            key, wrong = as_table(self.key, batch.column("key"), texts=bool(self.keyed or self.keys) or not tabular)
+            texts = bool(self.keyed or self.keys) or not tabular
+            key, wrong = cells.read(self.key, batch.column("key"), replace(wanted, texts=texts, spliced=False))
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))
@@ -218,7 +221,7 @@ class Conversion:
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
         schema = rows.value.schema
-        values = rows.value.data if self.value in cells.UNWRAPPED and self.valued else None
+        values = rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None
         keys = rows.column("key").data if self.keyed else None
         return Part(numbers, streams, values, schema.name if schema else None, keys), refused, columns, seen
 

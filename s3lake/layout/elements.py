@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.java_numbers import java_double
 from s3lake.dates import joda, keys, zones
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
@@ -255,10 +256,10 @@ def _key(key: bytes | None, element: Key, reading: Reading) -> str:
         if element.required:
             raise Unplaceable("the record has no key")
         return reading.missing
-    if reading.key_converter in ("string", "bytes"):
+    if CONVERTERS[reading.key_converter].gives != "json":
         return safe(_utf8(key, "the key"), what)
     found = decoded(key, "the key")
-    if reading.key_converter == "connect_json" and isinstance(found, dict) and found.keys() == _CONNECT:
+    if CONVERTERS[reading.key_converter].enveloped and isinstance(found, dict) and found.keys() == _CONNECT:
         found = found["payload"]
     if found is None and not element.required:
         return reading.missing

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from s3lake.convert.converters import CONVERTERS
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import Columns
 
@@ -25,7 +26,7 @@ class Frame(NamedTuple):
 
 LINES = Frame(b"", b"\n", b"\n")
 _FRAMES = {"json": LINES, "text": LINES, "csv": LINES, "json_array": Frame(b"[\n", b",\n", b"\n]")}
-_JSON = ("json", "connect_json", "json_schema", "avro")
+_JSON = tuple(name for name, converter in CONVERTERS.items() if converter.gives == "json")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 METADATA = pa.struct(
     [("timestamp", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]

@@ -1,9 +1,11 @@
 """Formats, codecs and envelopes: what a file of a sink is, and which combinations there are."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
+from pydantic_core import PydanticKnownError
 
+from s3lake.convert.converters import CONVERTERS, NOT_YET
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.registry import Registry
 
@@ -39,7 +41,14 @@ _REASONS: dict[Codec, str] = {
 }
 
 
-ConverterType = Literal["json", "connect_json", "string", "bytes", "avro", "json_schema", "protobuf"]
+def _known(name: Any) -> Any:
+    names = [repr(known) for known in (*CONVERTERS, *NOT_YET)]
+    if name not in CONVERTERS and name not in NOT_YET:
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names[:-1])} or {names[-1]}"})
+    return name
+
+
+ConverterType = Annotated[str, BeforeValidator(_known)]
 
 
 class Converter(Part):
@@ -62,14 +71,10 @@ class Converter(Part):
     @model_validator(mode="after")
     def _has_its_registry(self) -> "Converter":
         for part, converter in (("key", self.key), ("value", self.value)):
-            if converter == "protobuf":
-                raise Misfit(
-                    "Protobuf with a Schema Registry is not supported yet: use avro or json_schema, or land the bytes "
-                    "as they are with bytes",
-                    part,
-                )
-            if converter == "avro" and self.registry is None:
-                raise Misfit(f"converter.{part} avro needs its schemas: give converter.registry.url", "registry")
+            if converter in NOT_YET:
+                raise Misfit(NOT_YET[converter], part)
+            if CONVERTERS[converter].asks_registry and self.registry is None:
+                raise Misfit(f"converter.{part} {converter} needs its schemas: give converter.registry.url", "registry")
         return self
 
 

@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from s3lake import expressions, hours
+from s3lake.convert.converters import CONVERTERS
 from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
 _NAME_CHARACTERS = 100
-_OBJECTS = ("json", "connect_json", "json_schema", "avro")  # converters whose values have fields
-_INFERRED = ("json", "connect_json", "json_schema")  # converters whose columns are found in the data
-_FRAMED = ("json_schema", "avro")
 _FLEET = 10  # topics, above which a sensor and a run for each cost more than they tell
 
 
@@ -191,7 +189,9 @@ class Sink(Part):
 
     def _columns_fit(self, after: Converter) -> None:
         kind = self.format.type
-        if self.columns and (kind not in TABULAR or after.value not in _INFERRED):
+        if self.columns and (
+            kind not in TABULAR or not (CONVERTERS[after.value].gives == "json" and CONVERTERS[after.value].inferred)
+        ):
             raise Misfit(
                 "columns need format avro, parquet or csv, and converter.value json, connect_json or json_schema",
                 "columns",
@@ -222,7 +222,7 @@ class Sink(Part):
     def _combinations(self) -> "Sink":
         if bool(self.topics) == (self.topics_regex is not None):
             raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
-        if self.sql is not None and (self.converter.key in _FRAMED or self.converter.value in _FRAMED):
+        if self.sql is not None and any(CONVERTERS[name].framed for name in (self.converter.key, self.converter.value)):
             raise Misfit("SQL of keys or values with a Schema Registry is not supported yet: take it out", "sql")
         self._sql_fits()
         landed = self.landed
@@ -266,7 +266,7 @@ class Sink(Part):
 
     def _sql_fits(self) -> None:
         """Spark takes `user` for its function where no field has that name, and a text has no fields."""
-        if self.sql is None or self._chained.value in _OBJECTS:
+        if self.sql is None or CONVERTERS[self._chained.value].gives == "json":
             return
         named = sorted(self.sql.fields - {"value"})
         if named:
@@ -281,7 +281,7 @@ class Sink(Part):
 
         for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
             for source, converter in (("value", after.value), ("key", after.key)):
-                if element.source == source and element.path and converter not in _OBJECTS:
+                if element.source == source and element.path and CONVERTERS[converter].gives != "json":
                     raise Misfit(
                         f"{element.text!r} needs a field of the {source}, which converter.{source} {converter} does "
                         f"not give: set converter.{source} to json or partition by something else",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from s3lake.convert.converters import CONVERTERS
 from s3lake.layout import template
 from s3lake.layout.composition import MAX_KEY_BYTES, Composition
 from s3lake.layout.pieces import (
@@ -54,15 +55,18 @@ def has_offset(pieces: tuple[Piece, ...]) -> bool:
 
 
 def _converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    objects = ("json", "connect_json", "json_schema", "avro")
     for piece in pieces:
-        if isinstance(piece, Field | Time) and piece.source == "value" and sink.converter.value not in objects:
+        if (
+            isinstance(piece, Field | Time)
+            and piece.source == "value"
+            and CONVERTERS[sink.converter.value].gives != "json"
+        ):
             what = "{field:…}" if isinstance(piece, Field) else "{time:…} of layout.time.source field"
             raise ValueError(
                 f"{name}: {what} needs a field of the value, which converter.value {sink.converter.value} does not "
                 "give: set converter.value to json or connect_json"
             )
-        if isinstance(piece, Key) and piece.path and sink.converter.key not in objects:
+        if isinstance(piece, Key) and piece.path and CONVERTERS[sink.converter.key].gives != "json":
             raise ValueError(
                 f"{name}: {{key:{'.'.join(piece.path)}}} needs a field of the key, which converter.key "
                 f"{sink.converter.key} does not give: set converter.key to json or connect_json, or write {{key}}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from s3lake.convert import cells
+from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.framed import Unframing
 from s3lake.transform import headers, registry
 from s3lake.transform.record import UNREAD, Header, HeaderStep, Record, Refusal, Step, decoded, encoded
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from s3lake.registry.client import Connection
 
 _NO_TIMESTAMP = -1000  # µs
-_JSON = ("json", "connect_json")
 _COLUMNS = frozenset({"key", "headers"})
 
 
@@ -101,7 +100,7 @@ class Chain:
     def of(cls, transforms: Sequence[Transform], *, key: str, value: str, registry: Connection | None = None) -> Chain:
         """The chain of those transforms for keys and values as Kafka has them, in those converters."""
         converters = {"key": key, "value": value}
-        framed = {side: converter for side, converter in converters.items() if converter in cells.FRAMED}
+        framed = {side: converter for side, converter in converters.items() if CONVERTERS[converter].framed}
         chain = cls.build(transforms, **converters | dict.fromkeys(framed, "json"))
         # What no step looks at stays as Kafka has it, and keeps its schema.
         touched = chain.reads | chain.writes
@@ -126,7 +125,7 @@ class Chain:
             if transform.predicate is not None:
                 picks = registry.predicate(transform.predicate.type, transform.predicate.options).step
                 step = Conditional(step, picks, transform.negate)
-            if step.json_only and current not in _JSON:
+            if step.json_only and CONVERTERS[current].gives != "json":
                 notices.append(f"{label}: it changes JSON only, and converter.value is {value}")
                 continue
             if "value" in step.writes:

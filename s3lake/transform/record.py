@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from s3lake.convert.converters import CONVERTERS
 from s3lake.schema import connect
 
 Side = Literal["key", "value"]
@@ -146,12 +147,12 @@ def decoded(data: bytes | None, converter: str) -> Any:
     Raises:
         Refusal: it is not what its converter says.
     """
-    if data is None or converter == "bytes":
+    if data is None or CONVERTERS[converter].gives == "bytes":
         return data
     try:
-        if converter == "string":
+        if CONVERTERS[converter].gives == "text":
             return data.decode()
-        return _decoder.decode(_payload(data) if converter == "connect_json" else data)
+        return _decoder.decode(_payload(data) if CONVERTERS[converter].enveloped else data)
     except RecursionError:
         raise Refusal("nested too deeply") from None
     except UnicodeDecodeError as error:

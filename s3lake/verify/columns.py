@@ -38,8 +38,8 @@ class Columns:
         self._alone = envelope.fields[0] if envelope is not None and spread else "value"
         self._fields = None if envelope is None or spread else envelope.fields
         self._converter = converters[self._alone]
-        self._spelled = shape.spelled and shape.key in ("json", "connect_json")
-        self._by_schema = "connect_json" in (
+        self._spelled = shape.spelled and shape.key in (parts.JSON, parts.CONNECT)
+        self._by_schema = parts.CONNECT in (
             {converters[field] for field in self._fields if field in converters} if self._fields else {self._converter}
         )
 
@@ -76,9 +76,9 @@ class Columns:
         if self._fields:
             strange = [name for name in types if name not in self._fields]
             return f"it has a column {strange[0]}, its rows are of {', '.join(self._fields)}" if strange else None
-        if self._converter not in ("string", "bytes"):
+        if self._converter not in (parts.TEXT, parts.BYTES):
             return None
-        type = Primitive.STRING if self._converter == "string" else Primitive.BINARY
+        type = Primitive.STRING if self._converter == parts.TEXT else Primitive.BINARY
         if types == {self._alone: type}:
             return None
         return f"its columns are {_in_words(types)}, not one column {self._alone} of type {type}"
@@ -101,7 +101,7 @@ class Columns:
             return lambda records: [
                 _named_row({}) if value is None else self._row_by_name(part(value)) for value in self._parts(records)
             ]
-        if self._converter != "json":
+        if self._converter != parts.JSON:
             return lambda records: [_digest([None if one is None else part(one)]) for one in self._parts(records)]
         nothing = digest.of(_pack([None] * len(self._types[0])))
 
@@ -168,11 +168,11 @@ def _part(converter: str, types: Sequence[Type | None], spread: str | None = Non
 
     With `spread`, the fields of an object become columns, and anything else one column of that name.
     """
-    if converter == "connect_json":
+    if converter == parts.CONNECT:
         return _by_own_schema([type for type in types if type is not None], spread)
-    if converter == "bytes":
+    if converter == parts.BYTES:
         return bytes
-    if converter == "string":
+    if converter == parts.TEXT:
         return _guarded(bytes.decode)
     type = types[0]
     if type is None:

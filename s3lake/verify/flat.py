@@ -25,7 +25,7 @@ class FlatRows:
         self._fields = shape.envelope.fields
         self._as_it_is = shape.envelope.value_encoding == "none"
         converters = {"key": shape.key, "value": shape.value}
-        self._by_meaning = [converters.get(field) == "connect_json" for field in self._fields]
+        self._by_meaning = [converters.get(field) == parts.CONNECT for field in self._fields]
 
     def texts(self, records: Records) -> list[bytes]:
         """The rows byte for byte."""
@@ -69,7 +69,7 @@ class FlatRows:
         return connect.plain(connect.exactly(text)) if text else None
 
     def _meanings(self, field: str, records: Records) -> Iterable[Any]:
-        read = parts.of_kafka("connect_json")
+        read = parts.of_kafka(parts.CONNECT)
         return map(read, records.keys if field == "key" else records.values)
 
     def _texts(self, field: str, records: Records) -> Sequence[bytes]:

@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from s3lake.registry.client import Connection, UnknownSchema, client
-from s3lake.verify import avro
+from s3lake.verify import avro, parts
 from s3lake.verify.kafka_side import Records
 from s3lake.verify.shape import Shape
 
 if TYPE_CHECKING:
     from s3lake.sink import Registry
 
-_FRAMED = ("avro", "json_schema")
+_FRAMED = (parts.AVRO, parts.JSON_SCHEMA)
 _HEADER = 5
 _Told = Callable[[bytes], bytes | None]
 
@@ -36,10 +36,10 @@ class Telling:
         kept = {"key": dict(shape.sidecars).get("keys") == "bytes", "value": shape.format == "bytes"}
         framed = {part: getattr(shape, part) for part in ("key", "value") if getattr(shape, part) in _FRAMED}
         in_rows = shape.envelope.fields if shape.envelope else ()
-        now = {part: "bytes" if kept[part] else "connect_json" for part in framed}
+        now = {part: parts.BYTES if kept[part] else parts.CONNECT for part in framed}
         self.shape = replace(shape, key=now.get("key", shape.key), value=now.get("value", shape.value))
         self.problem = None
-        if "avro" in framed.values() and registry is None:
+        if parts.AVRO in framed.values() and registry is None:
             self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
         elif "key" in framed and kept["key"] and "key" in in_rows:
             self.problem = "its keys stand in its rows as JSON and beside them as bytes"
@@ -55,12 +55,12 @@ class Telling:
         return records
 
 
-def _each(translate: _Told, parts: Sequence[bytes | None]) -> list[bytes | None]:
-    return [None if one is None else translate(one) for one in parts]
+def _each(translate: _Told, values: Sequence[bytes | None]) -> list[bytes | None]:
+    return [None if one is None else translate(one) for one in values]
 
 
 def _translations(kind: str, registry: Connection | None) -> _Told:
-    if kind == "json_schema":
+    if kind == parts.JSON_SCHEMA:
         return lambda value: b'{"schema":null,"payload":%s}' % value[_HEADER:] if value[:1] == b"\0" else value
     if registry is None:
         return lambda value: value

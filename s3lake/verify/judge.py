@@ -53,10 +53,10 @@ def of(shape: Shape) -> Judge:
     if shape.envelope is not None and shape.format not in ("csv", "bytes"):
         envelopes = Envelopes(shape, shape.envelope)
         return _Texts(shape, shape.frame, envelopes.expected, envelopes.rows)
-    if shape.format == "csv" and "connect_json" in (shape.key, shape.value):
+    if shape.format == "csv" and parts.CONNECT in (shape.key, shape.value):
         rows = FlatRows(shape)
         return _Texts(shape, shape.frame, rows.expected, rows.rows)
-    if shape.format in ("json", "json_array") or (shape.format == "text" and shape.value == "connect_json"):
+    if shape.format in ("json", "json_array") or (shape.format == "text" and shape.value == parts.CONNECT):
         return _Texts(shape, shape.frame, *_json(shape))
     return _Texts(shape, shape.frame, *_bare_texts(shape))
 
@@ -135,10 +135,10 @@ def raw_text(shape: Shape) -> Callable[[Records], list[bytes]]:
 
 def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
     assert shape.frame is not None
-    if shape.value == "connect_json":
+    if shape.value == parts.CONNECT:
         return (lambda records: list(map(_meaning, records.values))), lambda lines: list(map(_plain, lines))
-    if shape.value != "json":
-        unquote = _text_of if shape.value == "string" else _bytes_of
+    if shape.value != parts.JSON:
+        unquote = _text_of if shape.value == parts.TEXT else _bytes_of
         return _bare, lambda lines: [unquote(line) for line in lines]
     if b"\n" in shape.frame.between:
         return _lines, lambda lines: [digest.of(line) for line in lines]

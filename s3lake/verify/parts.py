@@ -12,6 +12,12 @@ from s3lake.verify import connect, projection
 
 Part = Callable[[Any], Any]
 
+JSON, CONNECT, TEXT, BYTES = "json", "connect_json", "string", "bytes"
+"""How a key or a value is told; `CONNECT` brings its schema."""
+
+AVRO, JSON_SCHEMA = "avro", "json_schema"
+"""Those with the id of their schema before them, which `framed` tells as `CONNECT`."""
+
 _text = msgspec.json.Decoder(str | None)
 _header = msgspec.json.Decoder(Any)
 _BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
@@ -21,7 +27,7 @@ _BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
 def of_kafka(converter: str) -> Part:
     """How a key or a value of Kafka is compared with its text in a file."""
     read = {"json": compact, "connect_json": connect.meaning, "string": bytes.decode, "bytes": bytes}[converter]
-    nothing = b"null" if converter == "json" else None
+    nothing = b"null" if converter == JSON else None
 
     def part(value: bytes | None) -> Any:
         if value is None:
@@ -37,10 +43,10 @@ def of_kafka(converter: str) -> Part:
 def of_text(converter: str) -> Part:
     """How the JSON text of a key or a value is compared; raises a `ValueError` or the like where it is none."""
     readers: dict[str, Part] = {
-        "json": compact,
-        "connect_json": lambda text: connect.plain(connect.exactly(text)),
-        "string": _text.decode,
-        "bytes": bytes_of,
+        JSON: compact,
+        CONNECT: lambda text: connect.plain(connect.exactly(text)),
+        TEXT: _text.decode,
+        BYTES: bytes_of,
     }
     return readers[converter]
 

@@ -1,0 +1,32 @@
+"""Converters: how bytes become keys and values. One file each, which says all that others have to know of it.
+
+To add one, write its file and name it in `CONVERTERS`. This module is imported with every configuration, so a file here
+imports what reads in the function that reads.
+"""
+
+from __future__ import annotations
+
+from s3lake.convert.converters import avro, bytes, connect_json, json, json_schema, string
+from s3lake.convert.converters.converter import Converter, Wanted
+
+__all__ = ["CONVERTERS", "NOT_YET", "Converter", "Wanted"]
+
+CONVERTERS: dict[str, Converter] = {
+    converter.name: converter
+    for converter in (
+        json.CONVERTER,
+        connect_json.CONVERTER,
+        string.CONVERTER,
+        bytes.CONVERTER,
+        avro.CONVERTER,
+        json_schema.CONVERTER,
+    )
+}
+
+NOT_YET = {
+    "protobuf": (
+        "Protobuf with a Schema Registry is not supported yet: use avro or json_schema, or land the bytes as they are "
+        "with bytes"
+    )
+}
+"""Converters that there are elsewhere, and what to do without them."""

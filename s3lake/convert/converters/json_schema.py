@@ -1,0 +1,33 @@
+"""JSON with the id of its JSON Schema before it, which nobody needs to read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3lake.convert.converters.converter import Converter, Wanted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from s3lake.convert.cells import Column
+    from s3lake.convert.gate import Refusals
+    from s3lake.registry.client import Connection
+
+
+def read(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
+    """Texts of one line."""
+    from s3lake.convert import cells
+
+    data, wrong = unframe(raw, None)
+    lines, refused = cells.json_lines(data)
+    return cells.Column(CONVERTER.name, lines), refused | wrong
+
+
+def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> tuple[pa.BinaryArray, Refusals]:
+    """The data without what stands before it."""
+    from s3lake.convert import framed
+
+    return framed.unframed(raw)
+
+
+CONVERTER = Converter("json_schema", "json", read, wrapped=True, unframe=unframe)
