@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from s3lake.commit.index import MOST_FILES, File
 from s3lake.encode import FileFormat, encoder, prepared
+from s3lake.encode.formats import FORMATS
 from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.layout.key import KeyRule, Span
 from s3lake.store import COMMIT, Store
@@ -47,7 +48,7 @@ class FileRule:
     def exact(self) -> bool:
         """Whether encoded bytes are known before they are encoded."""
         data = self.formats["data"]
-        return data.codec == "none" and data.type not in ("parquet", "avro")
+        return data.codec == "none" and not FORMATS[data.type].packed
 
 
 def key_of(keys: KeyRule, rule: FileRule, group: str, partition: int, span: Span, stream: str) -> str:

@@ -12,7 +12,7 @@ from s3lake.convert.cells import Column, Rows
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
-from s3lake.convert.table import Rule
+from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Columns, Primitive, Struct, Type, fields_of

@@ -8,7 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,14 +18,12 @@ from s3lake.convert.gate import Refusals, all_begin_with, joined
 from s3lake.convert.json_columns import JsonColumns, Spelling, fitted, json_columns
 from s3lake.convert.json_values import Number, respelt
 from s3lake.convert.pinned import converted
+from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.avro_names import illegal_name
 from s3lake.schema.json import of_object
 from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive
 from s3lake.schema.unite import Conflict, agree, beyond, held, leaves, shown
-
-Rule = Literal["", "flat", "avro"]
-"""What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
 
 _FEW, _MANY = 200, 1000
 """Records of the first slice that is looked at for new fields, and of each further one."""

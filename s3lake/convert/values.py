@@ -19,14 +19,13 @@ from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Numbers
+from s3lake.encode.formats import FORMATS
 from s3lake.registry.client import Connection
 from s3lake.schema.types import Columns
 from s3lake.schema.unite import agree
 
 Streams = dict[str, Any]
 """Stream ("data", "keys", "headers") -> payload: a pa.BinaryArray of texts, or a pa.RecordBatch of columns."""
-
-_TABLES = ("avro", "parquet", "csv")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,8 @@ class Conversion:
     def _shape(self) -> Shape | None:
         """What the columns of the files are, None where the data is text."""
         envelope = self.envelope
-        if self.format not in _TABLES or (envelope and self.format == "csv"):
+        spec = FORMATS[self.format]
+        if not spec.tabular or (envelope and spec.rule == "flat"):
             return None
         parts = envelope.fields if envelope else ("value",)
         converters = {"key": self.key, "value": self.value}
@@ -131,7 +131,7 @@ class Conversion:
             parts=parts,
             converters=converters,
             given=self.given,
-            rule="flat" if self.format == "csv" else "avro" if self.format == "avro" else "",
+            rule=spec.rule,
             envelope=envelope,
             apart=self.apart,
             most=self.max_columns,

@@ -1,16 +1,13 @@
 """Encoders: payloads in, a file's bytes out as they come. One small file per format, the same three verbs.
 
-To add a format: write its encoder, name it in `encoder`, and give it an extension and its codecs in `sink.Format`.
+To add a format: write its encoder, and say what the format is in `formats.py`.
 """
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import pyarrow as pa
-
-from s3lake.encode import avro, csv
 from s3lake.encode.form import FileFormat
-from s3lake.encode.text import TextEncoder
+from s3lake.encode.formats import FORMATS
 
 Out = Callable[[bytes], None]
 
@@ -64,19 +61,9 @@ def prepared(form: FileFormat, payload: Any) -> Any:
 
     Encoders do it themselves where nobody has; for thousands of small files it is faster beforehand.
     """
-    if isinstance(payload, pa.RecordBatch) and form.type == "csv":
-        return csv.prepared(payload)
-    if form.type == "avro":
-        return avro.prepared(payload)
-    return payload
+    return FORMATS[form.type].prepared(payload)
 
 
 def encoder(form: FileFormat, out: Out, disk: Disk, *, chunk: int) -> Encoder:
     """The encoder of a new file; it holds back at most about `chunk` bytes."""
-    if form.type == "parquet":
-        from s3lake.encode.parquet import ParquetEncoder
-
-        return ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk)
-    if form.type == "avro":
-        return avro.AvroEncoder(out, form.codec, form.level, disk)
-    return TextEncoder(form, out)
+    return FORMATS[form.type].encoder(form, out, disk, chunk)

@@ -1,54 +1,38 @@
 """Formats, codecs and envelopes: what a file of a sink is, and which combinations there are."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 from pydantic_core import PydanticKnownError
 
 from s3lake.convert.converters import CONVERTERS, NOT_YET
+from s3lake.encode.formats import FORMATS, LEVELS
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.registry import Registry
 
-FormatType = Literal["json", "json_array", "csv", "text", "bytes", "avro", "parquet"]
 Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
-
-_TEXT: tuple[Codec, ...] = ("none", "gzip", "zstd", "snappy_framed")
-CODECS: dict[FormatType, tuple[Codec, ...]] = {
-    "json": _TEXT,
-    "json_array": _TEXT,
-    "csv": _TEXT,
-    "text": _TEXT,
-    "bytes": _TEXT,
-    "avro": ("snappy", "none", "deflate", "zstd", "bzip2", "xz"),
-    "parquet": ("zstd", "none", "snappy", "gzip", "lz4", "brotli"),
-}
-"""The codecs that a format takes; the first is its default. docs/formats.md is made from this table."""
-
-LEVELS: dict[Codec, tuple[int, int]] = {
-    "gzip": (1, 9),
-    "zstd": (1, 19),  # those above take 170 to 670 MB for each open file
-    "brotli": (1, 11),
-    "deflate": (1, 9),
-    "xz": (1, 9),
-}
-"""Lowest and highest level of the codecs that have levels."""
-
-TABULAR = ("avro", "parquet", "csv")
-"""Formats whose records are rows of columns; those of the others are text."""
 
 _REASONS: dict[Codec, str] = {
     "lzo": "Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark as it ships refuse a Parquet file with it",
 }
 
 
-def _known(name: Any) -> Any:
-    names = [repr(known) for known in (*CONVERTERS, *NOT_YET)]
-    if name not in CONVERTERS and name not in NOT_YET:
-        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names[:-1])} or {names[-1]}"})
-    return name
+def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
+    """Refuses other names than those of the catalogues, in pydantic's words of a literal."""
+
+    def known(name: Any) -> Any:
+        names = [name for catalogue in catalogues for name in catalogue]
+        if name not in names:
+            spelled = [repr(known) for known in names]
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(spelled[:-1])} or {spelled[-1]}"})
+        return name
+
+    return BeforeValidator(known)
 
 
-ConverterType = Annotated[str, BeforeValidator(_known)]
+FormatType = Annotated[str, _one_of(FORMATS)]
+ConverterType = Annotated[str, _one_of(CONVERTERS, NOT_YET)]
 
 
 class Converter(Part):
@@ -92,14 +76,6 @@ class Framing(Part):
     closing: str = "\n"
 
 
-_FRAMINGS: dict[FormatType, Framing] = {
-    "json": Framing(),
-    "json_array": Framing(opening="[\n", between=",\n", closing="\n]"),
-    "csv": Framing(),
-    "text": Framing(),
-}
-
-
 class Format(Part):
     """The file format and its compression. Each format has its own default codec (docs/formats.md).
 
@@ -121,14 +97,16 @@ class Format(Part):
     @classmethod
     def _default_codec(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("codec") is None:
-            return {**data, "codec": CODECS.get(data.get("type", "json"), ("none",))[0]}
+            name = data.get("type", "json")
+            return {**data, "codec": FORMATS[name].codecs[0] if name in FORMATS else "none"}
         return data
 
     @model_validator(mode="after")
     def _fits(self) -> "Format":
-        if self.codec not in CODECS[self.type]:
+        spec = FORMATS[self.type]
+        if self.codec not in spec.codecs:
             because = f" ({_REASONS[self.codec]})" if self.codec in _REASONS else ""
-            allowed = ", ".join(CODECS[self.type])
+            allowed = ", ".join(spec.codecs)
             raise Misfit(
                 f"codec {self.codec} cannot be used with format {self.type}{because}: use one of {allowed}", "codec"
             )
@@ -138,14 +116,18 @@ class Format(Part):
             low, high = LEVELS[self.codec]
             if not low <= self.level <= high:
                 raise Misfit(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
-        if self.framing is not None and self.type in ("avro", "parquet"):
+        if self.framing is not None and spec.packed:
             raise Misfit(f"format {self.type} is no text: it takes no framing", "framing")
         return self
 
     @property
     def frame(self) -> Framing | None:
         """The framing in force; None for Avro and Parquet, and for `bytes` with one record an object."""
-        return self.framing or _FRAMINGS.get(self.type)
+        framing = FORMATS[self.type].framing
+        if self.framing is not None or framing is None:
+            return self.framing
+        opening, between, closing = framing
+        return Framing(opening=opening, between=between, closing=closing)
 
     @property
     def one_record_an_object(self) -> bool:
@@ -155,8 +137,7 @@ class Format(Part):
     @property
     def extension(self) -> str:
         """The file extension: text formats add the codec, Avro and Parquet keep it inside the file."""
-        codec = {"gzip": ".gz", "zstd": ".zst", "snappy_framed": ".snappy"}.get(self.codec, "")
-        return f".{self.type.removesuffix('_array')}" + (codec if self.frame or self.type == "bytes" else "")
+        return FORMATS[self.type].extension(self.codec)
 
 
 class Envelope(Part):

@@ -9,13 +9,14 @@ from pydantic import Field, PrivateAttr, field_serializer, field_validator, mode
 
 from s3lake import expressions, hours
 from s3lake.convert.converters import CONVERTERS
+from s3lake.encode.formats import FORMATS
 from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
-from s3lake.sink.format import TABULAR, Converter, Envelope, Format, Sidecars
+from s3lake.sink.format import Converter, Envelope, Format, Sidecars
 from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
 from s3lake.sink.sealed import Sealed
@@ -189,9 +190,9 @@ class Sink(Part):
 
     def _columns_fit(self, after: Converter) -> None:
         kind = self.format.type
-        if self.columns and (
-            kind not in TABULAR or not (CONVERTERS[after.value].gives == "json" and CONVERTERS[after.value].inferred)
-        ):
+        converter = CONVERTERS[after.value]
+        shown = converter.gives == "json" and converter.inferred
+        if self.columns and not (FORMATS[kind].tabular and shown):
             raise Misfit(
                 "columns need format avro, parquet or csv, and converter.value json, connect_json or json_schema",
                 "columns",
@@ -232,8 +233,7 @@ class Sink(Part):
             raise Misfit(
                 "format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count"
             )
-        fitting = {"record": ("json", "json_array", "avro", "parquet"), "iggy": ("json", "json_array")}
-        if envelope and kind not in fitting.get(envelope.style, ("json", "json_array", "csv", "avro", "parquet")):
+        if envelope and envelope.style not in FORMATS[kind].styles:
             raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
         self._columns_fit(landed.converter)
         letters = self.errors.dead_letter_topic

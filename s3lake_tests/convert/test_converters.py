@@ -1,0 +1,89 @@
+"""A converter is one file that says what it is: everything else asks it."""
+
+import ast
+import datetime
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+import s3lake
+from s3lake.convert import cells
+from s3lake.convert.converters import CONVERTERS, Converter, Wanted
+from s3lake.convert.gate import Refusals
+from s3lake.preview import preview
+from s3lake.preview.records import Record
+from s3lake.sink import Sink
+
+STAMP = int(datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc).timestamp() * 1000)
+
+
+def read(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[cells.Column, Refusals]:
+    """`a=1;b=x` as a JSON object of texts."""
+    pairs = [None if value is None else [part.split(b"=") for part in value.split(b";")] for value in raw.to_pylist()]
+    refused = {row: "a pair has no '='" for row, found in enumerate(pairs) if any(len(one) < 2 for one in found or ())}
+    texts = [
+        None if found is None or row in refused else b"{%s}" % b",".join(b'"%s":"%s"' % tuple(one) for one in found)
+        for row, found in enumerate(pairs)
+    ]
+    return cells.Column("pairs", pa.array(texts, pa.binary())), refused
+
+
+@pytest.fixture(autouse=True)
+def _pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONVERTERS, "pairs", Converter("pairs", "json", read, wrapped=True))
+
+
+def sink(**changes: Any) -> Sink:
+    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "converter": {"value": "pairs"}}
+    return Sink(**{**fixed, **changes})
+
+
+def landed(sink: Sink, *values: bytes) -> dict[str, bytes]:
+    records = [Record("t", 0, offset, STAMP, b"k", value, ()) for offset, value in enumerate(values)]
+    return {made.file.key: made.body for made in preview(sink, "t", records, STAMP).objects}
+
+
+def test_its_values_are_rows_of_a_table() -> None:
+    (body,) = landed(sink(format={"type": "parquet"}), b"a=1;b=x", b"a=2").values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"a": "1", "b": "x"}, {"a": "2", "b": None}]
+
+
+def test_its_values_are_lines_of_json() -> None:
+    (body,) = landed(sink(), b"a=1;b=x").values()
+    assert body == b'{"a":"1","b":"x"}\n'
+
+
+def test_a_layout_finds_their_fields() -> None:
+    made = landed(sink(layout={"partition_by": ["a"]}), b"a=1", b"a=2")
+    assert list(made) == ["t/a=1/t(0_000000000000).json", "t/a=2/t(0_000000000001).json"]
+
+
+def test_columns_may_be_given() -> None:
+    with_date = sink(format={"type": "parquet"}, columns={"at": "date"})
+    (body,) = landed(with_date, b"at=1970-01-02").values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"at": datetime.date(1970, 1, 2)}]
+
+
+def test_the_model_says_which_converters_there_are() -> None:
+    with pytest.raises(ValidationError, match="'json_schema', 'pairs' or 'protobuf'"):
+        sink(converter={"value": "pears"})
+
+
+def test_few_modules_know_a_converter_s_name() -> None:
+    package = Path(s3lake.__file__).parent
+    names = {"connect_json", "json_schema", "protobuf"}
+    knowing = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert {path for path in knowing if not path.startswith("convert/converters/")} == {
+        "config/connectors/converters.py",  # Kafka Connect's classes
+        "verify/parts.py",  # which shares nothing with the writer
+    }
