@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticKnownError
 
 from s3lake.convert.converters import CONVERTERS, NOT_YET
@@ -16,6 +16,11 @@ Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo",
 _REASONS: dict[Codec, str] = {
     "lzo": "Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark as it ships refuse a Parquet file with it",
 }
+
+
+def _names(*catalogues: Mapping[str, Any]) -> WithJsonSchema:
+    """The same names for editors."""
+    return WithJsonSchema({"enum": [name for catalogue in catalogues for name in catalogue], "type": "string"})
 
 
 def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
@@ -31,8 +36,8 @@ def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
     return BeforeValidator(known)
 
 
-FormatType = Annotated[str, _one_of(FORMATS)]
-ConverterType = Annotated[str, _one_of(CONVERTERS, NOT_YET)]
+FormatType = Annotated[str, _one_of(FORMATS), _names(FORMATS)]
+ConverterType = Annotated[str, _one_of(CONVERTERS, NOT_YET), _names(CONVERTERS, NOT_YET)]
 
 
 class Converter(Part):
