@@ -16,7 +16,7 @@ import pytest
 
 from s3lake_tests.processes import MARK, marked, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.ui]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.ui, pytest.mark.timeout(600)]
 
 LAUNCH = """
 mutation($parameters: ExecutionParams!) {
@@ -118,6 +118,7 @@ def test_a_served_demo_lands_through_one_spark_that_it_starts_again_and_ends(ser
 
     spark.kill()
     spark.wait(30)
+    until(120, lambda: served.jvms() not in ([], [spark]))
     run = served.launch(served.hours[-1])
     until(150, lambda: served.landed(run, served.hours[-1]))
     (again,) = served.jvms()
