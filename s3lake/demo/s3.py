@@ -124,7 +124,9 @@ def versitygw_binary() -> Path | None:
 
 def _moto(port: int) -> _Launch:
     if importlib.util.find_spec("moto") is None:
-        raise ConfigurationError("The demo's S3 server, moto, is not installed. Install it: in a clone of s3lake, pip install '.[demo]'")
+        raise ConfigurationError(
+            "The demo's S3 server, moto, is not installed. Install it: in a clone of s3lake, pip install '.[demo]'"
+        )
 
     def listens(process: GuardedProcess) -> bool:
         return "Running on http://" in process.log()
