@@ -32,6 +32,7 @@ _MEANT = {
 }
 
 
+@lru_cache(maxsize=256)
 def formatter(
     pattern: str, zone: str = "UTC", locale: str = "en", bucket_ms: int | None = None
 ) -> Callable[[int], str]:
