@@ -12,6 +12,7 @@ from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
 from s3lake.encode.form import FileFormat
+from s3lake.errors import ConfigurationError
 from s3lake.layout.composition import Composition
 from s3lake.layout.elements import Reading
 from s3lake.layout.key import KeyRule
@@ -19,6 +20,8 @@ from s3lake.layout.pieces import Number, Text
 from s3lake.pipeline import Stores, Work
 from s3lake.projection.table import Tabulate
 from s3lake.schema import grammar
+from s3lake.schema.types import fields_of, to_document
+from s3lake.schema.unite import shown
 from s3lake.sink.format import Format, Framing
 from s3lake.staging import FileRule
 from s3lake.transform import sql
@@ -194,6 +197,22 @@ def file_format(format: Format) -> FileFormat:
 def sidecar_format(type: str) -> FileFormat:
     """The form of sidecars of that type, in its default codec; `bytes` are lines, one for each record."""
     return file_format(Format.model_validate({"type": type, "framing": Framing() if type == "bytes" else None}))
+
+
+def refuse_other_types(sink: Sink, topic: str, recorded: Columns) -> None:
+    """Columns that the user gives have the types that the sink's files have.
+
+    Raises:
+        ConfigurationError: one has another.
+    """
+    value = fields_of(recorded.get("value")) if sink.envelope else recorded
+    for name, text in sink.columns.items():
+        # As documents, where the order of a struct's fields means nothing: the user may list them in another one.
+        if name in value and to_document({name: grammar.parse(text)}) != to_document({name: value[name]}):
+            raise ConfigurationError(
+                f"sink {sink.name}: column {name!r} is {text} now, and {shown(value[name])} in the files of topic "
+                f"{topic!r}: keep that type, or give the sink another name"
+            )
 
 
 def _registry(sink: Sink) -> Connection | None:

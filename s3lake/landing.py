@@ -14,16 +14,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from s3lake import binding, hours
+from s3lake import binding, hours, outcomes
 from s3lake.commit import protocol, sums
 from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
-from s3lake.commit.index import Columns as RecordedColumns
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
@@ -36,14 +34,12 @@ from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
 from s3lake.merge import Unjoinable, merge
 from s3lake.observer import LandedHour, Logged, Observer
-from s3lake.outcomes import Outcome, merged, recorded, with_seen
+from s3lake.outcomes import merged, with_seen
 from s3lake.pipeline import Stores
 from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
-from s3lake.schema import grammar
-from s3lake.schema.types import Columns, fields_of, from_document, to_document
-from s3lake.schema.unite import shown
+from s3lake.schema.types import from_document, to_document
 from s3lake.sink.collisions import Keys
 from s3lake.store import Store
 from s3lake.store.probe import trust
@@ -136,10 +132,10 @@ class Landing:
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
         """What the index says of `hour`; an empty tile where it has none."""
-        found = self.index.tile(hour)
-        tile = found[0] if found else Tile(hour, {})
-        known = [self._last[hour]] if hour in self._last else []
-        return LandedHour(tile, Commits(self.index, hour, tile.commits, known), new)
+        stored = self.index.tile(hour)
+        tile = stored[0] if stored else Tile(hour, {})
+        fresh = [self._last[hour]] if hour in self._last else []
+        return LandedHour(tile, Commits(self.index, hour, tile.commits, fresh), new)
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
@@ -190,8 +186,8 @@ class Landing:
 
     def _await_topic(self) -> None:
         """Refuse a topic that does not exist and never did, unless the sink waits for it."""
-        found = self.index.head()
-        if self.sink.missing_topic == "wait" or (found and found[0].topic_id):
+        head = self.index.head()
+        if self.sink.missing_topic == "wait" or (head and head[0].topic_id):
             return
         near = get_close_matches(self.topic, self.offsets.topics(), 1)
         raise ConfigurationError(
@@ -241,8 +237,8 @@ class Landing:
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
         landed = self.sink.landed
-        known = self.index.columns()
-        self._same_types(from_document(known[0].columns) if known else {})
+        recorded = self.index.columns()
+        binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.ensure()
         work = binding.work(
@@ -258,9 +254,10 @@ class Landing:
         )
         engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, self.engine(engine), self.spark)
-        done, work = job.staged(work, attempt.batch.reads, known[0] if known else None, self._record)
-        for one in done:
-            self._staging.update(one.requests)
+        record = partial(outcomes.record, self.index, self.sink.max_columns)
+        done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
+        for outcome in done:
+            self._staging.update(outcome.requests)
         files = [file for one in done for file in one.files]
         if work.keys.replaces:  # of several files with one key the last one stays
             last = {file.key: file for file in files}
@@ -291,31 +288,6 @@ class Landing:
         self.limit = max(1, read // 4)
         _log.warning("%s: too many files; micro-batches of %d records from here on", self.topic, self.limit)
         return True
-
-    def _same_types(self, recorded: Columns) -> None:
-        """Columns that the user gives have the types that the sink's files have."""
-        value = fields_of(recorded.get("value")) if self.sink.envelope else recorded
-        for name, text in self.sink.columns.items():
-            # As documents, where the order of a struct's fields means nothing: the user may list them in another one.
-            if name in value and to_document({name: grammar.parse(text)}) != to_document({name: value[name]}):
-                raise ConfigurationError(
-                    f"sink {self.sink.name}: column {name!r} is {text} now, and {shown(value[name])} in the "
-                    f"files of topic {self.topic!r}: keep that type, or give the sink another name"
-                )
-
-    def _record(self, outcomes: Sequence[Outcome]) -> RecordedColumns:
-        """Record the columns that tasks saw, by compare-and-swap: what is recorded then."""
-        most = self.sink.max_columns
-        while True:
-            found = self.index.columns()
-            if found is None:
-                wanted = msgspec.structs.replace(recorded(RecordedColumns({}), outcomes, most), rev=0)
-                written = self.index.create(self.index.columns_key, wanted)
-            else:
-                wanted = recorded(found[0], outcomes, most)
-                written = wanted == found[0] or (self.index.swap(self.index.columns_key, wanted, found[1]) is not None)
-            if written:
-                return wanted
 
 
 @dataclass

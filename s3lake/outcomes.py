@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from s3lake import errors
 from s3lake.commit.index import Columns as Recorded
-from s3lake.commit.index import File, Read
+from s3lake.commit.index import File, Read, TopicIndex
 from s3lake.errors import S3LakeError
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import agree, agree_within
@@ -115,9 +115,23 @@ def outcome_of(encoded: bytes) -> Outcome:
 
 def united(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
     """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
-    for one in sorted(grown, key=lambda one: (one.partition, one.offset)):
-        columns = agree_within(columns, from_document(one.columns), most)
+    for seen in sorted(grown, key=lambda one: (one.partition, one.offset)):
+        columns = agree_within(columns, from_document(seen.columns), most)
     return columns
+
+
+def record(index: TopicIndex, most: int, outcomes: Sequence[Outcome]) -> Recorded:
+    """Record the columns that tasks saw, `most` at most, by compare-and-swap: what is recorded then."""
+    while True:
+        present = index.columns()
+        if present is None:
+            columns = msgspec.structs.replace(recorded(Recorded({}), outcomes, most), rev=0)
+            written = index.create(index.columns_key, columns)
+        else:
+            columns = recorded(present[0], outcomes, most)
+            written = columns == present[0] or index.swap(index.columns_key, columns, present[1]) is not None
+        if written:
+            return columns
 
 
 def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int) -> Recorded:

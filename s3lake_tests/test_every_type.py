@@ -7,6 +7,7 @@ import dagster as dg
 import msgspec
 import pytest
 
+from s3lake import binding
 from s3lake.commit.index import Columns
 from s3lake.readback import objects
 from s3lake.readback.shape import Shape
@@ -74,13 +75,13 @@ def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, A
     value = {"c": grammar.parse(text)}
     recorded = {"value": Struct(value)} if envelope is not None else value
     landing = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).landing()
-    landing._same_types(recorded)
+    binding.refuse_other_types(landing.sink, landing.topic, recorded)
 
 
 @pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=str)
 def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: Any) -> None:
     landing = Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).landing()
-    landing._same_types(from_document({"value": value}))
+    binding.refuse_other_types(landing.sink, landing.topic, from_document({"value": value}))
 
 
 @pytest.mark.parametrize(("text", "format", "envelope"), LANDED)
