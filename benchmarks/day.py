@@ -297,7 +297,12 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument(
         "--zero", type=float, default=30.0, metavar="S", help="how long Dagster is watched with sensors off, twice"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.speed * options.zero > (_LEAD_HOURS - 1) * 3600:
+        parser.error(
+            f"--speed {options.speed:g} --zero {options.zero:g}: their product is at most {(_LEAD_HOURS - 1) * 3600}"
+        )
+    return options
 
 
 if __name__ == "__main__":

@@ -208,6 +208,7 @@ def _services(home: Path, environment: Mapping[str, str], code_port: int, spark_
         command = [*S3LAKE, "spark", home / "s3lake.yaml", "--port", str(spark_port)]
         yield service(CONNECT, lambda said: "serves" in said, command)
     command = ["-m", "dagster", "api", "grpc", "--host", "127.0.0.1", "--port", str(code_port)]
-    yield service(CODE, lambda said: "Started Dagster" in said, [*command, "--module-name", "s3lake.definitions"])
+    command += ["--module-name", "s3lake.definitions", "--working-directory", home / "code"]  # it comes before all else
+    yield service(CODE, lambda said: "Started Dagster" in said, command)
     command = ["-m", "dagster._daemon", "run", "--workspace", home / "workspace.yaml"]
     yield service(DAEMON, lambda said: "daemons" in said, command)
