@@ -46,64 +46,64 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True)
-class Trip(Generic[A]):
+class TopicLanding(Generic[A]):
     """One topic's landing, and what is to be done with it."""
 
     landing: Landing
     work: Callable[[], A]
 
 
-def together(trips: Sequence[Trip[A]], spark: Callable[[], SparkSession]) -> Voyage[A]:
-    """Begin to land: every trip's work in a thread of its own, `MOST` at once.
+def together(topic_landings: Sequence[TopicLanding[A]], spark: Callable[[], SparkSession]) -> Fleet[A]:
+    """Begin to land: the work of every topic in a thread of its own, `MOST` at once.
 
     Args:
-        trips: their landings have no engine of their own yet.
+        topic_landings: they have no engine of their own yet.
         spark: gives the session; called when there is something to read.
     """
-    return Voyage(trips, _Meeting(spark, len(trips)))
+    return Fleet(topic_landings, _SharedJob(spark, len(topic_landings)))
 
 
-class Voyage(Generic[A]):
-    """Trips under way, each with its outcome to come."""
+class Fleet(Generic[A]):
+    """Topics that are being landed, each with its outcome to come."""
 
-    def __init__(self, trips: Sequence[Trip[A]], meeting: _Meeting) -> None:
-        self.outcomes: list[Future[A]] = [Future() for _ in trips]
-        self._meeting = meeting
-        self._waiting = iter(zip(trips, self.outcomes, strict=True))
+    def __init__(self, topic_landings: Sequence[TopicLanding[A]], shared_job: _SharedJob) -> None:
+        self.outcomes: list[Future[A]] = [Future() for _ in topic_landings]
+        self._shared_job = shared_job
+        self._waiting = iter(zip(topic_landings, self.outcomes, strict=True))
         self._taking = threading.Lock()
-        for trip in trips:
-            trip.landing.spark, trip.landing.engine = meeting.session, meeting.engine
-            trip.landing.committing = meeting.committing
+        for topic_landing in topic_landings:
+            topic_landing.landing.spark, topic_landing.landing.engine = shared_job.session, shared_job.engine
+            topic_landing.landing.committing = shared_job.committing
         # Daemons: a run that is cancelled does not wait for a Spark job of minutes.
         self._threads = [
             threading.Thread(target=self._land, name=f"s3lake-fleet-{number}", daemon=True)
-            for number in range(min(MOST, len(trips)))
+            for number in range(min(MOST, len(topic_landings)))
         ]
         for thread in self._threads:
             thread.start()
 
     def cancel(self, within_s: float) -> None:
         """Begin nothing new; what is being committed has `within_s` seconds to arrive."""
-        self._meeting.cancelled = True
+        self._shared_job.cancelled = True
         deadline = time.monotonic() + within_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _land(self) -> None:
-        while not self._meeting.cancelled:
+        while not self._shared_job.cancelled:
             with self._taking:
-                trip, outcome = next(self._waiting, (None, None))
-            if trip is None or outcome is None:
+                topic_landing, outcome = next(self._waiting, (None, None))
+            if topic_landing is None or outcome is None:
                 return
-            with self._meeting.attended():
+            with self._shared_job.attended():
                 try:
-                    outcome.set_result(trip.work())
+                    outcome.set_result(topic_landing.work())
                 except BaseException as error:
                     outcome.set_exception(error)
 
 
 @dataclass
-class _Wish:
+class _Request:
     """What one landing wants to be read; `alone` where the shared job failed, so that each needs its own."""
 
     engine: KafkaEngine
@@ -116,8 +116,8 @@ class _Wish:
         return _TOPIC + sum(end - start for start, end in self.reads.values())
 
 
-class _Meeting:
-    """Where landings wait for one another.
+class _SharedJob:
+    """The Spark job that landings share: where they wait for one another.
 
     Attributes:
         committing: bounds how many commits are made visible at once.
@@ -134,7 +134,7 @@ class _Meeting:
         self._changed = threading.Condition()
         self._unended = landings
         self._away = 0
-        self._wishes: list[_Wish] = []
+        self._requests: list[_Request] = []
         self._came_s = 0.0
         self._running = False
 
@@ -156,15 +156,15 @@ class _Meeting:
 
     def outcomes(self, engine: KafkaEngine, work: Work, reads: Intervals) -> list[Outcome]:
         """What the tasks have to say of `reads`, as part of the next job."""
-        wish = _Wish(engine, work, reads)
+        request = _Request(engine, work, reads)
         with self._gone():
             with self._changed:
-                self._wishes.append(wish)
+                self._requests.append(request)
                 self._came_s = time.monotonic()
                 self._changed.notify_all()
-            while (taken := self._taken(wish)) is not None:
+            while (taken := self._taken(request)) is not None:
                 self._grant(taken)
-        outcomes = wish.granted.result()
+        outcomes = request.granted.result()
         return self.alone(lambda: engine.outcomes(work, reads)) if outcomes is None else outcomes
 
     def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
@@ -195,40 +195,40 @@ class _Meeting:
             with self._changed:
                 self._away -= 1
 
-    def _taken(self, wish: _Wish) -> list[_Wish] | None:
-        """Wait until `wish` is granted, or for all wishes, to be granted by this thread."""
+    def _taken(self, request: _Request) -> list[_Request] | None:
+        """Wait until `request` is granted, or for all requests, to be granted by this thread."""
         with self._changed:
-            while not wish.granted.done():
-                if not self._running and self._wishes and self._are_all_here():
-                    taken, self._wishes, self._running = self._wishes, [], True
+            while not request.granted.done():
+                if not self._running and self._requests and self._are_all_here():
+                    taken, self._requests, self._running = self._requests, [], True
                     return taken
                 self._changed.wait(PATIENCE_S)
             return None
 
     def _are_all_here(self) -> bool:
         expected = min(self._unended, MOST) - self._away
-        return len(self._wishes) >= expected or time.monotonic() - self._came_s >= PATIENCE_S
+        return len(self._requests) >= expected or time.monotonic() - self._came_s >= PATIENCE_S
 
-    def _grant(self, wishes: list[_Wish]) -> None:
+    def _grant(self, requests: list[_Request]) -> None:
         try:
-            for wish, outcomes in zip(wishes, self._run(wishes), strict=True):
-                wish.granted.set_result(outcomes)
+            for request, outcomes in zip(requests, self._run(requests), strict=True):
+                request.granted.set_result(outcomes)
         except Exception as error:
-            failure = meaning(error, f"landing {len(wishes)} topics in one job")
-            each_alone = len(wishes) > 1 and self._lives()
-            for wish in wishes:
+            failure = meaning(error, f"landing {len(requests)} topics in one job")
+            each_alone = len(requests) > 1 and self._lives()
+            for request in requests:
                 if each_alone:
-                    wish.granted.set_result(None)
+                    request.granted.set_result(None)
                 else:
-                    wish.granted.set_exception(failure)
+                    request.granted.set_exception(failure)
         finally:
             with self._changed:
                 self._running = False
                 self._changed.notify_all()
 
-    def _run(self, wishes: Sequence[_Wish]) -> list[list[Outcome]]:
+    def _run(self, requests: Sequence[_Request]) -> list[list[Outcome]]:
         session = self.session()
-        loads = _shared_out(wishes, 2 * parallelism(session))
+        loads = _shared_out(requests, 2 * parallelism(session))
 
         def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in numbers:
@@ -236,7 +236,7 @@ class _Meeting:
                     for load in loads[number]:
                         yield from load()
 
-        outcomes: list[list[Outcome]] = [[] for _ in wishes]
+        outcomes: list[list[Outcome]] = [[] for _ in requests]
         for row in session.range(0, len(loads), 1, len(loads)).mapInArrow(read, _ROWS).collect():
             outcomes[row.number].append(outcome_of(bytes(row.outcome)))
         return outcomes
@@ -258,16 +258,16 @@ class _Meeting:
 
 @dataclass(frozen=True)
 class _Shared:
-    """The engine of one landing at a meeting."""
+    """The engine of one landing among others."""
 
     own: KafkaEngine
-    meeting: _Meeting
+    shared_job: _SharedJob
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
         """See `Engine.outcomes`."""
         if sum(end - start for start, end in reads.values()) < SMALL:
-            return self.meeting.outcomes(self.own, work, reads)
-        return self.meeting.alone(lambda: self.own.outcomes(work, reads))
+            return self.shared_job.outcomes(self.own, work, reads)
+        return self.shared_job.alone(lambda: self.own.outcomes(work, reads))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""
@@ -275,7 +275,7 @@ class _Shared:
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
         """See `Engine.projected`."""
-        return self.meeting.alone(lambda: self.own.projected(work, frame))
+        return self.shared_job.alone(lambda: self.own.projected(work, frame))
 
 
 @dataclass(frozen=True)
@@ -301,13 +301,13 @@ class _Load:
             yield Failed(TaskFailedError.__name__, f"landing topic {self.topic!r}: {type(error).__name__}: {error}")
 
 
-def _shared_out(wishes: Sequence[_Wish], tasks: int) -> list[list[_Load]]:
-    """The wishes as the work of at most `tasks` tasks of like size, a topic whole."""
-    loads: list[list[_Load]] = [[] for _ in range(min(len(wishes), tasks))]
+def _shared_out(requests: Sequence[_Request], tasks: int) -> list[list[_Load]]:
+    """The requests as the work of at most `tasks` tasks of like size, a topic whole."""
+    loads: list[list[_Load]] = [[] for _ in range(min(len(requests), tasks))]
     sizes = [0] * len(loads)
-    for number, wish in sorted(enumerate(wishes), key=lambda pair: pair[1].size, reverse=True):
+    for number, request in sorted(enumerate(requests), key=lambda pair: pair[1].size, reverse=True):
         least = sizes.index(min(sizes))
-        ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(wish.reads.items()))
-        loads[least].append(_Load(number, wish.work, wish.engine.brokers, wish.engine.topic, ranges))
-        sizes[least] += wish.size
+        ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(request.reads.items()))
+        loads[least].append(_Load(number, request.work, request.engine.brokers, request.engine.topic, ranges))
+        sizes[least] += request.size
     return loads

@@ -10,7 +10,7 @@ import pytest
 from s3lake import binding
 from s3lake.convert.values import Conversion
 from s3lake.errors import RecordError, S3LakeError
-from s3lake.fleet import Trip, together
+from s3lake.fleet import TopicLanding, together
 from s3lake.landing import Landing
 from s3lake.observer import LandedHour
 from s3lake.pipeline import Work
@@ -35,9 +35,9 @@ class Fleet:
         return self.lake.landing(topic, self.settings, AFTER)
 
     def land(self, wanted: Sequence[str] = (START,)) -> list[list[LandedHour] | BaseException]:
-        trips = [Trip(one, lambda one=one: one.land(wanted)) for one in map(self.landing, self.topics)]
-        voyage = together(trips, self.lake.session)
-        return [outcome.exception(300) or outcome.result() for outcome in voyage.outcomes]
+        topic_landings = [TopicLanding(one, lambda one=one: one.land(wanted)) for one in map(self.landing, self.topics)]
+        under_way = together(topic_landings, self.lake.session)
+        return [outcome.exception(300) or outcome.result() for outcome in under_way.outcomes]
 
     def produce(self, records: int = 80, hour: str = START) -> None:
         for number, topic in enumerate(self.topics):

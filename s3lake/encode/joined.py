@@ -13,8 +13,6 @@ from s3lake.encode.form import FileFormat
 from s3lake.encode.text_joined import TextJoiner, opening_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from s3lake.encode import Disk
 
 Likeness = bytes
@@ -33,18 +31,12 @@ class Joiner(Protocol):
         ...
 
 
-def likeness(form: FileFormat, body: BinaryIO, recorded: pa.Schema) -> Likeness:
-    """The likeness of a file; it lies open at its beginning again.
-
-    Args:
-        form: of the file.
-        body: the file.
-        recorded: columns of tables; one of Parquet that lacks some of them gets them, empty.
-    """
+def likeness(form: FileFormat, body: BinaryIO) -> Likeness:
+    """The likeness of a file; it lies open at its beginning again."""
     if form.type == "parquet":
         from s3lake.encode.parquet import schema_of
 
-        found: bytes = schema_of(body, recorded)
+        found: bytes = schema_of(body)
     else:
         found = avro.beginning(body) if form.type == "avro" else opening_of(form, body)
     body.seek(0)

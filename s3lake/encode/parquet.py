@@ -120,23 +120,18 @@ class ParquetEncoder:
 
 
 class ParquetJoiner:
-    """Rows of several files in the columns of one."""
+    """Rows of several files of the same columns."""
 
     def __init__(self, encoder: ParquetEncoder, schema: bytes) -> None:
-        """`schema` holds every column of the files, see `schema_of`."""
+        """`schema` is what `schema_of` says of each of the files."""
         self._encoder = encoder
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
 
     def add(self, body: BinaryIO) -> int:
         """See `Joiner.add`."""
         file = pq.ParquetFile(body)
-        have = {name: at for at, name in enumerate(file.schema_arrow.names)}
         for batch in file.iter_batches(_ROWS, use_threads=False):
-            columns = [
-                batch.column(have[field.name]) if field.name in have else pa.nulls(len(batch), field.type)
-                for field in self._schema
-            ]
-            self._encoder.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+            self._encoder.write(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
         return int(file.metadata.num_rows)
 
     def close(self) -> None:
@@ -144,10 +139,7 @@ class ParquetJoiner:
         self._encoder.close()
 
 
-def schema_of(body: BinaryIO, recorded: pa.Schema) -> bytes:
-    """The columns of a file: those that are recorded, where it has no others, else its own."""
-    own = pq.read_schema(body).remove_metadata()
-    kinds = {field.name: field.type for field in recorded}
-    schema = recorded if all(kinds.get(field.name) == field.type for field in own) else own
-    found: bytes = schema.serialize().to_pybytes()
-    return found
+def schema_of(body: BinaryIO) -> bytes:
+    """The columns of a file."""
+    schema: bytes = pq.read_schema(body).remove_metadata().serialize().to_pybytes()
+    return schema

@@ -20,7 +20,6 @@ from s3lake.merge.joining import Joining, Unjoinable
 from s3lake.merge.packs import Pack, obstacle, packs, runs, worth_it
 from s3lake.outcomes import merged as summed
 from s3lake.pipeline import Stores
-from s3lake.schema.types import from_document
 from s3lake.store.upload import PART_BYTES
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
             next finishes.
     """
     rule = binding.file_rule(sink)
-    packed = [(run, packs(run, rule.size, rule.count)) for run in runs(manifests, sink.format.type)]
+    packed = [(run, packs(run, rule.size, rule.count)) for run in runs(manifests)]
     worthy = [(run, made) for run, made in packed if worth_it(made)]
     found = obstacle(sink, index.topic, manifests) if worthy else None
     if found is not None:
@@ -69,7 +68,7 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
         attempt = begin_merge(index, hour, run)
         if attempt is not None:
             keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
-            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, from_document(run[-1].columns or {}))
+            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule)
             manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, made)))
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import BinaryIO
-
-import pyarrow as pa
 
 from s3lake.commit.index import File
 from s3lake.encode import FileFormat
@@ -19,8 +17,6 @@ from s3lake.errors import S3LakeError
 from s3lake.layout.key import KeyRule, Span
 from s3lake.merge.packs import LETTERS, Pack, Source
 from s3lake.pipeline import Stores
-from s3lake.schema.arrow import to_arrow
-from s3lake.schema.types import Columns
 from s3lake.staging import FileRule, key_of
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
@@ -50,7 +46,6 @@ class Joining:
 
     Attributes:
         commit: whose objects they become.
-        columns: that are recorded of tables.
     """
 
     stores: Stores
@@ -58,7 +53,6 @@ class Joining:
     commit: str
     keys: KeyRule
     files: FileRule
-    columns: Columns = field(default_factory=dict)
 
     def __call__(self, pack: Pack) -> list[File]:
         """The files that a pack becomes, staged.
@@ -74,7 +68,7 @@ class Joining:
             for source in pack.sources:
                 bodies = {name: opened(store, one.key, one.bytes, source.commit) for name, one in source.files.items()}
                 try:
-                    alike = tuple((name, self._likeness(name, body)) for name, body in bodies.items())
+                    alike = tuple((name, likeness(self._form(name), body)) for name, body in bodies.items())
                     target = targets.get(alike) or self._begin(store, spill, source, alike)
                     targets[alike] = target
                     _add(target, source, bodies)
@@ -96,10 +90,6 @@ class Joining:
 
     def _form(self, stream: str) -> FileFormat:
         return _LETTERS if stream == LETTERS else self.files.formats[stream]
-
-    def _likeness(self, stream: str, body: BinaryIO) -> Likeness:
-        recorded = to_arrow(self.columns) if stream == "data" else pa.schema([])
-        return likeness(self._form(stream), body, recorded)
 
     def _begin(self, store: Store, spill: Spill, source: Source, alike: _Alike) -> _Target:
         first = source.first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -74,24 +75,14 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     return None
 
 
-def runs(manifests: Iterable[Manifest], form: str) -> list[list[Manifest]]:
-    """Commits that follow each other and may be one: in the files of one commit records have the same columns.
+def runs(manifests: Iterable[Manifest]) -> list[list[Manifest]]:
+    """Commits that follow each other and may be one: those of equal columns.
 
-    Columns only grow. Files of Parquet can be given those that they lack.
+    A column that came later is not given to earlier files: their records may hold an empty list or object there, which
+    was no column yet and would not be a value of the later type.
     """
-    found: list[list[Manifest]] = []
-    for manifest in manifests:
-        if found and _go_together(found[-1][-1], manifest, form):
-            found[-1].append(manifest)
-        else:
-            found.append([manifest])
-    return [run for run in found if len(run) > 1]
-
-
-def _go_together(one: Manifest, other: Manifest, form: str) -> bool:
-    if form != "parquet" or one.columns is None or other.columns is None:
-        return one.columns == other.columns
-    return one.columns.items() <= other.columns.items()
+    following = (list(run) for _, run in groupby(manifests, lambda manifest: manifest.columns))
+    return [run for run in following if len(run) > 1]
 
 
 def packs(manifests: Iterable[Manifest], size: int, count: int) -> list[Pack]:

@@ -31,7 +31,7 @@ from s3lake.orchestration.versions import input_tags, own_tags
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.fleet import Trip
+    from s3lake.fleet import TopicLanding
     from s3lake.landing import Landing
 
 _CANCELED_S = 10.0
@@ -177,14 +177,14 @@ class _Fleet:
             topic: Progress(_Reporter(self, topic, frozenset(self.materialised[topic])), lander, wanted[topic])
             for topic, lander in landings.items()
         }
-        trips = [self._trip(landings[topic], progress[topic], wanted[topic]) for topic in wanted]
+        topic_landings = [self._topic_landing(landings[topic], progress[topic], wanted[topic]) for topic in wanted]
         began = time.monotonic()
-        voyage = together(trips, landings[next(iter(wanted))].spark)
+        under_way = together(topic_landings, landings[next(iter(wanted))].spark)
         try:
-            self._store(voyage.outcomes)
+            self._store(under_way.outcomes)
         except BaseException:
-            voyage.cancel(_CANCELED_S)
-            for topic, outcome in zip(wanted, voyage.outcomes, strict=True):
+            under_way.cancel(_CANCELED_S)
+            for topic, outcome in zip(wanted, under_way.outcomes, strict=True):
                 if not outcome.done() or outcome.exception() is not None:
                     progress[topic].interrupted()
             self._drain()
@@ -193,7 +193,7 @@ class _Fleet:
             group.publish_all({topic: offsets for topic, offsets in self.reached.items() if topic in wanted})
         failed = {
             topic: error
-            for topic, outcome in zip(wanted, voyage.outcomes, strict=True)
+            for topic, outcome in zip(wanted, under_way.outcomes, strict=True)
             if (error := outcome.exception()) is not None
         }
         self.context.log.info(
@@ -202,8 +202,8 @@ class _Fleet:
         )
         return failed
 
-    def _trip(self, lander: "Landing", progress: Progress, wanted: Sequence[str]) -> "Trip[None]":
-        from s3lake.fleet import Trip
+    def _topic_landing(self, lander: "Landing", progress: Progress, wanted: Sequence[str]) -> "TopicLanding[None]":
+        from s3lake.fleet import TopicLanding
 
         def work() -> None:
             landed = lander.land(wanted)
@@ -216,7 +216,7 @@ class _Fleet:
                 self.events.put(lambda: self._log(looked.evaluations(self.context.instance), looked.sealed))
 
         lander.observer = progress
-        return Trip(lander, work)
+        return TopicLanding(lander, work)
 
     def _log(self, *events: Any) -> None:
         for group in events:

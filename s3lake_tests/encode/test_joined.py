@@ -21,12 +21,11 @@ from s3lake_tests.encode.written import LINES, inflated, written
 
 TEXT_CODECS = ["none", "gzip", "zstd", "snappy_framed"]
 FRAMINGS = [LINES, ("", "\n", ""), ("[\n", ",\n", "\n]"), ("<", "", ">"), ("→", "·", "·")]
-NOTHING = pa.schema([])
 
 
-def joined(form: FileFormat, bodies: Sequence[bytes], recorded: pa.Schema = NOTHING) -> bytes:
+def joined(form: FileFormat, bodies: Sequence[bytes]) -> bytes:
     """One file of files that are alike."""
-    like, *others = {likeness(form, io.BytesIO(body), recorded) for body in bodies}
+    like, *others = {likeness(form, io.BytesIO(body)) for body in bodies}
     assert not others, "they are not alike"
     out: list[bytes] = []
     spill = Spill()
@@ -87,13 +86,13 @@ def test_csv_has_one_header_line(codec: str) -> None:
 def test_csv_of_other_columns_is_not_alike() -> None:
     form = FileFormat("csv", "none", framing=LINES)
     one, other = written(form, [batch(a=[1])]), written(form, [batch(a=[1], b=[2])])
-    assert likeness(form, io.BytesIO(one), NOTHING) != likeness(form, io.BytesIO(other), NOTHING)
+    assert likeness(form, io.BytesIO(one)) != likeness(form, io.BytesIO(other))
 
 
 def test_a_separator_that_may_stand_in_a_header_line_joins_nothing() -> None:
     form = FileFormat("csv", "none", framing=("", ",", ","))
     with pytest.raises(ValueError, match="may stand in the header line too"):
-        likeness(form, io.BytesIO(b"a,b,1,2,"), NOTHING)
+        likeness(form, io.BytesIO(b"a,b,1,2,"))
 
 
 @pytest.mark.parametrize("broken", [b"[\n1,\n2", b"[\n", b"1\n]"])
@@ -118,7 +117,7 @@ def test_joined_avro_has_the_datums_of_all(codec: str, payloads: list[pa.RecordB
 def test_avro_of_another_schema_or_codec_is_not_alike() -> None:
     snappy, none = FileFormat("avro", "snappy"), FileFormat("avro", "none")
     bodies = [written(snappy, [batch(a=[1])]), written(snappy, [batch(a=["x"])]), written(none, [batch(a=[1])])]
-    assert len({likeness(snappy, io.BytesIO(body), NOTHING) for body in bodies}) == 3
+    assert len({likeness(snappy, io.BytesIO(body)) for body in bodies}) == 3
 
 
 def test_avro_that_breaks_off_is_not_joined() -> None:
@@ -147,18 +146,3 @@ def test_duckdb_reads_every_type_of_joined_parquet(tmp_path: Path) -> None:
     wanted = duckdb.sql(f"select * from '{one}' union all select * from '{one}'")
     assert duckdb.sql(f"select * from '{two}'").fetchall() == wanted.fetchall()
     assert duckdb.sql(f"select * from '{two}'").types == wanted.types
-
-
-def test_parquet_that_lacks_recorded_columns_gets_them_empty() -> None:
-    form = FileFormat("parquet", "zstd")
-    recorded = pa.schema([("a", pa.int64()), ("b", pa.string())])
-    bodies = [written(form, [batch(a=[1])]), written(form, [batch(a=[2], b=["x"])])]
-    found = pq.read_table(io.BytesIO(joined(form, bodies, recorded)))
-    assert found.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
-
-
-def test_parquet_of_columns_that_are_not_recorded_so_keeps_its_own() -> None:
-    form = FileFormat("parquet", "zstd")
-    recorded = pa.schema([("a", pa.string())])
-    found = pq.read_table(io.BytesIO(joined(form, [written(form, [batch(a=[1])])] * 2, recorded)))
-    assert found.to_pydict() == {"a": [1, 1]}

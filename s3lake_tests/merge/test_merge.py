@@ -89,13 +89,16 @@ def test_gzip_of_many_commits_is_one_file() -> None:
     assert gzip.decompress(world.store.objects[file.key][0]) == b"".join(value + b"\n" for value in values(0, 1, 2))
 
 
-def test_parquet_of_growing_columns_is_one_file_of_all() -> None:
+def test_parquet_of_growing_columns_is_a_commit_for_each() -> None:
     world = Parts(format={"type": "parquet"})
-    world.land(b'{"a":1}')
-    world.land(b'{"a":2,"b":"x"}')
-    (file,) = merged(world).files
-    rows = pq.read_table(io.BytesIO(world.store.objects[file.key][0])).to_pylist()
-    assert rows == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    for value in (b'{"a":1,"b":[]}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
+        world.land(value)
+    world.write_index()
+    merge_all = merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))
+    files = [file for done in merge_all for file in done.manifest.files]
+    rows = [pq.read_table(io.BytesIO(world.store.objects[file.key][0])).to_pylist() for file in files]
+    assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
+    assert world.verified().clean
 
 
 def test_avro_of_growing_columns_is_a_commit_for_each_schema() -> None:
