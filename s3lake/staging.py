@@ -117,7 +117,7 @@ class _Stream:
     encoder: Any
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         return int(self.encoder.memory) + self.upload.buffered
 
 
@@ -129,8 +129,8 @@ class _OpenFile:
     span: Span
 
     @property
-    def held(self) -> int:
-        return sum(stream.held for stream in self.streams.values())
+    def buffered(self) -> int:
+        return sum(stream.buffered for stream in self.streams.values())
 
     @property
     def size(self) -> int:
@@ -329,9 +329,9 @@ class Staging:
 
     def _relieve(self) -> None:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
-        if sum(file.held for file in self._open.values()) <= self._rule.budget // 2:
+        if sum(file.buffered for file in self._open.values()) <= self._rule.budget // 2:
             return
-        for file in sorted(self._open.values(), key=lambda file: file.held, reverse=True)[
+        for file in sorted(self._open.values(), key=lambda file: file.buffered, reverse=True)[
             : max(1, len(self._open) // 2)
         ]:
             for stream in file.streams.values():

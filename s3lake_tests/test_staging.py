@@ -317,7 +317,7 @@ def test_nothing_is_uploaded_before_the_name_is_known() -> None:
     files = staging(store, layout={"observed_names": True})
     add(files, 0, lines(b"x" * 40 * MB), [0])
     assert store.uploads == {}
-    assert sum(file.held for file in files._open.values()) < 17 * MB
+    assert sum(file.buffered for file in files._open.values()) < 17 * MB
     files.abort()
 
 
@@ -461,7 +461,7 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
     payload = events(2000)
     for turn in range(12):
         files.add_sorted(0, _scattered(files, 300, 2000, turn), rows(offsets(turn * 2000, 2000), payload))
-        assert sum(file.held for file in files._open.values()) <= budget // 2
+        assert sum(file.buffered for file in files._open.values()) <= budget // 2
     reported = files.finish()
     assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 300
     assert sum(file.records for file in reported) == 24_000
@@ -479,7 +479,7 @@ def test_many_output_partitions_of_parquet_have_one_row_group_each() -> None:
     table = pa.RecordBatch.from_pylist([{"id": number, "text": "lorem ipsum " * 10} for number in range(2000)])
     for turn in range(8):
         files.add_sorted(0, _scattered(files, 200, 2000, turn), rows(offsets(turn * 2000, 2000), table))
-        assert sum(file.held for file in files._open.values()) <= budget // 2
+        assert sum(file.buffered for file in files._open.values()) <= budget // 2
     reported = files.finish()
     assert len(reported) == 200
     for file in reported:

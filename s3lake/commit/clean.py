@@ -84,10 +84,10 @@ def clean(
     done: list[Cleaned] = []
     named: set[str] = set()
     for hour in unknown:
-        found = tiles[hour]
-        for manifest in _unlisted(index, found[0], names[hour]) if found else ():
+        stored = tiles[hour]
+        for manifest in _unlisted(index, stored[0], names[hour]) if stored else ():
             named.update(file.upload for file in manifest.files)
-            if found and manifest.id == found[0].pending:
+            if stored and manifest.id == stored[0].pending:
                 continue
             age = now_ms - manifest.created_ms
             old = age >= keep_ms
@@ -119,9 +119,9 @@ def clean(
     return done
 
 
-def _all_listed(found: tuple[Tile, str] | None, names: set[str]) -> bool:
+def _all_listed(stored: tuple[Tile, str] | None, names: set[str]) -> bool:
     """Whether the tile lists every manifest; where it is gone, nobody will ever list one."""
-    return found is None or names <= {commit + _MANIFEST for commit in found[0].commits}
+    return stored is None or names <= {commit + _MANIFEST for commit in stored[0].commits}
 
 
 def _unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manifest]:
@@ -165,8 +165,8 @@ def _landed(index: TopicIndex, manifest: Manifest) -> bool:
     head = index.head()
     at = {partition: read.start for partition, read in manifest.partitions.items()}
     for hour in hours.expand(head[0].hours) if head else ():
-        found = index.tile(hour) if hour >= manifest.hour else None
-        for partition, span in found[0].partitions.items() if found else ():
+        stored = index.tile(hour) if hour >= manifest.hour else None
+        for partition, span in stored[0].partitions.items() if stored else ():
             if span.start <= at.get(partition, -1) < span.committed:
                 at[partition] = span.committed
         if all(at[partition] >= read.end for partition, read in manifest.partitions.items()):
@@ -194,9 +194,9 @@ def _names(index: TopicIndex) -> Names:
 
 
 def _settled(index: TopicIndex) -> Settled:
-    found = index.store.get(index.settled_key)
+    stored = index.store.get(index.settled_key)
     try:
-        return msgspec.json.decode(found.body, type=Settled) if found else Settled()
+        return msgspec.json.decode(stored.body, type=Settled) if stored else Settled()
     except msgspec.MsgspecError:
         return Settled()  # another version's; every tile is asked once more
 

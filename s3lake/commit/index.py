@@ -212,8 +212,8 @@ class TopicIndex:
 
     def manifest(self, hour: str, commit: str) -> Manifest | None:
         """The manifest of a commit."""
-        found = self._read(self.manifest_key(hour, commit), Manifest)
-        return found[0] if found else None
+        stored = self._read(self.manifest_key(hour, commit), Manifest)
+        return stored[0] if stored else None
 
     def columns(self) -> tuple[Columns, str] | None:
         """The recorded columns and their ETag."""
@@ -271,8 +271,8 @@ class TopicIndex:
 
     def tiles(self) -> Iterator[Tile]:
         """Every tile, by hour."""
-        found = self.head()
-        for hour in hours.expand(found[0].hours) if found else ():
+        head = self.head()
+        for hour in hours.expand(head[0].hours) if head else ():
             tile = self.tile(hour)
             if tile:
                 yield tile[0]
@@ -316,10 +316,10 @@ class TopicIndex:
             "although its condition held: another request of this key may be under way. Run again."
         )
 
-    def _existing(self, key: str, kind: type[T], named_by: str) -> tuple[T, str]:
+    def _existing(self, key: str, document_type: type[T], named_by: str) -> tuple[T, str]:
         for pause in (0.0, *PAUSES_S):
             time.sleep(pause)
-            document = self._read(key, kind)
+            document = self._read(key, document_type)
             if document is not None:
                 return document
         raise MissingDocumentError(
@@ -333,19 +333,19 @@ class TopicIndex:
         now = self.store.get(key)
         return now is not None and now.body == msgspec.json.encode(document)
 
-    def _read(self, key: str, kind: type[T], *, again: bool = True) -> tuple[T, str] | None:
+    def _read(self, key: str, document_type: type[T], *, again: bool = True) -> tuple[T, str] | None:
         try:
-            found = self.store.get(key)
-            document = msgspec.json.decode(found.body, type=kind) if found else None
+            stored = self.store.get(key)
+            document = msgspec.json.decode(stored.body, type=document_type) if stored else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             if again:  # it may have been damaged on its way
-                return self._read(key, kind, again=False)
+                return self._read(key, document_type, again=False)
             raise DataLossError(f"s3://{self.store.bucket}/{key} is no index document of s3lake: {error}") from None
-        if found is None or document is None:
+        if stored is None or document is None:
             return None
         version = getattr(document, "version", VERSION)
         if version != VERSION:
             raise DataLossError(
                 f"s3://{self.store.bucket}/{key} has version {version}, this s3lake knows {VERSION}: upgrade s3lake"
             )
-        return document, found.etag
+        return document, stored.etag

@@ -38,8 +38,8 @@ def renew(store: Store, key: str, tile: Tile, body: bytes) -> bool:
                 f"s3://{store.bucket}/{key} is where the marker of {tile.hour} belongs, and was not written by s3lake: "
                 "move the object away, or set sealed.marker to another, or to none"
             )
-        known = head.metadata.get(REVISION, "")
-        if head.metadata[CONTENT] == metadata[CONTENT] or (known.isdigit() and int(known) > tile.rev):
+        revision = head.metadata.get(REVISION, "")
+        if head.metadata[CONTENT] == metadata[CONTENT] or (revision.isdigit() and int(revision) > tile.rev):
             return False
         if store.put(key, body, if_match=head.etag, metadata=metadata) is not None:
             return True

@@ -87,21 +87,21 @@ def open_hour(
         DataLossError: the topic is another one than the index was cut from.
     """
     while True:
-        found = index.head()
-        if found is None:
+        stored = index.head()
+        if stored is None:
             index.create(index.head_key, TopicHead())
             continue
-        head, etag = found
+        head, etag = stored
         if hours.in_ranges(hour, head.hours):
             if head.new is not None and head.new.hour == hour:
                 finish_creation(index, head)
             return head
         if head.new is not None and head.new.hour != hours.before(hour, head.hours):
             finish_creation(index, head)  # the tile before is read when it is closed
-        made = _make(index, offsets, hour, head, earliest_hour, pace)
-        if made is None:
+        creation = _make(index, offsets, hour, head, earliest_hour, pace)
+        if creation is None:
             return None
-        tile, topic_id = made
+        tile, topic_id = creation
         added = tuple(hours.united([*head.hours, (hour, hour)]))
         opened = head.changed(hours=added, new=tile, topic_id=topic_id)
         if index.swap(index.head_key, opened, etag):
@@ -122,13 +122,13 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
         DataLossError: the topic is another one than the index was cut from; its offsets are no edges of this tile.
     """
     while True:
-        found = index.tile(hour)
-        if found is None and head.new is not None and head.new.hour == hour:
+        stored = index.tile(hour)
+        if stored is None and head.new is not None and head.new.hour == hour:
             finish_creation(index, head)
-            found = index.tile(hour)
-        if found is None or found[0].closed:
-            return found[0] if found else None
-        tile, etag = found
+            stored = index.tile(hour)
+        if stored is None or stored[0].closed:
+            return stored[0] if stored else None
+        tile, etag = stored
         if tile.pending is not None:
             settle(index, hour, pace)
             continue
@@ -197,11 +197,11 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
         ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
     """
     while True:
-        found = tidy(index, hour, pace)
-        if found is None:
+        stored = tidy(index, hour, pace)
+        if stored is None:
             index.existing_tile(hour)
             continue
-        tile, etag = found
+        tile, etag = stored
         if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
             return tile, etag
         _refuse_foreign(index, tile)
@@ -367,8 +367,8 @@ def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pac
     if _is_mine(index, attempt):
         return
     abort(index.store, staged.files, pace)
-    found = index.tile(attempt.tile.hour)
-    tile = found[0] if found else None
+    stored = index.tile(attempt.tile.hour)
+    tile = stored[0] if stored else None
     winner = (tile.pending or (tile.commits[-1] if tile.commits else None)) if tile else None
     raise FencedError(
         f"another writer changed {index.topic} {attempt.tile.hour} first (revision {tile.rev if tile else '?'}, commit "
@@ -378,8 +378,8 @@ def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pac
 
 def _is_mine(index: TopicIndex, attempt: Attempt) -> bool:
     """Whether the tile says that this attempt's condition failed by its own, repeated request."""
-    found = index.tile(attempt.tile.hour)
-    return found is not None and (found[0].pending == attempt.commit or attempt.commit in found[0].commits)
+    stored = index.tile(attempt.tile.hour)
+    return stored is not None and (stored[0].pending == attempt.commit or attempt.commit in stored[0].commits)
 
 
 def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:

@@ -56,10 +56,10 @@ Published = Literal["landed", "foreign", "vanished", "skipped"]
 def settle(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
     """Finish the pending commit of `hour`, if any: the tile without pending and its ETag, None where there is none."""
     while True:
-        found = index.tile(hour)
-        if found is None or found[0].pending is None:
-            return found
-        finish(index, *found, index.manifest(hour, found[0].pending), pace)
+        stored = index.tile(hour)
+        if stored is None or stored[0].pending is None:
+            return stored
+        finish(index, *stored, index.manifest(hour, stored[0].pending), pace)
 
 
 def finish(
@@ -93,10 +93,10 @@ def fence(index: TopicIndex, hour: str, commit: str) -> bool:
     Its writer can no longer enter it as pending, and what became visible of it, however late, is swept.
     """
     while True:
-        found = index.tile(hour)
-        if found is None:
+        stored = index.tile(hour)
+        if stored is None:
             return False
-        tile, etag = found
+        tile, etag = stored
         if commit in tile.commits or commit == tile.pending:
             return False
         if commit in tile.garbage or index.swap_tile(tile.changed(garbage=(*tile.garbage, commit)), etag):
@@ -118,17 +118,19 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     )
 
 
-def sweep(index: TopicIndex, hour: str, pace: Pace = PACE, known: Sequence[Manifest] = ()) -> tuple[Tile, str] | None:
+def sweep(
+    index: TopicIndex, hour: str, pace: Pace = PACE, manifests_at_hand: Sequence[Manifest] = ()
+) -> tuple[Tile, str] | None:
     """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`.
 
     `known` are manifests that need not be read.
     """
-    read = {manifest.id: manifest for manifest in known}
+    read = {manifest.id: manifest for manifest in manifests_at_hand}
     while True:
-        found = index.tile(hour)
-        if found is None or not found[0].garbage:
-            return found
-        tile, etag = found
+        stored = index.tile(hour)
+        if stored is None or not stored[0].garbage:
+            return stored
+        tile, etag = stored
         listed = tile.commits[-1:]
         newest = next((read.get(commit) or index.manifest(hour, commit) for commit in listed), None)
         for commit in tile.garbage:
@@ -213,13 +215,13 @@ def publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published
     young = time.time() - manifest.created_ms / 1000 < pace.young_s
     patient_until = time.monotonic() + (pace.patience_s if young else 0.0)
 
-    def one(file: File) -> tuple[str, Published]:
+    def publish_file(file: File) -> tuple[str, Published]:
         outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest, pace, patient_until)
         if outcome != "landed":
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
 
-    return dict(each(one, manifest.files, pace))
+    return dict(each(publish_file, manifest.files, pace))
 
 
 def _complete(store: Store, file: File, manifest: Manifest, pace: Pace, patient_until: float) -> Published:

@@ -22,11 +22,11 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
         ConfigurationError: the topic is the one that the index knows, and whole, or does not exist.
     """
     while True:
-        found = index.head()
-        last = found[0].hours[-1][1] if found and found[0].hours else None
-        if found is None or last is None:
+        stored = index.head()
+        last = stored[0].hours[-1][1] if stored and stored[0].hours else None
+        if stored is None or last is None:
             raise ConfigurationError(f"topic {index.topic!r} has no index yet: there is nothing to accept")
-        head, etag = found
+        head, etag = stored
         kafka = offsets.snapshot(index.topic, last)
         finish_creation(index, head)
         begins = _begins(index, offsets, head, kafka, pace) if kafka.topic_id == head.topic_id else {}
@@ -61,8 +61,8 @@ def _begins(index: TopicIndex, offsets: Offsets, head: TopicHead, kafka: Snapsho
 
 
 def _give_up(index: TopicIndex, hour: str, pace: Pace) -> None:
-    while (found := tidy(index, hour, pace)) is not None and not found[0].landed:
-        tile, etag = found
+    while (stored := tidy(index, hour, pace)) is not None and not stored[0].landed:
+        tile, etag = stored
         if index.swap_tile(_ended(tile), etag):
             return
 

@@ -35,12 +35,12 @@ def roll_back(
         DataLossError: Kafka has expired some of the commit's records.
     """
     while True:
-        found = index.tile(hour)
-        if found is None or found[0].pending is None:
-            state = "has no tile" if found is None else "has no pending commit"
+        stored = index.tile(hour)
+        if stored is None or stored[0].pending is None:
+            state = "has no tile" if stored is None else "has no pending commit"
             raise ConfigurationError(f"{index.topic} {hour} {state}: there is nothing to roll back")
-        tile, etag = found
-        commit = found[0].pending
+        tile, etag = stored
+        commit = stored[0].pending
         manifest = index.manifest(hour, commit)
         expired = _expired(index, offsets, manifest) if manifest else 0
         if expired and not give_up_expired:

@@ -39,8 +39,8 @@ class Sealing:
     def tile(self, hour: str) -> Tile | None:
         """The tile of `hour`; None where there is none."""
         if hour not in self._tiles:
-            found = self.index.tile(hour) if hours.in_ranges(hour, self.head.hours) else None
-            self._tiles[hour] = found[0] if found else None
+            stored = self.index.tile(hour) if hours.in_ranges(hour, self.head.hours) else None
+            self._tiles[hour] = stored[0] if stored else None
         return self._tiles[hour]
 
     def sums(self, tile: Tile) -> Sums:
@@ -52,9 +52,9 @@ class Sealing:
         tile = self.tile(hour)
         if tile is None or not tile.complete:
             return "it is not landed as a whole"
-        for one, following in self.neighbours(tile):
-            if not sealed.meet(one, following):
-                return f"the edges of {one.hour} and {following.hour} do not meet"
+        for earlier, following in self.neighbours(tile):
+            if not sealed.meet(earlier, following):
+                return f"the edges of {earlier.hour} and {following.hour} do not meet"
         return None if sealed.explained(tile, self.sums(tile)) else "its files do not explain its offsets"
 
     def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
@@ -64,9 +64,9 @@ class Sealing:
         for hour in (before, after):
             other = self.tile(hour) if hour else None
             if other is not None:
-                one, following = (other, tile) if other.hour < tile.hour else (tile, other)
-                if not (self.head.since and one.hour < self.head.since <= following.hour):
-                    yield one, following  # else offsets of a topic that was deleted and of the present one
+                earlier, following = (other, tile) if other.hour < tile.hour else (tile, other)
+                if not (self.head.since and earlier.hour < self.head.since <= following.hour):
+                    yield earlier, following  # else offsets of a topic that was deleted and of the present one
 
     def upto(self, start: str) -> str | None:
         """The last hour such that all up to it, from the sink's `start` on, are sealed, by the tiles themselves."""

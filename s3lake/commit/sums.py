@@ -14,10 +14,10 @@ from s3lake.plan.tile import Sums, Tile
 class Commits(Sequence[Manifest]):
     """Manifests of an hour's commits, in order, each read when it is first asked for."""
 
-    def __init__(self, index: TopicIndex, hour: str, ids: Sequence[str], known: Iterable[Manifest] = ()) -> None:
+    def __init__(self, index: TopicIndex, hour: str, ids: Sequence[str], at_hand: Iterable[Manifest] = ()) -> None:
         """`known` are manifests that need not be read."""
         self._index, self._hour, self._ids = index, hour, ids
-        self._read = {manifest.id: manifest for manifest in known}
+        self._read = {manifest.id: manifest for manifest in at_hand}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -42,10 +42,10 @@ class Commits(Sequence[Manifest]):
         Raises:
             MissingDocumentError: it is gone.
         """
-        known = self._read.get(commit)
-        if known is None:
-            known = self._read[commit] = self._index.listed(self._hour, commit)
-        return known
+        at_hand = self._read.get(commit)
+        if at_hand is None:
+            at_hand = self._read[commit] = self._index.listed(self._hour, commit)
+        return at_hand
 
 
 def total(manifests: Iterable[Manifest]) -> Sums:

@@ -18,12 +18,12 @@ def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -
     """
     cut = cut_below(index, offsets, tile, kafka)
     if cut:
-        told = ", ".join(
+        ranges = ", ".join(
             f"topic-partition {one}: offsets {at} to {tile.partitions[one].committed - 1}" for one, at in cut.items()
         )
         raise DataLossError(
             f"topic {index.topic!r}: a leader was elected that lacked records which are landed, and what it has at "
-            f"their offsets was written since and is not landed ({told}). The landed files are the only copy of the "
+            f"their offsets was written since and is not landed ({ranges}). The landed files are the only copy of the "
             f"former records. To land the new ones beside them run `s3lake index accept --topic {index.topic}`"
         )
 

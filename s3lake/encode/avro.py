@@ -38,14 +38,14 @@ class AvroEncoder:
         self._codec, self._level = codec, level
         self._sync = b""
         self._spilled: list[tuple[int, int]] = []
-        self._held = bytearray()
+        self._buffered = bytearray()
         self._records = 0
         self.pending = 0
 
     @property
     def memory(self) -> int:
         """See `Encoder.memory`."""
-        return len(self._held)
+        return len(self._buffered)
 
     def write(self, payload: pa.RecordBatch) -> None:
         """See `Encoder.write`."""
@@ -67,18 +67,18 @@ class AvroEncoder:
         """Write a block."""
         if not self._records:
             return
-        block = b"".join([*map(self._disk.take, self._spilled), self._held])
+        block = b"".join([*map(self._disk.take, self._spilled), self._buffered])
         stored = compress_block(block, self._codec, self._level)
         self._out(_long(self._records) + _long(len(stored)) + stored + self._sync)
         self._spilled.clear()
-        self._held.clear()
+        self._buffered.clear()
         self._records = self.pending = 0
 
     def relieve(self) -> None:
         """See `Encoder.relieve`."""
-        if self._held:
-            self._spilled.append(self._disk.add(bytes(self._held)))
-            self._held.clear()
+        if self._buffered:
+            self._spilled.append(self._disk.add(bytes(self._buffered)))
+            self._buffered.clear()
 
     def close(self) -> None:
         """See `Encoder.close`."""
@@ -91,7 +91,7 @@ class AvroEncoder:
         self._out(_MAGIC + _long(len(facts)) + pairs + _long(0) + self._sync)
 
     def _hold(self, block: bytes, records: int) -> None:
-        self._held += block
+        self._buffered += block
         self._records += records
         self.pending += len(block)
         if self.pending >= _BLOCK:

@@ -28,33 +28,33 @@ def datums(batch: pa.RecordBatch) -> pa.BinaryArray:
 
 
 def _nullable(column: pa.Array) -> list[pa.BinaryArray]:
-    kind, count = column.type, len(column)
+    type, count = column.type, len(column)
     if count == 0:
         return [binary([0], b"")]
     valid = np.ones(count, np.bool_) if not column.null_count else column.is_valid().to_numpy(zero_copy_only=False)
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(type):
         return _record(column, valid)
-    if pa.types.is_list(kind):
+    if pa.types.is_list(type):
         return _blocks(column, _nullable(_within(column, column.values)), valid)
-    if pa.types.is_map(kind):
+    if pa.types.is_map(type):
         keys, values = _within(column, column.keys), _within(column, column.items)
         return _blocks(column, [*_text(keys, None), *_nullable(values)], valid)
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+    if pa.types.is_string(type) or pa.types.is_binary(type):
         return _text(column, valid)
-    if kind == pa.uuid():
+    if type == pa.uuid():
         return _text(uuid_texts(column), valid)
     return [_scalars(column, valid)]
 
 
 def _scalars(column: pa.Array, valid: Valid) -> pa.BinaryArray:
-    kind = column.type
-    if pa.types.is_boolean(kind):
+    type = column.type
+    if pa.types.is_boolean(type):
         return _fixed(np.asarray(column.fill_null(False).cast(pa.uint8()))[:, None], valid)
-    if pa.types.is_floating(kind):
-        return _fixed(rows_of(column, kind.bit_width // 8), valid)
-    if pa.types.is_decimal(kind):
+    if pa.types.is_floating(type):
+        return _fixed(rows_of(column, type.bit_width // 8), valid)
+    if pa.types.is_decimal(type):
         return _decimals(column, valid)
-    width = _INTEGERS.get(kind, np.int64)
+    width = _INTEGERS.get(type, np.int64)
     return _varints(np.frombuffer(column.buffers()[1], width, len(column), column.offset * width().itemsize), valid)
 
 

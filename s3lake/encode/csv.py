@@ -26,8 +26,8 @@ def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
     return finished(rows.cast(pa.binary()), ",".join(map(_name, batch.schema.names)).encode())
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+def _is_text(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_binary(type))
 
 
 def header(batch: pa.RecordBatch) -> pa.BinaryArray:
@@ -41,18 +41,18 @@ def _name(name: str) -> str:
 
 
 def _cells(column: pa.Array) -> pa.StringArray:
-    kind = column.type
-    if pa.types.is_string(kind):
+    type = column.type
+    if pa.types.is_string(type):
         return _quoted(column)
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(type):
         return _quoted(_base64(column))
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(type):
         return _in_range(_instants(column), column.cast(pa.int64()))
-    if pa.types.is_date(kind):
+    if pa.types.is_date(type):
         return _in_range(column.cast(pa.string()), column.cast(pa.int32()))
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(type):
         return _decimals(column)
-    if kind == pa.uuid():
+    if type == pa.uuid():
         return uuid_texts(column).cast(pa.string())
     return column.cast(pa.string())
 

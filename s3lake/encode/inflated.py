@@ -36,11 +36,11 @@ def _unframed(body: BinaryIO) -> Iterator[bytes]:
     from cramjam import snappy
 
     while head := body.read(4):
-        kind, size = head[0], int.from_bytes(head[1:4], "little")
+        chunk_type, size = head[0], int.from_bytes(head[1:4], "little")
         chunk = body.read(size)
         if len(head) < 4 or len(chunk) < size:
             raise ValueError("the snappy stream breaks off")
-        if kind in (_COMPRESSED, _PLAIN):  # after a checksum of four bytes
-            yield bytes(snappy.decompress_raw(chunk[4:])) if kind == _COMPRESSED else chunk[4:]
-        elif kind != _SNAPPY_BEGINS and kind < _FIRST_SKIPPABLE:
-            raise ValueError(f"the snappy stream has a chunk of the unknown kind {kind:#x}")
+        if chunk_type in (_COMPRESSED, _PLAIN):  # after a checksum of four bytes
+            yield bytes(snappy.decompress_raw(chunk[4:])) if chunk_type == _COMPRESSED else chunk[4:]
+        elif chunk_type != _SNAPPY_BEGINS and chunk_type < _FIRST_SKIPPABLE:
+            raise ValueError(f"the snappy stream has a chunk of the unknown kind {chunk_type:#x}")

@@ -36,11 +36,11 @@ def likeness(form: FileFormat, body: BinaryIO) -> Likeness:
     if form.type == "parquet":
         from s3lake.encode.parquet import schema_of
 
-        found: bytes = schema_of(body)
+        shape: bytes = schema_of(body)
     else:
-        found = avro.beginning(body) if form.type == "avro" else opening_of(form, body)
+        shape = avro.beginning(body) if form.type == "avro" else opening_of(form, body)
     body.seek(0)
-    return found
+    return shape
 
 
 def joiner(form: FileFormat, like: Likeness, out: Callable[[bytes], None], disk: Disk, *, chunk: int) -> Joiner:

@@ -61,7 +61,7 @@ class ParquetEncoder:
         self._schema: pa.Schema = None
         self._held_bytes = 0
         self._row_group_bytes = row_group_bytes
-        self._held: list[pa.RecordBatch] = []
+        self._buffered: list[pa.RecordBatch] = []
         self._writer: pq.ParquetWriter | None = None
         self.pending = 0
 
@@ -77,7 +77,7 @@ class ParquetEncoder:
         size = payload.nbytes
         if payload.get_total_buffer_size() > 2 * size:  # a slice would keep all that it was cut from
             payload = payload.take(pa.array(range(payload.num_rows), pa.int64()))
-        self._held.append(payload)
+        self._buffered.append(payload)
         self._held_bytes += size + _OBJECT_BYTES * payload.num_columns
         self.pending += size
         if self.pending >= self._row_group_bytes:
@@ -86,9 +86,9 @@ class ParquetEncoder:
     def drain(self) -> None:
         """Write a row group."""
         kept = [pa.ipc.read_record_batch(pa.py_buffer(self._disk.take(one)), self._schema) for one in self._spilled]
-        if not kept and not self._held:
+        if not kept and not self._buffered:
             return
-        table = pa.Table.from_batches([*kept, *self._held])
+        table = pa.Table.from_batches([*kept, *self._buffered])
         if self._writer is None:
             self._writer = pq.ParquetWriter(
                 self._out,
@@ -99,17 +99,17 @@ class ParquetEncoder:
             )
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._spilled.clear()
-        self._held.clear()
+        self._buffered.clear()
         self._held_bytes = self.pending = 0
 
     def relieve(self) -> None:
         """See `Encoder.relieve`."""
-        if not self._held:
+        if not self._buffered:
             return
-        self._schema = self._held[0].schema
-        for batch in pa.Table.from_batches(self._held).combine_chunks().to_batches():
+        self._schema = self._buffered[0].schema
+        for batch in pa.Table.from_batches(self._buffered).combine_chunks().to_batches():
             self._spilled.append(self._disk.add(batch.serialize().to_pybytes()))
-        self._held.clear()
+        self._buffered.clear()
         self._held_bytes = 0
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ class TextEncoder:
         # Where files end as records do, each record ends itself, and closing a file has nothing to add.
         self._ends_itself = self._between == self._closing
         self._stream: Compressor | None = None
-        self._held: list[bytes] = []
+        self._buffered: list[bytes] = []
         self._held_bytes = 0
         self._stream_memory = memory(form.codec, form.level)
         self._begun = False
@@ -89,17 +89,17 @@ class TextEncoder:
             if block:
                 self._out(block)
             return
-        self._held.append(block)
+        self._buffered.append(block)
         self._held_bytes += len(block)
         if self._held_bytes >= _CHUNK:
             self._compress()
 
     def _compress(self) -> None:
-        if not self._held:  # an empty record is something: a stream of nothing has a beginning and an end
+        if not self._buffered:  # an empty record is something: a stream of nothing has a beginning and an end
             return
         if self._stream is None:
             self._stream = compressor(self._form.codec, self._form.level)
         assert self._stream is not None  # the codec is not none, or nothing would be held
-        self._out(self._stream.compress(b"".join(self._held)))
-        self._held.clear()
+        self._out(self._stream.compress(b"".join(self._buffered)))
+        self._buffered.clear()
         self._held_bytes = 0

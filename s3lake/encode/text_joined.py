@@ -65,16 +65,16 @@ def _within(text: Iterable[bytes], opening: bytes, closing: bytes) -> Iterator[b
     Raises:
         ValueError: it lacks one of them.
     """
-    held, begun = b"", not opening
+    buffered, begun = b"", not opening
     for block in text:
-        held += block
-        if not begun and len(held) < len(opening):
+        buffered += block
+        if not begun and len(buffered) < len(opening):
             continue
-        if not begun and not held.startswith(opening):
+        if not begun and not buffered.startswith(opening):
             break
-        held, begun = (held if begun else held[len(opening) :]), True
-        ready = max(0, len(held) - len(closing))
-        yield held[:ready]
-        held = held[ready:]
-    if not begun or held != closing:
+        buffered, begun = (buffered if begun else buffered[len(opening) :]), True
+        ready = max(0, len(buffered) - len(closing))
+        yield buffered[:ready]
+        buffered = buffered[ready:]
+    if not begun or buffered != closing:
         raise ValueError(f"the file does not begin with {opening[:80]!r} and end with {closing!r}")

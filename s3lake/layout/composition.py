@@ -168,11 +168,13 @@ class Composition:
 class Placing:
     """From the elements of a record of one topic-partition to its group, where its keys can stand in a bucket."""
 
-    def __init__(self, made: Composition, partition: int, kept: tuple[str, ...]) -> None:
+    def __init__(self, composition: Composition, partition: int, kept: tuple[str, ...]) -> None:
         """`kept` are the beginnings of keys that no record may lead to: where indexes lie."""
-        self._group = made.pattern(partition, [_GAP] * len(made.gaps))
-        self._key = made.pattern(partition, ["0" if isinstance(gap, Number) else made.extension for gap in made.gaps])
-        self._most = MAX_KEY_BYTES - made.reserve
+        self._group = composition.pattern(partition, [_GAP] * len(composition.gaps))
+        self._key = composition.pattern(
+            partition, ["0" if isinstance(gap, Number) else composition.extension for gap in composition.gaps]
+        )
+        self._most = MAX_KEY_BYTES - composition.reserve
         self._kept = kept
         self._own = frozenset(step.replace("%%", "%") for step in self._key.split("/") if "%s" not in step)
 

@@ -69,7 +69,7 @@ def _column(element: Element, fields: Fields, rows: list[Any], reading: Reading)
     match element:
         case Field(path):
             what = f"field {'.'.join(path)}"
-            return _texts([_found(row, path) for row in rows], what, reading.missing)
+            return _texts([_stepped(row, path) for row in rows], what, reading.missing)
         case Key():
             return [_attempt(_key, key, element, reading) for key in fields.keys]
         case Header():
@@ -125,7 +125,7 @@ def _field_times(element: Time, rows: list[Any]) -> Texts:
     what = f"time field {'.'.join(element.path)}"
 
     def text(row: Any) -> str:
-        epoch_ms = milliseconds(_found(row, element.path, strict=True), where, what)
+        epoch_ms = milliseconds(_stepped(row, element.path, strict=True), where, what)
         try:
             return formatter(epoch_ms)
         except ValueError as error:
@@ -134,14 +134,14 @@ def _field_times(element: Time, rows: list[Any]) -> Texts:
     return [_attempt(text, row) for row in rows]
 
 
-def _texts(found: list[Any], what: str, missing: str) -> Texts:
-    known: dict[str, str | Unplaceable] = {}
+def _texts(values: list[Any], what: str, missing: str) -> Texts:
+    texts_of: dict[str, str | Unplaceable] = {}
     texts: Texts = []
-    for value in found:
+    for value in values:
         if type(value) is str:
-            text = known.get(value)
+            text = texts_of.get(value)
             if text is None:
-                text = known[value] = _attempt(_safe_text, value, what)
+                text = texts_of[value] = _attempt(_safe_text, value, what)
         elif value is None:
             text = missing
         else:
@@ -192,7 +192,7 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(row)
 
 
-def _found(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
+def _stepped(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
     if isinstance(row, Unplaceable):
         if strict:
             raise row
@@ -205,8 +205,8 @@ def _found(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
 
 def field(value: Any, path: tuple[str, ...], what: str, missing: str) -> str:
     """The field at `path` of a decoded value as text, `missing` where there is none."""
-    found = reduce(_step, path, value)
-    return missing if found is None else text_of(found, what)
+    stepped = reduce(_step, path, value)
+    return missing if stepped is None else text_of(stepped, what)
 
 
 def _step(value: Any, name: str) -> Any:

@@ -44,7 +44,7 @@ class KeyRule:
     @property
     def numbers(self) -> frozenset[NumberName]:
         """Numbers in keys that only a file says."""
-        return frozenset[NumberName]().union(*(made.numbers for made in self._compositions))
+        return frozenset[NumberName]().union(*(composition.numbers for composition in self._compositions))
 
     @property
     def deferred(self) -> bool:
@@ -63,7 +63,7 @@ class KeyRule:
 
     def needs(self, source: Source) -> bool:
         """Whether keys are made from this part of a record."""
-        return any(element.source == source for made in self._compositions for element in made.elements)
+        return any(element.source == source for composition in self._compositions for element in composition.elements)
 
     def fixed_group(self, partition: int) -> str | None:
         """The group of every record of a topic-partition, or None where it depends on the record."""
@@ -83,13 +83,13 @@ class KeyRule:
 
     def key(self, group: str, partition: int, span: Span) -> str:  # noqa: ARG002 (the group says it already)
         """The key of a file of `group`."""
-        made, plain = self._made_by(group)
-        return made.key(plain, span, ending=made.extension)
+        composition, plain = self._made_by(group)
+        return composition.key(plain, span, ending=composition.extension)
 
     def sidecar_key(self, group: str, partition: int, span: Span, stream: str, extension: str) -> str:  # noqa: ARG002
         """The key of the sidecar `stream` of that file: the same stem, `.keys` or `.headers`, and its extension."""
-        made, plain = self._made_by(group)
-        return made.key(plain, span, ending=f".{stream}{extension}")
+        composition, plain = self._made_by(group)
+        return composition.key(plain, span, ending=f".{stream}{extension}")
 
     def example(self) -> str:
         """A key as this rule makes them, with names in the places of what a record says."""
@@ -111,9 +111,9 @@ class KeyRule:
         return self.data, group
 
     def _groups(
-        self, made: Composition, begin: str, partition: int, fields: Fields, records: int
+        self, composition: Composition, begin: str, partition: int, fields: Fields, records: int
     ) -> list[str | Unplaceable]:
-        place, elements = Placing(made, partition, self.kept), made.elements
+        place, elements = Placing(composition, partition, self.kept), composition.elements
         if not elements:
             return [_placed(place, begin, ())] * records
         known: dict[tuple[str | Unplaceable, ...], str | Unplaceable] = {}

@@ -44,16 +44,16 @@ def steps(path: str) -> tuple[str, ...]:
     Raises:
         ValueError: one is empty, or a backquote is not closed.
     """
-    found: list[str] = []
+    steps: list[str] = []
     position = 0
     while True:
         step = _STEP.match(path, position)
         if step is None:
             raise ValueError("a field name is empty or a backquote is not closed")
-        found.append(step[1] or step[2])
+        steps.append(step[1] or step[2])
         position = step.end()
         if position == len(path):
-            return tuple(found)
+            return tuple(steps)
         if path[position] != ".":
             raise ValueError("a dot is missing between two names")
         position += 1

@@ -89,8 +89,8 @@ def _braced(text: str, start: int, time: Clock, padding: Padding) -> tuple[Piece
         raise misplaced(text, start, "'{' is not closed: write '}' after the name, or '{{' for a brace")
     if name not in _NAMES:
         near = get_close_matches(name, _NAMES, 1)
-        meant = f"did you mean {{{near[0]}}}? " if near else ""
-        raise misplaced(text, start, f"{text[start:end]} is unknown; {meant}There are {_ALLOWED}")
+        nearest = f"did you mean {{{near[0]}}}? " if near else ""
+        raise misplaced(text, start, f"{text[start:end]} is unknown; {nearest}There are {_ALLOWED}")
     try:
         return _piece(name, argument, time, padding), end
     except ValueError as error:

@@ -60,20 +60,20 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
     """
     rule = binding.file_rule(sink)
     packed = [(run, packs(run, rule.size, rule.count)) for run in runs(manifests)]
-    worthy = [(run, made) for run, made in packed if worth_it(made)]
-    found = obstacle(sink, index.topic, manifests) if worthy else None
-    if found is not None:
-        raise Unjoinable(found)
-    for run, made in worthy:
+    worthy = [(run, packed_files) for run, packed_files in packed if worth_it(packed_files)]
+    obstacle_text = obstacle(sink, index.topic, manifests) if worthy else None
+    if obstacle_text is not None:
+        raise Unjoinable(obstacle_text)
+    for run, packed_files in worthy:
         attempt = begin_merge(index, hour, run)
         if attempt is not None:
             keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
             joining = Joining(stores, sink.bucket, attempt.commit, keys, rule)
-            manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, made)))
+            manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, packed_files)))
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 
 
-def _joined(index: TopicIndex, joining: Joining, made: list[Pack]) -> list[File]:
+def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack]) -> list[File]:
     files: list[File] = []
 
     def join(pack: Pack) -> None:
@@ -81,10 +81,10 @@ def _joined(index: TopicIndex, joining: Joining, made: list[Pack]) -> list[File]
 
     try:
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-merge") as pool:
-            small = [pool.submit(join, pack) for pack in made if pack.bytes < PART_BYTES]
+            small = [pool.submit(join, pack) for pack in packed_files if pack.bytes < PART_BYTES]
         for joined in small:
             joined.result()
-        for pack in made:
+        for pack in packed_files:
             if pack.bytes >= PART_BYTES:
                 join(pack)
         if len(files) > MOST_FILES:

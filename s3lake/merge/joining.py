@@ -122,10 +122,10 @@ class Joining:
 
 def _add(target: _Target, source: Source, bodies: Mapping[str, BinaryIO]) -> None:
     for name, body in bodies.items():
-        wanted = source.files[name].records
+        listed = source.files[name].records
         records = target.streams[name][1].add(body)
-        if records not in (None, wanted):
-            raise ValueError(f"it holds {records} records, its manifest says {wanted}")
+        if records not in (None, listed):
+            raise ValueError(f"it holds {records} records, its manifest says {listed}")
     first, span = source.first, target.span
     last = max(span.last, first.last_offset)
     target.span = Span(span.first, last, 0, 0, span.records + first.records)

@@ -97,9 +97,9 @@ def packs(manifests: Iterable[Manifest], size: int, count: int) -> list[Pack]:
     ]
 
 
-def worth_it(made: Sequence[Pack]) -> bool:
+def worth_it(packs_made: Sequence[Pack]) -> bool:
     """Whether at least half of the files go: to join few large ones costs what landing them did."""
-    return 0 < 2 * len(made) <= sum(len(pack.sources) for pack in made)
+    return 0 < 2 * len(packs_made) <= sum(len(pack.sources) for pack in packs_made)
 
 
 def _sources(manifests: Iterable[Manifest]) -> Iterator[Source]:
@@ -111,17 +111,17 @@ def _sources(manifests: Iterable[Manifest]) -> Iterator[Source]:
 
 
 def _filled(sources: Iterable[Source], size: int, count: int) -> Iterator[list[Source]]:
-    held: list[Source] = []
-    held_bytes = held_records = 0
+    pack: list[Source] = []
+    pack_bytes = pack_records = 0
     for source in sources:
-        if held and (held_bytes + source.bytes > size or held_records + source.first.records > count):
-            yield held
-            held, held_bytes, held_records = [], 0, 0
-        held.append(source)
-        held_bytes += source.bytes
-        held_records += source.first.records
-    if held:
-        yield held
+        if pack and (pack_bytes + source.bytes > size or pack_records + source.first.records > count):
+            yield pack
+            pack, pack_bytes, pack_records = [], 0, 0
+        pack.append(source)
+        pack_bytes += source.bytes
+        pack_records += source.first.records
+    if pack:
+        yield pack
 
 
 def _named_so(sink: Sink, topic: str, manifests: Iterable[Manifest]) -> bool:

@@ -54,18 +54,18 @@ def next_batch(
         DataLossError: Kafka's log ends below what is committed, or before the tile does.
         KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
     """
-    wanted: dict[int, tuple[int, int]] = {}
+    open_intervals: dict[int, tuple[int, int]] = {}
     for partition, span in sorted(tile.partitions.items()):
         end = span.end
         if end is None:
             _must_reach(kafka, partition, span.committed)
             end = _reach(log_of(kafka, partition), None if until is None else until.get(partition, 0), ended)
         if end > span.committed:
-            wanted[partition] = (span.committed, end)
-    if not wanted:
+            open_intervals[partition] = (span.committed, end)
+    if not open_intervals:
         return None
-    batch = covering(_shared_out(wanted, kafka, limit), kafka)
-    left = sum(end - start for start, end in wanted.values()) - batch.offsets
+    batch = covering(_shared_out(open_intervals, kafka, limit), kafka)
+    left = sum(end - start for start, end in open_intervals.values()) - batch.offsets
     return replace(batch, left=left, epochs=epochs(kafka, tile.partitions))
 
 
@@ -109,17 +109,18 @@ def _must_reach(kafka: Snapshot, partition: int, end: int) -> None:
         )
 
 
-def _shared_out(wanted: Intervals, kafka: Snapshot, limit: int) -> Intervals:
+def _shared_out(open_intervals: Intervals, kafka: Snapshot, limit: int) -> Intervals:
     firsts = {
-        partition: min(max(start, log_of(kafka, partition).low), end) for partition, (start, end) in wanted.items()
+        partition: min(max(start, log_of(kafka, partition).low), end)
+        for partition, (start, end) in open_intervals.items()
     }
-    readable = {partition: end - firsts[partition] for partition, (_, end) in wanted.items()}
+    readable = {partition: end - firsts[partition] for partition, (_, end) in open_intervals.items()}
     total = sum(readable.values())
     if total <= limit:
-        return wanted
+        return open_intervals
     taken: dict[int, tuple[int, int]] = {}
     left = limit
-    for partition, (start, _) in wanted.items():
+    for partition, (start, _) in open_intervals.items():
         share = min(left, max(1, readable[partition] * limit // total)) if readable[partition] else 0
         left -= share
         stop = firsts[partition] + share

@@ -135,11 +135,11 @@ def decided(age: Age) -> bool:
     return age.now_ms - age.landed_ms < age.interval_ms or age.now_ms - age.seen_ms >= age.interval_ms
 
 
-def chunks(wanted: Iterable[str], hours_per_run: int | None) -> list[tuple[str, str]]:
+def chunks(due_hours: Iterable[str], hours_per_run: int | None) -> list[tuple[str, str]]:
     """Hours as inclusive ranges of at most `hours_per_run`, oldest first."""
-    found: list[tuple[str, str]] = []
-    for first, last in hours.ranges(wanted):
+    ranges: list[tuple[str, str]] = []
+    for first, last in hours.ranges(due_hours):
         todo = list(hours.span(first, last))
         step = hours_per_run or len(todo)
-        found += [(todo[at], todo[min(at + step, len(todo)) - 1]) for at in range(0, len(todo), step)]
-    return found
+        ranges += [(todo[at], todo[min(at + step, len(todo)) - 1]) for at in range(0, len(todo), step)]
+    return ranges

@@ -18,14 +18,16 @@ def quantile_s(waits: Iterable[Wait], share: float) -> float | None:
 
     Of a commit only the ends are known: its records count as evenly spread in between, which is how they arrive.
     """
-    known = [wait for wait in waits if wait.records]
-    wanted = share * sum(wait.records for wait in known)
-    if not known:
+    waits_of_records = [wait for wait in waits if wait.records]
+    enough = share * sum(wait.records for wait in waits_of_records)
+    if not waits_of_records:
         return None
-    low, high = min(wait.least_ms for wait in known) - 1, max(wait.most_ms for wait in known)
+    low, high = min(wait.least_ms for wait in waits_of_records) - 1, max(wait.most_ms for wait in waits_of_records)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if sum(_within(wait, middle) for wait in known) >= wanted else (middle, high)
+        low, high = (
+            (low, middle) if sum(_within(wait, middle) for wait in waits_of_records) >= enough else (middle, high)
+        )
     return high / 1000
 
 

@@ -15,13 +15,13 @@ def reached(newest_first: Iterable[Tile]) -> dict[int, int]:
     Args:
         newest_first: the topic's tiles; no more of them are read than it takes.
     """
-    found: dict[int, int] = {}
+    reached_offsets: dict[int, int] = {}
     starts: dict[int, int] = {}
     for tile in newest_first:
         for partition, span in tile.partitions.items():
             starts[partition] = span.start
-            if partition not in found and (tile.landed or span.committed > span.start):
-                found[partition] = span.committed
-        if tile.landed or starts.keys() <= found.keys():
+            if partition not in reached_offsets and (tile.landed or span.committed > span.start):
+                reached_offsets[partition] = span.committed
+        if tile.landed or starts.keys() <= reached_offsets.keys():
             break
-    return dict(sorted({**starts, **found}.items()))
+    return dict(sorted({**starts, **reached_offsets}.items()))

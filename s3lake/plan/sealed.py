@@ -17,17 +17,17 @@ def content(commits: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(commits)).encode()).hexdigest()[:32]
 
 
-def between(one: Tile, following: Tile) -> dict[int, int]:
+def between(earlier: Tile, following: Tile) -> dict[int, int]:
     """Offsets between two tiles, per topic-partition; negative where they overlap."""
-    ends = {partition: span.end or 0 for partition, span in one.partitions.items()}
+    ends = {partition: span.end or 0 for partition, span in earlier.partitions.items()}
     starts = {partition: span.start for partition, span in following.partitions.items()}
     return {number: starts.get(number, 0) - ends.get(number, 0) for number in sorted({*ends, *starts})}
 
 
-def meet(one: Tile, following: Tile) -> bool:
+def meet(earlier: Tile, following: Tile) -> bool:
     """Whether no offset is in both of two tiles, and none between them where their hours are adjacent."""
-    adjacent = hours.shift(one.hour, 1) == following.hour  # else nobody has asked for the hours between yet
-    return not any(gap < 0 or (gap and adjacent) for gap in between(one, following).values())
+    adjacent = hours.shift(earlier.hour, 1) == following.hour  # else nobody has asked for the hours between yet
+    return not any(gap < 0 or (gap and adjacent) for gap in between(earlier, following).values())
 
 
 def without_record(tile: Tile, sums: Sums) -> int:

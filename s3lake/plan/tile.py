@@ -141,8 +141,10 @@ def opened(
         KafkaUnavailableError: a topic-partition of a tile beside it is missing in what Kafka said.
     """
     partitions: dict[int, Span] = {}
-    known = set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
-    for partition in sorted(known):
+    partitions_of_all = (
+        set(kafka.partitions) | set(before.partitions if before else ()) | set(after.partitions if after else ())
+    )
+    for partition in sorted(partitions_of_all):
         log = log_of(kafka, partition)
         start = max(_start(hour, partition, log, before, earliest=earliest), 0 if before else begins.get(partition, 0))
         end = None
@@ -171,8 +173,8 @@ def burning(burnt: Burnt, ends: Mapping[int, int]) -> Burnt:
     """What is burnt once a commit that had read up to `ends` is rolled back."""
     if burnt is True:
         return True
-    known = burnt or {}
-    return {number: max(known.get(number, 0), ends.get(number, 0)) for number in sorted({*known, *ends})}
+    burnt_before = burnt or {}
+    return {number: max(burnt_before.get(number, 0), ends.get(number, 0)) for number in sorted({*burnt_before, *ends})}
 
 
 def burns(burnt: Burnt, intervals: Mapping[int, tuple[int, int]]) -> bool:
@@ -207,11 +209,11 @@ def closed(tile: Tile, kafka: Snapshot) -> Tile:
     Raises:
         KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
     """
-    known = extended(tile, kafka).partitions
+    spans = extended(tile, kafka).partitions
     return tile.changed(
         partitions={
             partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).next))
-            for partition, span in known.items()
+            for partition, span in spans.items()
         }
     )
 
@@ -249,13 +251,13 @@ def committed(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
 
 def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """Intervals in order, those that touch or overlap as one."""
-    found: list[Interval] = []
+    whole: list[Interval] = []
     for partition, start, end in sorted(intervals):
-        if found and found[-1][0] == partition and start <= found[-1][2]:
-            found[-1] = (partition, found[-1][1], max(end, found[-1][2]))
+        if whole and whole[-1][0] == partition and start <= whole[-1][2]:
+            whole[-1] = (partition, whole[-1][1], max(end, whole[-1][2]))
         else:
-            found.append((partition, start, end))
-    return tuple(found)
+            whole.append((partition, start, end))
+    return tuple(whole)
 
 
 def _end(span: Span) -> int:

@@ -160,11 +160,11 @@ def _session(spark: Spark) -> SparkSession:
 def _by_partition(table: pa.Table) -> dict[int, list[pa.RecordBatch]]:
     table = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
     marks = table.filter(pc.field("grown").is_valid())
-    found = {-1: marks.to_batches()} if len(marks) else {}
+    parts = {-1: marks.to_batches()} if len(marks) else {}
     for partition in pc.unique(table.column("partition")).drop_null().to_pylist():
         rows = table.filter((pc.field("partition") == partition) & pc.field("grown").is_null())
-        found[partition] = rows.to_batches(max_chunksize=BATCH)
-    return found
+        parts[partition] = rows.to_batches(max_chunksize=BATCH)
+    return parts
 
 
 def _within(offset: int, interval: tuple[int, int]) -> bool:
@@ -172,11 +172,11 @@ def _within(offset: int, interval: tuple[int, int]) -> bool:
 
 
 def _objects(store: MemoryStore, topic: str, files: Sequence[File]) -> Iterator[Object]:
-    found = {}
+    last = {}
     for file in files:
         store.complete_upload(file.key, file.upload, file.parts, replace=True)
-        found[file.key] = file  # of several objects with one key the last one stays
-    for key, file in found.items():
+        last[file.key] = file  # of several objects with one key the last one stays
+    for key, file in last.items():
         yield Object(file, topic, store.objects[key][0])
 
 

@@ -48,7 +48,7 @@ def read(path: Path) -> list[Record]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"--records {path}: cannot be read: {error}") from None
-    found: dict[tuple[str, int, int], Record] = {}
+    by_place: dict[tuple[str, int, int], Record] = {}
     following: dict[tuple[str, int], int] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -56,13 +56,13 @@ def read(path: Path) -> list[Record]:
         try:
             record = _record(json.loads(line), following)
             place = (record.topic, record.partition, record.offset)
-            if place in found:
+            if place in by_place:
                 raise ValueError("this topic, partition and offset stand on an earlier line: offsets are unique")
         except ValueError as error:
             raise ConfigurationError(f"{path}:{number}: no record: {error}") from None
-        found[place] = record
+        by_place[place] = record
         following[place[:2]] = record.offset + 1
-    return list(found.values())
+    return list(by_place.values())
 
 
 def _record(row: Any, following: Mapping[tuple[str, int], int]) -> Record:
@@ -121,11 +121,11 @@ def batches(records: Iterable[Record]) -> dict[int, list[pa.RecordBatch]]:
     of: dict[int, list[Record]] = {}
     for record in records:
         of.setdefault(record.partition, []).append(record)
-    found = {}
+    parts = {}
     for partition, rows in of.items():
         rows.sort(key=lambda record: record.offset)
-        found[partition] = [_batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
-    return found
+        parts[partition] = [_batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
+    return parts
 
 
 def _batch(rows: Sequence[Record]) -> pa.RecordBatch:

@@ -77,8 +77,8 @@ def compiled(text: str, references: Mapping[str, str], *, tabular: bool) -> tupl
         SchemaError: it is none, or has no columns.
     """
     compiler = _Compiler(tabular)
-    for name, one in references.items():
-        compiler.learn(_parsed(one, f"reference {name}"), "")
+    for name, reference in references.items():
+        compiler.learn(_parsed(reference, f"reference {name}"), "")
     schema = _parsed(text, "the schema")
     compiler.learn(schema, "")
     return compiler.name(schema), compiler.node(schema, "the schema", "", 0)
@@ -95,8 +95,8 @@ class _Compiler:
 
     def learn(self, schema: Any, space: str) -> None:
         """Note the named types that are defined in a schema."""
-        for one, at in _definitions(schema, space):
-            self.named.setdefault(_full(one["name"], one, at), (one, at))
+        for definition, at in _definitions(schema, space):
+            self.named.setdefault(_full(definition["name"], definition, at), (definition, at))
 
     def name(self, schema: Any) -> str | None:
         """What the struct of a whole value is called."""
@@ -119,10 +119,10 @@ class _Compiler:
             return self._union(schema, path, space, level)
         if isinstance(schema, str):
             return self._by_name(schema, path, space, level)
-        kind = schema.get("type") if isinstance(schema, dict) else None
-        if isinstance(kind, dict | list):
-            return self.node(kind, path, space, level)
-        match kind:
+        type_name = schema.get("type") if isinstance(schema, dict) else None
+        if isinstance(type_name, dict | list):
+            return self.node(type_name, path, space, level)
+        match type_name:
             case "record" | "error":
                 return self._record(schema, path, space, level)
             case "array":
@@ -138,10 +138,10 @@ class _Compiler:
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
                 written = plain | {"name": _full(schema.get("name", ""), schema, space)}
                 return self._logical(schema, plain, written, path) or Node(Primitive.BINARY, plain, written=written)
-            case str() if kind in _PRIMITIVES:
-                return self._logical(schema, kind, {"type": kind}, path) or _primitive(kind)
+            case str() if type_name in _PRIMITIVES:
+                return self._logical(schema, type_name, {"type": type_name}, path) or _primitive(type_name)
             case str():
-                return self._by_name(kind, path, space, level)
+                return self._by_name(type_name, path, space, level)
         raise SchemaError(f"{path} is no Avro schema: {schema!r:.80}")
 
     def _by_name(self, name: str, path: str, space: str, level: int) -> Node:
@@ -149,10 +149,10 @@ class _Compiler:
             return Node(UNKNOWN, "null")
         if name in _PRIMITIVES:
             return _primitive(name)
-        found = self._named(name, space)
-        if found is None:
+        definition = self._named(name, space)
+        if definition is None:
             raise SchemaError(f"{path} is of type {name!r}, which neither the schema nor its references define")
-        return self.node(found[0], path, found[1], level)
+        return self.node(definition[0], path, definition[1], level)
 
     def _named(self, name: str, space: str) -> tuple[dict[str, Any], str] | None:
         return self.named.get(f"{space}.{name}" if space and "." not in name else name) or self.named.get(name)
@@ -167,20 +167,20 @@ class _Compiler:
         if not isinstance(fields, list):
             raise SchemaError(f"{path}.fields: a list of the record's fields is expected")
         nodes: dict[str, Node] = {}
-        for one in fields:
-            member = one.get("name") if isinstance(one, dict) else None
+        for described in fields:
+            member = described.get("name") if isinstance(described, dict) else None
             if not isinstance(member, str) or member in nodes:
                 raise SchemaError(f"{path}: a field is called {member!r}; a name that no other has is expected")
-            nodes[member] = self.node(one.get("type"), f"{path}.{member}", _space(name), level + 1)
+            nodes[member] = self.node(described.get("type"), f"{path}.{member}", _space(name), level + 1)
         self.inside.pop()
         plain = {
             "type": "record",
             "name": f"R{number}",
-            "fields": [{"name": member, "type": one.plain} for member, one in nodes.items()],
+            "fields": [{"name": member, "type": node.plain} for member, node in nodes.items()],
         }
-        type = Struct({member: one.type for member, one in nodes.items() if one.type != UNKNOWN})
-        members = [{"name": member, "type": one.written} for member, one in nodes.items()]
-        is_whole = members and all(one["type"] for one in members)
+        type = Struct({member: node.type for member, node in nodes.items() if node.type != UNKNOWN})
+        members = [{"name": member, "type": node.written} for member, node in nodes.items()]
+        is_whole = members and all(field["type"] for field in members)
         written = {"type": "record", "name": name, "fields": members} if is_whole else None
         return Node(type, plain, _mend_members(nodes), _odd_member(nodes), written)
 
@@ -211,15 +211,15 @@ class _Compiler:
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
-        found = {name: self.node(one, f"{path}.{name}", space, level + 1) for name, one in members.items()}
+        branches_by_name = {name: self.node(one, f"{path}.{name}", space, level + 1) for name, one in members.items()}
         wrapped = iter(
             {"type": "record", "name": f"U{number}_{at}", "fields": [{"name": name, "type": one.plain}]}
-            for at, (name, one) in enumerate(found.items())
+            for at, (name, one) in enumerate(branches_by_name.items())
         )
         plain = [one if one == "null" else next(wrapped) for one in schema]
-        type = Struct({name: one.type for name, one in found.items() if one.type != UNKNOWN})
-        nothing = dict.fromkeys(found)
-        mends = {name: one.mend or _same for name, one in found.items()}
+        type = Struct({name: one.type for name, one in branches_by_name.items() if one.type != UNKNOWN})
+        nothing = dict.fromkeys(branches_by_name)
+        mends = {name: one.mend or _same for name, one in branches_by_name.items()}
 
         def mend(value: Any) -> Any:
             if value is None:
@@ -227,7 +227,7 @@ class _Compiler:
             ((name, one),) = value.items()
             return {**nothing, name: mends[name](one)}
 
-        return Node(type, plain, mend, _odd_unless_null(_odd_member(found)))
+        return Node(type, plain, mend, _odd_unless_null(_odd_member(branches_by_name)))
 
     def _members(self, branches: list[Any], space: str) -> list[str]:
         """A branch's field is called after its type, with the namespace only where two have one name."""
@@ -248,15 +248,15 @@ class _Compiler:
 
     def _logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
         """A logical type; what is none by Avro's rules is ignored, as they say."""
-        logical, kind = schema.get("logicalType"), written["type"]
+        logical, physical = schema.get("logicalType"), written["type"]
         written = written | {"logicalType": logical}
-        if logical == "decimal" and kind in ("bytes", "fixed"):
+        if logical == "decimal" and physical in ("bytes", "fixed"):
             return self._decimal(schema, plain, written, path)
-        if logical == "uuid" and kind == "string":
+        if logical == "uuid" and physical == "string":
             return Node(Primitive.UUID, plain, written=written)
-        if logical == "uuid" and kind == "fixed" and schema.get("size") == 16:
+        if logical == "uuid" and physical == "fixed" and schema.get("size") == 16:
             return Node(Primitive.UUID, plain, _uuid_text)  # in files a text: many readers know no other
-        time = _TIMES.get((kind, logical)) if isinstance(logical, str) else None
+        time = _TIMES.get((physical, logical)) if isinstance(logical, str) else None
         is_local = str(logical).startswith("local-")  # its column shows it as if it were in UTC
         return Node(time, plain, written=None if is_local else written) if time else None
 
@@ -286,17 +286,17 @@ def _parsed(text: str, what: str) -> Any:
 def _definitions(schema: Any, space: str) -> Iterator[tuple[dict[str, Any], str]]:
     waiting = [(schema, space)]
     while waiting:
-        one, at = waiting.pop()
-        if isinstance(one, list):
-            waiting += [(branch, at) for branch in one]
-        if not isinstance(one, dict):
+        inner, at = waiting.pop()
+        if isinstance(inner, list):
+            waiting += [(branch, at) for branch in inner]
+        if not isinstance(inner, dict):
             continue
-        if one.get("type") in ("record", "error", "enum", "fixed") and isinstance(one.get("name"), str):
-            yield one, at
-            at = _space(_full(one["name"], one, at))
-        fields = one.get("fields")
-        inner = [each.get("type") for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
-        waiting += [(part, at) for part in (*inner, one.get("items"), one.get("values"), one.get("type"))]
+        if inner.get("type") in ("record", "error", "enum", "fixed") and isinstance(inner.get("name"), str):
+            yield inner, at
+            at = _space(_full(inner["name"], inner, at))
+        fields = inner.get("fields")
+        types = [each.get("type") for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
+        waiting += [(part, at) for part in (*types, inner.get("items"), inner.get("values"), inner.get("type"))]
 
 
 def _full(name: str, schema: dict[str, Any], space: str) -> str:
@@ -328,9 +328,9 @@ def _primitive(name: str) -> Node:
 def _map(values: Node) -> Node:
     mend, is_odd, plain = values.mend, values.is_odd, {"type": "map", "values": values.plain}
 
-    def mend_values(found: dict[str, Any]) -> dict[str, Any]:
+    def mend_values(values: dict[str, Any]) -> dict[str, Any]:
         assert mend is not None
-        return {name: mend(one) for name, one in found.items()}
+        return {name: mend(one) for name, one in values.items()}
 
     odd = (lambda found: any(map(is_odd, found.values()))) if is_odd else None
     written = values.written and {"type": "map", "values": values.written}
@@ -350,8 +350,8 @@ def _mend_members(nodes: dict[str, Node]) -> Mend | None:
 
 def _odd_member(nodes: dict[str, Node]) -> Callable[[Any], bool] | None:
     tests = [(name, _odd_unless_null(one.is_odd)) for name, one in nodes.items()]
-    held = [(name, test) for name, test in tests if test]
-    return (lambda value: any(test(value[name]) for name, test in held)) if held else None
+    odd_members = [(name, test) for name, test in tests if test]
+    return (lambda value: any(test(value[name]) for name, test in odd_members)) if odd_members else None
 
 
 def _odd_unless_null(is_odd: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:

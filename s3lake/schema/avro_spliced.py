@@ -31,20 +31,20 @@ def schema_of(written: Any) -> bytes | None:
     return json.dumps(found, separators=(",", ":")).encode()
 
 
-def _once(schema: Any, known: set[str]) -> Any:
+def _once(schema: Any, names: set[str]) -> Any:
     """A type that stands in several places is defined in the first and named in the others."""
     if isinstance(schema, list):
-        return [_once(one, known) for one in schema]
+        return [_once(one, names) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if schema["type"] in _NAMED:
-        if schema["name"] in known:
+        if schema["name"] in names:
             return schema["name"]
-        known.add(schema["name"])
-    found = {member: _once(one, known) if member in ("items", "values") else one for member, one in schema.items()}
-    if "fields" in found:
-        found["fields"] = [one | {"type": _once(one["type"], known)} for one in schema["fields"]]
-    return found
+        names.add(schema["name"])
+    spliced = {member: _once(one, names) if member in ("items", "values") else one for member, one in schema.items()}
+    if "fields" in spliced:
+        spliced["fields"] = [one | {"type": _once(one["type"], names)} for one in schema["fields"]]
+    return spliced
 
 
 def _names(schema: Any) -> Iterator[str]:
@@ -61,12 +61,16 @@ def _types(schema: Any) -> Iterator[str]:
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
     if isinstance(schema, list):
-        for one in schema:
-            yield from _parts(one)
+        for inner in schema:
+            yield from _parts(inner)
     elif isinstance(schema, dict):
         yield schema
-        for one in (schema.get("items"), schema.get("values"), *(one["type"] for one in schema.get("fields", ()))):
-            yield from _parts(one)
+        for inner in (
+            schema.get("items"),
+            schema.get("values"),
+            *(inner["type"] for inner in schema.get("fields", ())),
+        ):
+            yield from _parts(inner)
 
 
 def _is_legal(name: str) -> bool:

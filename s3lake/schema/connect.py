@@ -69,10 +69,10 @@ def split(text: bytes) -> tuple[bytes, bytes] | None:
         text: a JSON text that passed the gate.
     """
     try:
-        found = _envelope(text)
+        envelope = _envelope(text)
     except msgspec.DecodeError:
         return None
-    return bytes(found.schema), bytes(found.payload)
+    return bytes(envelope.schema), bytes(envelope.payload)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -206,14 +206,14 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
     decoded: Any
     if keys.type is Primitive.STRING:
 
-        def mend_values(found: Any) -> Any:
-            return {name: value(one) for name, one in found.items()}
+        def mend_values(values: Any) -> Any:
+            return {name: value(one) for name, one in values.items()}
 
         decoded = dict[str, values.decoded]  # type: ignore[name-defined]
         return _Node(Map(values.type), decoded, mend_values if values.mend else None)
 
-    def mend_pairs(found: Any) -> Any:
-        pairs = [(key(one), value(other)) for one, other in found]
+    def mend_pairs(pairs_of_file: Any) -> Any:
+        pairs = [(key(one), value(other)) for one, other in pairs_of_file]
         return [{"key": one, "value": other} for one, other in pairs] if tabular else pairs
 
     decoded = list[tuple[keys.decoded, values.decoded]]  # type: ignore[name-defined]
@@ -225,11 +225,17 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _logical(kind: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
-    if name == f"{_LOGICAL}Decimal" and kind == "bytes":
+def _logical(type_name: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
+    if name == f"{_LOGICAL}Decimal" and type_name == "bytes":
         return _decimal(document, path)
-    found = _TIMES.get((kind, (name or "").removeprefix(_LOGICAL))) if name and name.startswith(_LOGICAL) else None
-    return _Node(found, _TIME_OF_DAY if found is Primitive.TIME else _PRIMITIVES[kind].decoded) if found else None
+    primitive = (
+        _TIMES.get((type_name, (name or "").removeprefix(_LOGICAL))) if name and name.startswith(_LOGICAL) else None
+    )
+    return (
+        _Node(primitive, _TIME_OF_DAY if primitive is Primitive.TIME else _PRIMITIVES[type_name].decoded)
+        if primitive
+        else None
+    )
 
 
 def _decimal(document: dict[str, Any], path: str) -> _Node:

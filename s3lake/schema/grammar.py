@@ -148,8 +148,8 @@ def _no_type(text: str) -> str:
     if word is None:
         return f"a type is expected: {_ALLOWED}"
     near = difflib.get_close_matches(word[0].lower(), _NAMES, 1, 0.5)
-    meant = f"did you mean {near[0]}? " if near else ""
-    return f"{word[0]!r} is no type: {meant}There are {_ALLOWED}"
+    nearest = f"did you mean {near[0]}? " if near else ""
+    return f"{word[0]!r} is no type: {nearest}There are {_ALLOWED}"
 
 
 def _error(text: str, at: int | None, message: str) -> ValueError:

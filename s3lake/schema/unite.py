@@ -32,20 +32,20 @@ class Conflict(ValueError):
     """Two types that have nothing in common; the message names the field and both."""
 
 
-def unite(known: Type, other: Type, path: str = "") -> Type:
+def unite(recorded: Type, other: Type, path: str = "") -> Type:
     """The type that holds both.
 
     Raises:
         Conflict: there is none.
     """
-    if known == other:
-        return known
-    match known, other:
+    if recorded == other:
+        return recorded
+    match recorded, other:
         case Unknown(), _:
             return other
         case _, Unknown():
-            return known
-        case Primitive(), Primitive() if wider := _WIDER.get(frozenset((known, other))):
+            return recorded
+        case Primitive(), Primitive() if wider := _WIDER.get(frozenset((recorded, other))):
             return wider
         case List(item), List(other_item):
             return List(unite(item, other_item, f"{path}[]"))
@@ -53,24 +53,24 @@ def unite(known: Type, other: Type, path: str = "") -> Type:
             return Map(unite(value, other_value, f"{path}{{}}"))
         case Struct(fields), Struct(other_fields):
             return Struct(unite_columns(fields, other_fields, path))
-    raise Conflict(f"field {path!r} is {shown(other)}, the sink's files have {shown(known)}")
+    raise Conflict(f"field {path!r} is {shown(other)}, the sink's files have {shown(recorded)}")
 
 
-def unite_columns(known: Columns, other: Columns, path: str = "") -> Columns:
+def unite_columns(recorded: Columns, other: Columns, path: str = "") -> Columns:
     """Columns of both, the known ones' order first.
 
     Raises:
         Conflict: a field's types have nothing in common.
     """
-    united = dict(known)
+    united = dict(recorded)
     for name, type in other.items():
-        united[name] = unite(known.get(name, UNKNOWN), type, joined(path, name))
+        united[name] = unite(recorded.get(name, UNKNOWN), type, joined(path, name))
     return united
 
 
-def agree(known: Columns, other: Columns) -> Columns:
+def agree(recorded: Columns, other: Columns) -> Columns:
     """Columns of both, where a conflict is decided for the known ones: the other's records will be refused."""
-    united = dict(known)
+    united = dict(recorded)
     for name, type in other.items():
         have = united.get(name, UNKNOWN)
         try:
@@ -81,10 +81,10 @@ def agree(known: Columns, other: Columns) -> Columns:
     return united
 
 
-def agree_within(known: Columns, other: Columns, most: int) -> Columns:
+def agree_within(recorded: Columns, other: Columns, most: int) -> Columns:
     """Like `agree`, with as many of the other's columns as there is room for: `most` in all."""
-    united = dict(known)
-    room = most - leaves(known)
+    united = dict(recorded)
+    room = most - leaves(recorded)
     for name, type in other.items():
         have = united.get(name)
         if isinstance(type, Struct) and (have is None or isinstance(have, Struct)):
@@ -143,10 +143,10 @@ def _one_more(values: int) -> int:
     return 1 + values
 
 
-def beyond(columns: Columns, known: Columns, most: int) -> str | None:
+def beyond(columns: Columns, recorded: Columns, most: int) -> str | None:
     """Why columns are more than `most`, None where they are not, or were that many before."""
     count = leaves(columns)
-    if count <= max(most, leaves(known)):
+    if count <= max(most, leaves(recorded)):
         return None
     return f"with its fields the files would have {count} columns, and max_columns allows {most}"
 
