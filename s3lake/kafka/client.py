@@ -97,12 +97,12 @@ class KafkaOffsets:
             if topic_id and ask.describe(topic, known=known)[0] != topic_id:
                 # Offsets come without an id: those of a new topic must not go under the id of the old one.
                 raise _Again("the topic was deleted and created again meanwhile")
-            found = {}
+            ranges = {}
             for partition, (low, last) in edges.items():
                 first = _clamped(at[partition], last)
                 following = max(first, _clamped(next[partition], last))
-                found[partition] = LogRange(low, last, first, following, ask.epochs.get(partition))
-            return Snapshot(topic_id, found)
+                ranges[partition] = LogRange(low, last, first, following, ask.epochs.get(partition))
+            return Snapshot(topic_id, ranges)
 
         return self._answer(f"the offsets of topic {topic!r}", question)
 
@@ -233,13 +233,13 @@ class _Asking:
         while True:
             asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._left())
             try:
-                found = self._result(asked[topic])
+                description = self._result(asked[topic])
             except _Gone:
                 if not known or time.monotonic() + 5 * _PAUSE_S >= self._deadline:
                     return "", []
                 time.sleep(_PAUSE_S)
             else:
-                return str(found.topic_id), sorted(partition.id for partition in found.partitions)
+                return str(description.topic_id), sorted(partition.id for partition in description.partitions)
 
     def ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Log start and last stable offset."""
@@ -260,11 +260,11 @@ class _Asking:
             )
             for spec in specs
         ]
-        told = [{key.partition: self._result(future) for key, future in answers.items()} for answers in asked]
+        answered = [{key.partition: self._result(future) for key, future in answers.items()} for answers in asked]
         if OffsetSpec.latest() in specs:  # type: ignore[no-untyped-call]
-            latest = told[specs.index(OffsetSpec.latest())]  # type: ignore[no-untyped-call]
+            latest = answered[specs.index(OffsetSpec.latest())]  # type: ignore[no-untyped-call]
             self.epochs = {one: info.leader_epoch for one, info in latest.items() if info.leader_epoch is not None}
-        return [{one: info.offset for one, info in answers.items()} for answers in told]
+        return [{one: info.offset for one, info in answers.items()} for answers in answered]
 
     def ends_of_all(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         """Last stable offset of every topic-partition, in one request per broker."""
@@ -375,11 +375,11 @@ def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tu
     return client, log
 
 
-def _wrong(said: str, settings: Mapping[str, str]) -> ConfigurationError:
-    said = without(said, [value for name, value in settings.items() if shown(name, value) != value])
+def _wrong(reason: str, settings: Mapping[str, str]) -> ConfigurationError:
+    reason = without(reason, [value for name, value in settings.items() if shown(name, value) != value])
     return ConfigurationError(
-        f"kafka.properties: librdkafka refuses them: {said}. To go on: correct the value, or take out a name that only "
-        "Java's client knows."
+        f"kafka.properties: librdkafka refuses them: {reason}. To go on: correct the value, or take out a name that "
+        "only Java's client knows."
     )
 
 

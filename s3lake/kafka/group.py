@@ -96,5 +96,5 @@ class PublishedGroup:
 @functools.lru_cache(maxsize=16)
 def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> AdminClient:  # noqa: ARG001
     """One for all topics of a process (`pid`: none survives a fork): each has threads and connections of its own."""
-    given: dict[str, Any] = {"client.id": "s3lake", "log_level": 0, **dict(settings), "bootstrap.servers": servers}
-    return AdminClient(given)
+    properties: dict[str, Any] = {"client.id": "s3lake", "log_level": 0, **dict(settings), "bootstrap.servers": servers}
+    return AdminClient(properties)

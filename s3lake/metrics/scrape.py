@@ -205,9 +205,9 @@ class _Down:
         return Measured(progress, waiting, errors)
 
     def _asked(self, part: str, where: str, question: Callable[[], A], errors: dict[str, S3LakeError]) -> A | None:
-        known = self._parts.get((part, where))
-        if known is not None:
-            errors[part] = known
+        counted = self._parts.get((part, where))
+        if counted is not None:
+            errors[part] = counted
             return None
         try:
             return question()

@@ -87,11 +87,11 @@ def build_definitions(
     )
 
 
-def _resources(config: Config, given: Mapping[str, Any]) -> dict[str, Any]:
-    s3, spark = given.get("s3") or S3(config.s3), given.get("spark") or SparkResource(config.spark)
+def _resources(config: Config, stand_ins: Mapping[str, Any]) -> dict[str, Any]:
+    s3, spark = stand_ins.get("s3") or S3(config.s3), stand_ins.get("spark") or SparkResource(config.spark)
     dumps = [sink.model_dump_json(by_alias=True) for sink in config.sinks]
     return {
-        "kafka": given.get("kafka") or KafkaResource(config.kafka),
+        "kafka": stand_ins.get("kafka") or KafkaResource(config.kafka),
         "s3": s3,
         "spark": spark,
         "sink": SinkIOManager(sinks=dumps, s3=s3, spark=spark),

@@ -58,21 +58,21 @@ def fleet_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
         s3: dg.ResourceParam[Any],
         spark: dg.ResourceParam[Any],
     ) -> None:
-        wanted = _wanted(config)
+        hours_by_topic = _hours_by_topic(config)
         announced = Announced(spark, context.log)
         fleet = _Fleet(context, sink, lambda topic: landing(sink, topic, kafka, s3, announced))
-        for topic in sorted(wanted.keys() - assets):
+        for topic in sorted(hours_by_topic.keys() - assets):
             context.log.info(
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
                 "assets to look at and to backfill once the location is reloaded"
             )
         with alive(context):
-            fleet.land(wanted)
+            fleet.land(hours_by_topic)
         if fleet.failed:
             named = ", ".join(sorted(fleet.failed)[:_NAMED])
             more = f" and {len(fleet.failed) - _NAMED} more" if len(fleet.failed) > _NAMED else ""
             raise dg.Failure(
-                f"{len(fleet.failed)} of {len(wanted)} topics failed, the others are landed: {named}{more}",
+                f"{len(fleet.failed)} of {len(hours_by_topic)} topics failed, the others are landed: {named}{more}",
                 allow_retries=False,
             )
 
@@ -87,7 +87,7 @@ def fleet_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
     return job
 
 
-def _wanted(config: FleetConfig) -> dict[str, list[str]]:
+def _hours_by_topic(config: FleetConfig) -> dict[str, list[str]]:
     """Hours by topic."""
     by_topic: dict[str, list[str]] = {}
     for span, topics in config.hours.items():
@@ -137,9 +137,9 @@ class _Fleet:
         self._landing = landing
         self._code_version = code_version(sink)
 
-    def land(self, wanted: Mapping[str, Sequence[str]]) -> None:
+    def land(self, hours_by_topic: Mapping[str, Sequence[str]]) -> None:
         """Land all of it, what may pass again and again, as often as the sink says."""
-        left = dict(wanted)
+        left = dict(hours_by_topic)
         for tries in range(1 + self.sink.errors.max_retries):
             if tries:
                 self.context.log.warning(f"{len(left)} topics met something that may pass; they are tried again")
@@ -150,7 +150,7 @@ class _Fleet:
             if not left:
                 break
         for topic, error in sorted(self.failed.items()):
-            self._fail(topic, wanted[topic], error)
+            self._fail(topic, hours_by_topic[topic], error)
 
     def materialise(self, topic: str, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
         """Store the event of an hour."""
@@ -166,47 +166,51 @@ class _Fleet:
         key = names.sink_key(self.sink, topic)
         self.context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=metadata, tags=tags))
 
-    def _attempt(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
+    def _attempt(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.fleet import together
 
-        landings = {topic: self._landing(topic) for topic in wanted}
+        landings = {topic: self._landing(topic) for topic in hours_by_topic}
         group = next(iter(landings.values())).group
         for lander in landings.values():
             lander.group = None  # it is told once, of all
         progress = {
-            topic: Progress(_Reporter(self, topic, frozenset(self.materialised[topic])), lander, wanted[topic])
+            topic: Progress(_Reporter(self, topic, frozenset(self.materialised[topic])), lander, hours_by_topic[topic])
             for topic, lander in landings.items()
         }
-        topic_landings = [self._topic_landing(landings[topic], progress[topic], wanted[topic]) for topic in wanted]
+        topic_landings = [
+            self._topic_landing(landings[topic], progress[topic], hours_by_topic[topic]) for topic in hours_by_topic
+        ]
         began = time.monotonic()
-        under_way = together(topic_landings, landings[next(iter(wanted))].spark)
+        under_way = together(topic_landings, landings[next(iter(hours_by_topic))].spark)
         try:
             self._store(under_way.outcomes)
         except BaseException:
             under_way.cancel(_CANCELED_S)
-            for topic, outcome in zip(wanted, under_way.outcomes, strict=True):
+            for topic, outcome in zip(hours_by_topic, under_way.outcomes, strict=True):
                 if not outcome.done() or outcome.exception() is not None:
                     progress[topic].interrupted()
             self._drain()
             raise
         if group is not None:
-            group.publish_all({topic: offsets for topic, offsets in self.reached.items() if topic in wanted})
+            group.publish_all({topic: offsets for topic, offsets in self.reached.items() if topic in hours_by_topic})
         failed = {
             topic: error
-            for topic, outcome in zip(wanted, under_way.outcomes, strict=True)
+            for topic, outcome in zip(hours_by_topic, under_way.outcomes, strict=True)
             if (error := outcome.exception()) is not None
         }
         self.context.log.info(
-            f"{len(wanted) - len(failed)} of {len(wanted)} topics are landed after {time.monotonic() - began:.1f} s; "
-            "the step's output has a line for each hour"
+            f"{len(hours_by_topic) - len(failed)} of {len(hours_by_topic)} topics are landed after "
+            f"{time.monotonic() - began:.1f} s; the step's output has a line for each hour"
         )
         return failed
 
-    def _topic_landing(self, lander: "Landing", progress: Progress, wanted: Sequence[str]) -> "TopicLanding[None]":
+    def _topic_landing(
+        self, lander: "Landing", progress: Progress, hours_by_topic: Sequence[str]
+    ) -> "TopicLanding[None]":
         from s3lake.fleet import TopicLanding
 
         def work() -> None:
-            landed = lander.land(wanted)
+            landed = lander.land(hours_by_topic)
             # The last tile is the only one that is open.
             self.reached[lander.topic] = lander.reached(hour.tile for hour in landed[-1:] if not hour.tile.closed)
             # The hour under way is checked when it is over: every few minutes nobody looks.
@@ -242,7 +246,7 @@ class _Fleet:
             if event is not None:
                 event()
 
-    def _fail(self, topic: str, wanted: Sequence[str], error: BaseException) -> None:
+    def _fail(self, topic: str, hours_by_topic: Sequence[str], error: BaseException) -> None:
         """Show a topic's failure on its asset, and leave what the sensor has to know of it."""
         context, key = self.context, names.sink_key(self.sink, topic)
         if isinstance(error, S3LakeError):
@@ -250,18 +254,18 @@ class _Fleet:
         else:
             context.log.error(f"{topic}: {''.join(traceback.format_exception(error))}")
         # Planned and not materialised, in a run that fails: that is what Dagster calls failed.
-        for hour in sorted(set(wanted) - self.materialised[topic]):
+        for hour in sorted(set(hours_by_topic) - self.materialised[topic]):
             planned = AssetMaterializationPlannedData(key, hour)
             event = DagsterEvent.build_asset_materialization_planned_event(
                 context.job_name, str(context.op_handle), planned
             )
             context.instance.report_dagster_event(event, context.run_id)
-        context.log_event(fleet_runs.failure(key, error, self._state(topic, wanted)))
+        context.log_event(fleet_runs.failure(key, error, self._state(topic, hours_by_topic)))
 
-    def _state(self, topic: str, wanted: Sequence[str]) -> fleet_runs.State | None:
+    def _state(self, topic: str, hours_by_topic: Sequence[str]) -> fleet_runs.State | None:
         index = self._landing(topic).index
         try:
-            tiles = [document[0] for hour in wanted if (document := index.tile(hour))]
+            tiles = [document[0] for hour in hours_by_topic if (document := index.tile(hour))]
         except S3LakeError:
             return None
-        return fleet_runs.State.of(self.sink, wanted[0], wanted[-1], tiles)
+        return fleet_runs.State.of(self.sink, hours_by_topic[0], hours_by_topic[-1], tiles)

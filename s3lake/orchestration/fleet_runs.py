@@ -36,9 +36,11 @@ def op_name(sink: Sink) -> str:
     return names.identifier("land_fleet", sink.name)
 
 
-def run_config(sink: Sink, wanted: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+def run_config(sink: Sink, runs_filter: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """The config of a run that lands `wanted`, topics by range of hours."""
-    return {"ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in wanted.items()}}}}}
+    return {
+        "ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in runs_filter.items()}}}}
+    }
 
 
 def run_tags(sink: Sink, topics: Collection[str]) -> dict[str, str]:
@@ -51,8 +53,8 @@ def topics_of(sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     if run.job_name == job_name(sink):
         try:
             config: Any = run.run_config
-            wanted = config["ops"][op_name(sink)]["config"]["hours"]
-            return frozenset(topic for topics in wanted.values() for topic in topics)
+            runs_filter = config["ops"][op_name(sink)]["config"]["hours"]
+            return frozenset(topic for topics in runs_filter.values() for topic in topics)
         except (LookupError, TypeError, AttributeError):
             return frozenset()
     if run.tags.get(names.SINK) == sink.name and names.TOPIC in run.tags:
@@ -112,17 +114,17 @@ class FleetRuns:
         self._ended: set[str] = set()
         self._busy: dict[str, str] = {}
         self.waits = False
-        wanted = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
-        for record in instance.get_run_records(wanted, limit=_MOST_UNDER_WAY):
+        runs_filter = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
+        for record in instance.get_run_records(runs_filter, limit=_MOST_UNDER_WAY):
             self._under_way(record)
         since = datetime.fromtimestamp((now_ms - runs.REFUSED_MS - runs.CANCELED_MS) / 1000, timezone.utc)
-        wanted = dg.RunsFilter(
+        runs_filter = dg.RunsFilter(
             job_name=job_name(sink),
             statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED],
             updated_after=since,
         )
         self._failed: dict[str, RunRecord] = {}
-        for record in instance.get_run_records(wanted, limit=_MOST_FAILED):  # the latest first
+        for record in instance.get_run_records(runs_filter, limit=_MOST_FAILED):  # the latest first
             for topic in topics_of(sink, record.dagster_run):
                 self._failed.setdefault(topic, record)
 
@@ -184,9 +186,9 @@ _known: dict[str, Mapping[dg.AssetKey, _Failure | None]] = {}
 
 
 def _read(instance: dg.DagsterInstance, run_id: str) -> Mapping[dg.AssetKey, _Failure | None]:
-    wanted = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION}
+    runs_filter = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION}
     outcomes: dict[dg.AssetKey, _Failure | None] = {}
-    for record in instance.get_records_for_run(run_id, of_type=wanted).records:
+    for record in instance.get_records_for_run(run_id, of_type=runs_filter).records:
         entry = record.event_log_entry
         if entry.asset_materialization is not None:
             outcomes.setdefault(entry.asset_materialization.asset_key, None)

@@ -50,9 +50,9 @@ def in_time_checks(sink: Sink, topics: Sequence[str]) -> dg.AssetChecksDefinitio
         tags = context.run.tags
         first = tags.get(names.RANGE_START) or tags.get(names.PARTITION) or sink.start
         last = tags.get(names.RANGE_END) or tags.get(names.PARTITION) or _NEVER
-        wanted = hours.latest(hours.between(first, last, _due(sink)), _MOST)
+        hours_due = hours.latest(hours.between(first, last, _due(sink)), _MOST)
         for one in sorted(context.selected_asset_check_keys):
-            yield from _evaluations(context.instance, sink, by_key[one.asset_key], wanted)
+            yield from _evaluations(context.instance, sink, by_key[one.asset_key], hours_due)
         for output in sorted(context.op_execution_context.selected_output_names):
             yield dg.Output(None, output_name=output)
 
@@ -88,10 +88,10 @@ def in_time_sensor(sink: Sink, topics: Sequence[str], status: dg.DefaultSensorSt
 
 
 def _evaluations(
-    instance: dg.DagsterInstance, sink: Sink, topic: str, wanted: Sequence[str]
+    instance: dg.DagsterInstance, sink: Sink, topic: str, hours_due: Sequence[str]
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    there = announced(instance, sink, topic, wanted)
-    for hour in wanted:
+    there = announced(instance, sink, topic, hours_due)
+    for hour in hours_due:
         yield dg.AssetCheckEvaluation(
             asset_key=names.sealed_key(sink, topic),
             check_name=NAME,

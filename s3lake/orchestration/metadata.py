@@ -53,10 +53,10 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[
 
 def freshness(waits: Iterable[Wait]) -> dict[str, float]:
     """Seconds from record timestamp to commit: half of the records, 95 of 100, and all."""
-    known = list(waits)
+    of_records = list(waits)
     shares = {"freshness_median_s": 0.5, "freshness_p95_s": 0.95, "freshness_max_s": 1.0}
-    found = {name: quantile_s(known, share) for name, share in shares.items()}
-    return {name: round(seconds, 1) for name, seconds in found.items() if seconds is not None}
+    quantiles = {name: quantile_s(of_records, share) for name, share in shares.items()}
+    return {name: round(seconds, 1) for name, seconds in quantiles.items() if seconds is not None}
 
 
 def offsets(tile: "Tile") -> dg.TableMetadataValue:

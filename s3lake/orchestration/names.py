@@ -55,9 +55,9 @@ def refuse_clashes(names: Iterable[tuple[str, str]]) -> None:
     Raises:
         ConfigurationError: two have the same.
     """
-    known: dict[str, str] = {}
+    names_taken: dict[str, str] = {}
     for name, dagster_name in names:
-        other = known.setdefault(dagster_name, name)
+        other = names_taken.setdefault(dagster_name, name)
         if other != name:
             raise ConfigurationError(
                 f"{other!r} and {name!r} would both be called {dagster_name!r} in Dagster, which knows only letters, "

@@ -58,7 +58,7 @@ class Reporter(Protocol):
         """Keep a line that somebody should read."""
         ...
 
-    def materialise(self, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+    def materialise(self, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]) -> None:
         """Store the event of an hour, with its metadata."""
         ...
 
@@ -78,10 +78,10 @@ class AssetReporter:
         """See `Reporter.warn`."""
         self._context.log.warning(line)
 
-    def materialise(self, hour: str, found: dict[str, Any], commits: Sequence[str]) -> None:
+    def materialise(self, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]) -> None:
         """See `Reporter.materialise`."""
         key, tags = self._context.asset_key, version_tags(self._context, commits)
-        self._context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=found, tags=tags))
+        self._context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=metadata_of_hour, tags=tags))
 
 
 class Progress:
@@ -112,8 +112,8 @@ class Progress:
         files = sum(file.kind == "data" for file in manifest.files)
         # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
         number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
-        told = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
-        self._say(f"hour {hour}: commit {number}: {told}")
+        counts = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
+        self._say(f"hour {hour}: commit {number}: {counts}")
 
     def merged(self, hour: str, outcome: str) -> None:
         """See `s3lake.observer.Observer`."""
@@ -124,9 +124,9 @@ class Progress:
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self._wanted)
-        held = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
+        content = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
-        self._say(f"hour {hour}: done, {held}{new}; {count} of {total} hours, {count * 100 // total}%")
+        self._say(f"hour {hour}: done, {content}{new}; {count} of {total} hours, {count * 100 // total}%")
         if landed.new or hour not in self._reporter.before:
             self._materialise(landed)
 
@@ -140,8 +140,8 @@ class Progress:
                 self._reporter.warn(f"hour {hour}: not materialised: {error}")
 
     def _materialise(self, landed: "LandedHour") -> None:
-        found = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed))
-        self._reporter.materialise(landed.tile.hour, found, landed.tile.commits)
+        metadata_of_hour = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed))
+        self._reporter.materialise(landed.tile.hour, metadata_of_hour, landed.tile.commits)
 
     def _say(self, line: str) -> None:
         self._reporter.say(f"{self._landing.topic}, {line}")

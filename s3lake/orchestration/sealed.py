@@ -49,10 +49,10 @@ def sealed_asset(sink: Sink, topic: str) -> dg.AssetSpec:
 
 
 def announcements(
-    instance: dg.DagsterInstance, lander: "Landing", sealing: Sealing, wanted: Iterable[str], now_ms: int
+    instance: dg.DagsterInstance, lander: "Landing", sealing: Sealing, hours_wanted: Iterable[str], now_ms: int
 ) -> list[dg.AssetMaterialization]:
     """Those of the hours `wanted` that are sealed, and were not announced with their present content."""
-    tiles = [tile for hour in wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
+    tiles = [tile for hour in hours_wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
     before = announced(instance, lander.sink, lander.topic, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
     for tile in new:
@@ -61,15 +61,15 @@ def announcements(
     return [_announcement(lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
 
 
-def announced(instance: dg.DagsterInstance, sink: Sink, topic: str, wanted: Sequence[str]) -> Mapping[str, str]:
+def announced(instance: dg.DagsterInstance, sink: Sink, topic: str, hours_wanted: Sequence[str]) -> Mapping[str, str]:
     """Of these hours those that were announced, with the digest of their content then."""
-    if not wanted:
+    if not hours_wanted:
         return {}
     tags = instance.event_log_storage.get_latest_tags_by_partition(
         names.sealed_key(sink, topic),
         dg.DagsterEventType.ASSET_MATERIALIZATION,
         tag_keys=[DATA_VERSION_TAG],
-        asset_partitions=list(wanted),
+        asset_partitions=list(hours_wanted),
     )
     return {hour: found[DATA_VERSION_TAG] for hour, found in tags.items() if DATA_VERSION_TAG in found}
 
@@ -79,7 +79,7 @@ def left_behind(
     lander: "Landing",
     sealing: Sealing,
     looked: Iterable[Tile],
-    known: Sequence[hours.Range],
+    announced_before: Sequence[hours.Range],
     complete: Sequence[hours.Range],
     now_ms: int,
 ) -> tuple[list[dg.AssetMaterialization], list[hours.Range]]:
@@ -90,27 +90,27 @@ def left_behind(
         lander: the sink and the topic.
         sealing: of its index.
         looked: tiles that this tick has read.
-        known: hours that were announced as an earlier tick saw; advice, as all of a cursor.
+        announced_before: hours that were announced as an earlier tick saw; advice, as all of a cursor.
         complete: hours that the index is known to call complete.
         now_ms: the clock.
 
     Returns:
-        The announcements, and what of `known` is right now.
+        The announcements, and what of `announced_before` is right now.
     """
     since_ms = now_ms - max(_AGAIN_MS, 60_000 * hours.count(complete))  # a round of second looks, and more
-    waiting = hours.latest(hours.without(complete, known), A_TICK)
+    waiting = hours.latest(hours.without(complete, announced_before), A_TICK)
     again = [tile.hour for tile in looked if tile.complete and _written_since(tile, since_ms)]
     chosen = sorted({*waiting, *again})
     if not chosen:
-        return [], list(known)
+        return [], list(announced_before)
     tiles = {hour: sealing.tile(hour) for hour in chosen}
     versions = announced(instance, lander.sink, lander.topic, chosen)
     # A tile may be gone with the objects of its time: nobody's to announce.
     left = [hour for hour, tile in tiles.items() if tile and versions.get(hour) != content(tile.commits)]
-    known = hours.without(hours.united([*known, *hours.ranges(chosen)]), hours.ranges(left))
+    announced_before = hours.without(hours.united([*announced_before, *hours.ranges(chosen)]), hours.ranges(left))
     busy = _under_way(instance, lander.sink, lander.topic, now_ms) if left else []
-    wanted = [hour for hour in left if not any(first <= hour <= last for first, last in busy)]
-    return announcements(instance, lander, sealing, wanted, now_ms), known
+    hours_wanted = [hour for hour in left if not any(first <= hour <= last for first, last in busy)]
+    return announcements(instance, lander, sealing, hours_wanted, now_ms), announced_before
 
 
 def _written_since(tile: Tile, since_ms: int) -> bool:
@@ -121,8 +121,8 @@ def _written_since(tile: Tile, since_ms: int) -> bool:
 def _under_way(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int) -> list[hours.Range]:
     """Hours of runs that may land this topic and live: they announce what they have checked."""
     found, key = [], names.sink_key(sink, topic)
-    wanted = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
-    for record in instance.get_run_records(wanted, limit=_MOST_RUNS):
+    under_way = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
+    for record in instance.get_run_records(under_way, limit=_MOST_RUNS):
         run = record.dagster_run
         if names.FLEET in run.tags:
             if topic in topics_of(sink, run) and not silent(record, now_ms):
@@ -146,7 +146,7 @@ def _announcement(
     lander: "Landing", sealing: Sealing, tile: Tile, upto: str | None, now_ms: int, *, again: bool
 ) -> dg.AssetMaterialization:
     sums, sink = sealing.sums(tile), lander.sink
-    told: dict[str, Any] = {
+    event_metadata: dict[str, Any] = {
         "dagster/partition_row_count": sums.landed,
         "rows": sums.landed,
         "files": sums.files,
@@ -161,11 +161,11 @@ def _announcement(
     }
     key = marker_key(sink, lander.topic, tile.hour)
     if key is not None:
-        told["marker"] = dg.MetadataValue.path(f"s3://{sink.bucket}/{key}")
+        event_metadata["marker"] = dg.MetadataValue.path(f"s3://{sink.bucket}/{key}")
     return dg.AssetMaterialization(
         names.sealed_key(sink, lander.topic),
         partition=tile.hour,
-        metadata=told if upto is None else {**told, "sealed_up_to": upto},
+        metadata=event_metadata if upto is None else {**event_metadata, "sealed_up_to": upto},
         tags={DATA_VERSION_TAG: content(tile.commits), DATA_VERSION_IS_USER_PROVIDED_TAG: "true"},
     )
 

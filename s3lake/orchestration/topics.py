@@ -38,16 +38,16 @@ def matching(config: Config) -> Mapping[str, Sequence[str]]:
     if not expressions:
         return {}
     kafka, remembered = config.kafka, _remembered()
-    known = remembered.get(kafka.bootstrap_servers, {})
+    remembered_topics = remembered.get(kafka.bootstrap_servers, {})
     offsets = KafkaOffsets(kafka.bootstrap_servers, kafka.properties, _TIMEOUT_S)
     try:
-        found = {one: offsets.matching(one) for one in expressions}
+        matches = {one: offsets.matching(one) for one in expressions}
     except KafkaUnavailableError as error:
         _log.warning("%s Going by the topics known before.", error)
-        return known
-    if known | found != known:
-        _remember({**remembered, kafka.bootstrap_servers: known | found})
-    return found
+        return remembered_topics
+    if remembered_topics | matches != remembered_topics:
+        _remember({**remembered, kafka.bootstrap_servers: remembered_topics | matches})
+    return matches
 
 
 def _path() -> Path:
@@ -57,10 +57,10 @@ def _path() -> Path:
 def _remembered() -> dict[str, dict[str, list[str]]]:
     """By brokers and expression. Anything else that stands there is as good as nothing."""
     try:
-        found = json.loads(_path().read_text())
+        matches = json.loads(_path().read_text())
         return {
             str(servers): {str(one): [str(topic) for topic in topics] for one, topics in matching.items()}
-            for servers, matching in found.items()
+            for servers, matching in matches.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):
         return {}

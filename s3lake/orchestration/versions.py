@@ -24,8 +24,8 @@ def version_tags(context: dg.AssetExecutionContext, commits: Sequence[str]) -> d
     key, step = context.asset_key, context.get_step_execution_context()
     tags = own_tags(context.assets_def.code_versions_by_key[key] or context.run.run_id, commits)
     for parent in sorted(context.assets_def.asset_deps[key]):
-        known = step.maybe_fetch_and_get_input_asset_version_info(parent)
-        tags |= input_tags(parent, known and known.data_version, known and known.storage_id)
+        version_info = step.maybe_fetch_and_get_input_asset_version_info(parent)
+        tags |= input_tags(parent, version_info and version_info.data_version, version_info and version_info.storage_id)
     return tags
 
 

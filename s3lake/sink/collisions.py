@@ -87,10 +87,10 @@ def _dead_letters(sink: "Sink", topic: str | None) -> str:
     return f"{sink.root}_dead_letters/{sink.name}/" + (f"{topic}/" if topic is not None else "")
 
 
-def may_collide(one: "Sink", other: "Sink") -> bool:
+def may_collide(first_sink: "Sink", second_sink: "Sink") -> bool:
     """Whether two sinks of one bucket can give two objects the same key."""
-    layouts = [(a, b) for a in _layouts(one) for b in _layouts(other)]
-    return any(_meet_for_topics(one, a, other, b) for a, b in layouts)
+    layouts = [(a, b) for a in _layouts(first_sink) for b in _layouts(second_sink)]
+    return any(_meet_for_topics(first_sink, a, second_sink, b) for a, b in layouts)
 
 
 def _layouts(sink: "Sink") -> list[_Layout]:
@@ -173,20 +173,20 @@ def _some(chars: frozenset[str]) -> tuple[_Step, _Step]:
     return _Step(chars), _Step(chars, many=True)
 
 
-def _meet(one: _Pattern, other: _Pattern) -> bool:
+def _meet(left: _Pattern, right: _Pattern) -> bool:
     """Whether some text matches both patterns."""
     waiting, seen = [(0, 0)], {(0, 0)}
     while waiting:
         i, j = waiting.pop()
-        if i == len(one) and j == len(other):
+        if i == len(left) and j == len(right):
             return True
         reached = []
-        if i < len(one) and one[i].many:
+        if i < len(left) and left[i].many:
             reached.append((i + 1, j))
-        if j < len(other) and other[j].many:
+        if j < len(right) and right[j].many:
             reached.append((i, j + 1))
-        if i < len(one) and j < len(other) and _share(one[i].chars, other[j].chars):
-            reached += [(a, b) for a in _after(one[i], i) for b in _after(other[j], j)]
+        if i < len(left) and j < len(right) and _share(left[i].chars, right[j].chars):
+            reached += [(a, b) for a in _after(left[i], i) for b in _after(right[j], j)]
         for state in reached:
             if state not in seen:
                 seen.add(state)
@@ -194,8 +194,8 @@ def _meet(one: _Pattern, other: _Pattern) -> bool:
     return False
 
 
-def _share(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
-    return one is None or other is None or not one.isdisjoint(other)
+def _share(left: frozenset[str] | None, right: frozenset[str] | None) -> bool:
+    return left is None or right is None or not left.isdisjoint(right)
 
 
 def _after(step: _Step, position: int) -> tuple[int, ...]:

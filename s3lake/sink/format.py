@@ -26,14 +26,14 @@ def _names(*catalogues: Mapping[str, Any]) -> WithJsonSchema:
 def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
     """Refuses other names than those of the catalogues, in pydantic's words of a literal."""
 
-    def known(name: Any) -> Any:
+    def allowed_name(name: Any) -> Any:
         names = [name for catalogue in catalogues for name in catalogue]
         if name not in names:
-            spelled = [repr(known) for known in names]
+            spelled = [repr(allowed_name) for allowed_name in names]
             raise PydanticKnownError("literal_error", {"expected": f"{', '.join(spelled[:-1])} or {spelled[-1]}"})
         return name
 
-    return BeforeValidator(known)
+    return BeforeValidator(allowed_name)
 
 
 FormatType = Annotated[str, _one_of(FORMATS), _names(FORMATS)]

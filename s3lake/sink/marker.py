@@ -36,8 +36,12 @@ def pieces(sink: "Sink") -> tuple[Piece, ...]:
 
 def key(sink: "Sink", topic: str, hour: str) -> str | None:
     """The key of the marker of an hour; None where the sink has none."""
-    found = pieces(sink)
-    return sink.root + "".join(_spelled(one, topic, hours.start_ms(hour)) for one in found) if found else None
+    pieces_of_key = pieces(sink)
+    return (
+        sink.root + "".join(_spelled(one, topic, hours.start_ms(hour)) for one in pieces_of_key)
+        if pieces_of_key
+        else None
+    )
 
 
 def _spelled(piece: Piece, topic: str, hour_ms: int) -> str:
@@ -51,17 +55,17 @@ def _spelled(piece: Piece, topic: str, hour_ms: int) -> str:
 
 def _directory(whole: Sequence[Piece]) -> tuple[Piece, ...]:
     """The directories that are the same for every file of a topic's hour, up to a slash."""
-    found: list[Piece] = []
+    pieces_of_key: list[Piece] = []
     upto = 0
     for piece in whole:
         if not isinstance(piece, Text | Topic | Hour):
             break
         text = piece.text if isinstance(piece, Text) else ""
         if "/" in text:
-            upto = len(found) + 1
+            upto = len(pieces_of_key) + 1
             last = Text(text[: text.rindex("/") + 1])
-        found.append(piece)
-    return (*found[: upto - 1], last) if upto else ()
+        pieces_of_key.append(piece)
+    return (*pieces_of_key[: upto - 1], last) if upto else ()
 
 
 def _shared(directory: Sequence[Piece], sink: "Sink") -> str | None:

@@ -19,8 +19,8 @@ def summary(model: type[BaseModel]) -> str:
 def meanings(model: type[BaseModel]) -> dict[str, str]:
     """What each setting of a part means, by its name in the configuration."""
     attributes = (inspect.getdoc(model) or "").partition("\n\nAttributes:\n")[2]
-    told = {name: " ".join(text.split()) for name, text in _PART.findall(attributes + "\n")}
-    return {field.alias or name: told[name] for name, field in model.model_fields.items() if name in told}
+    meanings = {name: " ".join(text.split()) for name, text in _PART.findall(attributes + "\n")}
+    return {field.alias or name: meanings[name] for name, field in model.model_fields.items() if name in meanings}
 
 
 def json_schema() -> dict[str, Any]:

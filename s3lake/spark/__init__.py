@@ -104,26 +104,26 @@ def _homeless() -> str:
     return f"-Duser.dir={home}"
 
 
-def _launch(wanted: Mapping[str, str]) -> None:
+def _launch(settings: Mapping[str, str]) -> None:
     """Start the JVM with settings from a file: PySpark puts each on its command line, which every user can read."""
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
-    given = os.environ.get("PYSPARK_SUBMIT_ARGS")
+    arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
     with tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-") as home:
         path = Path(home) / "spark.conf"
         path.touch(0o600)
-        path.write_text("".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in wanted.items()), "utf-8")
+        path.write_text("".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items()), "utf-8")
         arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {given or 'pyspark-shell'}"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {arguments_before or 'pyspark-shell'}"
         try:
             SparkContext._ensure_initialized()
         finally:
-            if given is None:
+            if arguments_before is None:
                 del os.environ["PYSPARK_SUBMIT_ARGS"]
             else:
-                os.environ["PYSPARK_SUBMIT_ARGS"] = given
+                os.environ["PYSPARK_SUBMIT_ARGS"] = arguments_before
 
 
 def _escaped(text: str) -> str:
@@ -151,22 +151,22 @@ def session(spark: sink.Spark) -> SparkSession:
             raise meaning(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
         return active
-    made = started(spark, settings(spark))
+    opened = started(spark, settings(spark))
     if not spark.master.startswith("local"):
         try:
-            agree(made)
+            agree(opened)
         except Exception as error:
-            made.stop()
+            opened.stop()
             raise meaning(error, f"asking the workers of {spark.master}") from None
-    return made
+    return opened
 
 
-def _of_sql(wanted: Mapping[str, str]) -> dict[str, str]:
+def _of_sql(settings: Mapping[str, str]) -> dict[str, str]:
     """What a session can set on a server; the rest was settled when that started."""
-    return {name: value for name, value in wanted.items() if name.startswith("spark.sql.")}
+    return {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
 
 
-def started(spark: sink.Spark, wanted: dict[str, str]) -> SparkSession:
+def started(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
     """A session with a JVM of its own.
 
     Raises:
@@ -184,11 +184,11 @@ def started(spark: sink.Spark, wanted: dict[str, str]) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
     if "spark.driver.extraJavaOptions" not in spark.conf:
-        wanted["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
-    for name, value in wanted.items():
+        conf["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
+    for name, value in conf.items():
         builder = builder.config(name, value)
     try:
-        _launch(wanted)
+        _launch(conf)
         _forget_stopped()
         return builder.getOrCreate()
     except Exception as error:

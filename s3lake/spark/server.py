@@ -61,7 +61,7 @@ def _heed(ending: threading.Event) -> None:
 
 
 def _started(spark: sink.Spark, host: str, port: int) -> SparkSession:
-    wanted = settings(spark) | {
+    conf = settings(spark) | {
         "spark.app.name": "s3lake spark",
         "spark.plugins": ",".join(filter(None, [spark.conf.get("spark.plugins"), _PLUGIN])),
         "spark.connect.grpc.binding.address": host,
@@ -71,11 +71,11 @@ def _started(spark: sink.Spark, host: str, port: int) -> SparkSession:
         # From Spark 4.1 on each server makes a directory for models, which its end leaves behind.
         "spark.connect.session.connectML.mlCache.memoryControl.enabled": "false",
     }
-    for name, value in wanted.items():  # without a cluster, workers inherit the JVM's environment and nothing else
+    for name, value in conf.items():  # without a cluster, workers inherit the JVM's environment and nothing else
         if name.startswith("spark.executorEnv."):
             os.environ.setdefault(name.removeprefix("spark.executorEnv."), value)
     _claim(host, port)
-    return started(spark, wanted)
+    return started(spark, conf)
 
 
 def _claim(host: str, port: int) -> None:

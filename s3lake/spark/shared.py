@@ -31,7 +31,7 @@ _CONNECT_S = 5.0
 # minutes for each request, several of which end a job.
 _TRIES, _LONGEST_WAIT_MS = 8, 2_000
 _lock = threading.Lock()
-_made: Any = None
+_session: Any = None
 # PySpark's destructor of a session ends a thread pool that all sessions have. Where the garbage collector calls it
 # while another session hands a task to that pool, the process waits for itself: so none is ever collected.
 _ended: list[Any] = []
@@ -48,34 +48,34 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
     Raises:
         SparkUnavailableError: nothing listens there, or what does has another s3lake or Python.
     """
-    global _made
+    global _session
     with _lock:
-        if active is not None and active is not _made:
+        if active is not None and active is not _session:
             return active
         _reach(master)
-        if _made is not None:
-            if _lives(_made):
-                return _made  # type: ignore[no-any-return]
-            _forget(_made)
+        if _session is not None:
+            if _lives(_session):
+                return _session  # type: ignore[no-any-return]
+            _forget(_session)
         # The name of a session that the server has closed cannot be used again.
         for number in itertools.count():
-            made = _open(address(master, session_id(settings, number)), settings)
-            if made is not None:
+            session = _open(address(master, session_id(settings, number)), settings)
+            if session is not None:
                 try:
-                    agree(made)
+                    agree(session)
                 except BaseException:
-                    _forget(made)
+                    _forget(session)
                     raise
-                _made = made
-                return made
+                _session = session
+                return session
     raise AssertionError("numbers do not end")
 
 
 def address(master: str, session_id: str) -> str:
     """`master` with the names of user and session, where it does not have its own."""
     own = {part.partition("=")[0] for part in master.partition(";")[2].split(";")}
-    given = [("user_id", _USER), ("session_id", session_id)]
-    missing = [f"{name}={value}" for name, value in given if name not in own]
+    identity = [("user_id", _USER), ("session_id", session_id)]
+    missing = [f"{name}={value}" for name, value in identity if name not in own]
     base = master.rstrip(";/") if ";" not in master else master.rstrip(";")
     return ";".join([base if ";" in base else f"{base}/", *missing])
 
@@ -121,7 +121,7 @@ def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
     from pyspark.sql.connect.session import SparkSession as Remote
 
     try:
-        made = SparkSession.builder.remote(address).config(map=dict(settings)).getOrCreate()
+        session = SparkSession.builder.remote(address).config(map=dict(settings)).getOrCreate()
     except Exception as error:
         tried = Remote.getActiveSession()
         if tried is not None:
@@ -129,22 +129,22 @@ def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
         if "SESSION_CLOSED" in str(error):
             return None
         raise
-    remote: Any = made
+    remote: Any = session
     remote.release_session_on_close = False  # it is not this process's alone
     remote.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST_WAIT_MS)])
-    return made
+    return session
 
 
-def _lives(made: Any) -> bool:
+def _lives(session: Any) -> bool:
     try:
-        made.conf.get("spark.app.name")
+        session.conf.get("spark.app.name")
     except Exception:
         return False
     return True
 
 
-def _forget(made: Any) -> None:
+def _forget(session: Any) -> None:
     """Close this process's end, and let the server keep its own."""
-    made.release_session_on_close = False
-    made.stop()
-    _ended.append(made)
+    session.release_session_on_close = False
+    session.stop()
+    _ended.append(session)
