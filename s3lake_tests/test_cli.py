@@ -440,7 +440,7 @@ class TestOnLandedHours:
         assert len(lines) == len(set(lines))
 
     def test_verify_finds_what_is_missing(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
-        lake.store.delete(next(key for key in lake.objects() if f"/{landed}/0/" in f"/{key}"))
+        lake.store.delete(next(key for key in lake.objects() if key.startswith(f"{landed}/date=") and "/0-" in key))
         outcome = run("verify", config, "--to", TEN)
         assert outcome.code == 1
         assert "missing 20, duplicated 0" in outcome.out
