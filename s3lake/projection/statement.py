@@ -72,27 +72,27 @@ def table_types(schema: Any) -> dict[str, str]:
     return {field.name: _type_text(field.dataType) for field in schema if not _shown(field.dataType)}
 
 
-def _shown(type: Any) -> bool:
+def _shown(data_type: Any) -> bool:
     """Whether JSON shows values of a type as what they are."""
-    match type(type).__name__:
+    match type(data_type).__name__:
         case "ArrayType":
-            return _shown(type.elementType)
+            return _shown(data_type.elementType)
         case "StructType":
-            return all(_shown(one.dataType) for one in type)
+            return all(_shown(one.dataType) for one in data_type)
         case name:
             return name in ("BooleanType", "LongType", "DoubleType", "StringType", "NullType", "VoidType")
 
 
-def _type_text(type: Any) -> str:
-    match type(type).__name__:
+def _type_text(data_type: Any) -> str:
+    match type(data_type).__name__:
         case "DecimalType":
-            return f"decimal({type.precision},{type.scale})"
+            return f"decimal({data_type.precision},{data_type.scale})"
         case "ArrayType":
-            return f"list<{_type_text(type.elementType)}>"
+            return f"list<{_type_text(data_type.elementType)}>"
         case "MapType":
-            return f"map<string, {_type_text(type.valueType)}>"
+            return f"map<string, {_type_text(data_type.valueType)}>"
         case "StructType":
-            return f"struct<{', '.join(f'{quoted(one.name)}: {_type_text(one.dataType)}' for one in type)}>"
+            return f"struct<{', '.join(f'{quoted(one.name)}: {_type_text(one.dataType)}' for one in data_type)}>"
         case name:
             return _SPARK_TYPES.get(name, "string")
 
