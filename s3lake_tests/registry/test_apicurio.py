@@ -13,6 +13,7 @@ import pytest
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
 from s3lake.registry.client import Connection
+from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.registry.apicurio import Apicurio, running
@@ -54,7 +55,7 @@ def test_a_subject_that_evolves(apicurio: Apicurio) -> None:
     values = [message(apicurio, "evolving", OLD, {"id": 1}), message(apicurio, "evolving", NEW, {"id": 2, "note": "x"})]
     found = converted(apicurio, *values, b"\0\0\x0f\x42\x3f")
     assert [part.streams["data"].to_pylist() for part in found.parts] == [[{"id": 1}], [{"id": 2, "note": "x"}]]
-    assert found.seen == {"id": "int32", "note": "string"}
+    assert to_document(found.seen) == {"id": "int32", "note": "string"}
     assert found.refused == {2: "schema id 999999: the registry says 'Schema 999999 not found.'"}
 
 
