@@ -23,14 +23,14 @@ def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(1200)
 def test_a_day_lands_every_record_once_and_tells_what_it_cost() -> None:
     command = [sys.executable, str(BENCHMARKS / "day.py"), "--zero", "5"]
-    command += ["--topics", "3", "--hours", "2", "--records", "2000", "--speed", "120"]
+    command += ["--topics", "2", "--hours", "1", "--records", "2000", "--speed", "120"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert '"not_landed": 0, "missing": 0, "duplicated": 0' in done.stderr
     told = json.loads(done.stdout)
     assert {name: told[name] for name in ("topics", "hours", "records", "master", "speed")} == {
-        "topics": 3,
-        "hours": 2,
+        "topics": 2,
+        "hours": 1,
         "records": 2000,
         "master": "connect",
         "speed": 120.0,

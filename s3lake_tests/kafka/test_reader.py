@@ -19,6 +19,7 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientEr
 from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.reader import Brokers, Range
+from s3lake_tests.processes import until
 
 pytestmark = pytest.mark.kafka
 
@@ -52,6 +53,7 @@ class Log:
 
     def transaction(self, *values: bytes, commit: bool) -> None:
         """Records and a marker; the reader never sees the marker, nor what was aborted."""
+        end = self.ranges[0][1] + len(values) + 1
         producer = Producer({**self._plain, "transactional.id": str(uuid.uuid4())})
         producer.init_transactions()
         producer.begin_transaction()
@@ -59,6 +61,7 @@ class Log:
             producer.produce(self.topic, value, partition=0)
         assert producer.flush(10) == 0
         (producer.commit_transaction if commit else producer.abort_transaction)()
+        until(10, lambda: self.ranges[0][1] == end)  # the marker comes after the answer
 
     def expire(self, before: int) -> None:
         where = TopicPartition(self.topic, 0, before)

@@ -12,8 +12,10 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake.commit.index import Read
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
+from s3lake.kafka.client import KafkaOffsets
 from s3lake.verify import verify, verify_against
 from s3lake.verify.kafka_side import KafkaLog, LogStartMoved
+from s3lake_tests.processes import until
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, texts
 
 pytestmark = pytest.mark.kafka
@@ -46,6 +48,8 @@ def produce(kafka: EmbeddedKafka, topic: str, values: list[bytes | None], partit
 def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], end: str = "commit") -> Producer:
     """A transaction in partition 0, committed, aborted or left open."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{topic}-{time.monotonic_ns()}"}
+    offsets = KafkaOffsets(kafka.bootstrap_servers)
+    before = offsets.ranges(topic)[0][1]
     producer = Producer(settings)
     producer.init_transactions(20)
     producer.begin_transaction()
@@ -56,6 +60,8 @@ def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], end: str 
         producer.commit_transaction(20)
     elif end == "abort":
         producer.abort_transaction(20)
+    if end in ("commit", "abort"):
+        until(10, lambda: offsets.ranges(topic)[0][1] == before + len(values) + 1)  # the marker comes after the answer
     return producer
 
 
