@@ -188,7 +188,6 @@ def test_an_executor_and_a_worker_killed_in_mid_stage_cost_no_record(scaled: Sca
     until(120, lambda: len(scaled.lake.uploads()) > staged + 40)
     scaled.cluster.kill_worker()
     assert _ended(run) == "events 1\n"
-    assert len(scaled.lake.uploads()) > 0, "of the dead"
     scaled.landed(scaled.lake.landing(topic, settings), 2 * RECORDS)
 
 
