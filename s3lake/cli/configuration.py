@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -120,14 +121,19 @@ def convert(
     strict: StrictOption = False,
 ) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    read = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=False)
+    sys.stdout.write(as_native(config, dialect, beside(name, worker, strict)))
+
+
+def as_native(config: str | None, dialect: str | None, beside: Mapping[str, str]) -> str:
+    """A configuration as native YAML; what has to be said of it is told."""
+    read = configuration.loaded(config, dialect, beside, to_land=False)
     notices(read)
     text, variables, unkept = native.rewritten(read.config, read.references)
     for variable, place in variables.items():
         err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
     for notice in unkept:
         err.print(f"notice: {notice}", markup=False)
-    sys.stdout.write(text)
+    return text
 
 
 def preview(

@@ -9,9 +9,9 @@ import typer
 import yaml
 
 from s3lake import hours
-from s3lake.cli.options import DialectOption, NameOption, StrictOption, WorkerOption, beside, notices
+from s3lake.cli.configuration import as_native
+from s3lake.cli.options import DialectOption, NameOption, StrictOption, WorkerOption, beside
 from s3lake.cli.terminal import err, say
-from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 
@@ -44,11 +44,7 @@ def init(
         text = _by_questions()
         native.loads(text, str(path))  # refuses what cannot be, before anything is written
     else:
-        read = configuration.loaded(source, dialect, beside(name, worker, strict), to_land=False)
-        notices(read)
-        text, variables, unkept = native.rewritten(read.config, read.references)
-        for notice in (*(f"{place}: is secret: set {each}" for each, place in variables.items()), *unkept):
-            err.print(f"notice: {notice}", markup=False)
+        text = as_native(source, dialect, beside(name, worker, strict))
     path.write_text(text)
     say(False, f"{path} is written. Next: s3lake check --connect {path}; export S3LAKE_CONFIG={path}; dagster dev")
 

@@ -17,6 +17,7 @@ from s3lake.cli.options import (
     TopicOption,
     in_order,
     load,
+    no_hours,
     routes,
 )
 from s3lake.cli.terminal import FAILED, err, say, tell
@@ -52,17 +53,18 @@ def land(
     Without --from every hour since the sink's start that is not complete, without --to up to the one under way. A topic
     that fails keeps no other from being landed; the exit code is 3 then.
     """
+    from s3lake.verify import Grid
+
     in_order(first, last)
-    present = hours.key_of_ms(int(time.time() * 1000))
-    landers, until = list(routes(load(config), sink, topic)), min(last or present, present)
-    if all(_since(lander, first) > until for lander in landers):
-        starts = ", ".join(dict.fromkeys(f"{lander.sink.name} at {lander.sink.start}" for lander in landers))
-        raise ConfigurationError(f"no sink has an hour in this range: they begin {starts}, and now it is {present}")
+    landers, now_ms = list(routes(load(config), sink, topic)), int(time.time() * 1000)
+    grids = [Grid.of(lander.sink, now_ms, first, last) for lander in landers]
+    if not any(grid.due() for grid in grids):
+        raise no_hours(landers, grids[0].present)
     landed = failed = 0
-    for lander in landers:
+    for lander, grid in zip(landers, grids, strict=True):
         lander.observer = _Printed(lander.topic, as_json)
         try:
-            incomplete = _incomplete(lander, _since(lander, first), until)
+            incomplete = _incomplete(lander, grid.due())
             landed += len(lander.land(incomplete)) if incomplete else 0
         except S3LakeError as error:
             failed += 1
@@ -73,14 +75,11 @@ def land(
         say(as_json, "nothing to land: every hour of this range is complete")
 
 
-def _since(lander: "Landing", first: str | None) -> str:
-    return max(first or lander.sink.start, lander.sink.start)
+def _incomplete(lander: "Landing", due: Sequence[str]) -> Sequence[str]:
+    """The hours that the index does not call complete."""
+    from s3lake.readback import completeness
 
-
-def _incomplete(lander: "Landing", first: str, last: str) -> Sequence[str]:
-    """Hours from `first` to `last` that the index does not call complete; those are not asked about again."""
-    complete = {tile.hour for tile in lander.index.tiles() if tile.complete}
-    return [hour for hour in hours.span(first, last) if hour not in complete]
+    return [hour for hour, tile in completeness.tiles(lander.index, due).items() if tile is None or not tile.complete]
 
 
 def rewrite(

@@ -1,7 +1,7 @@
 """Arguments and options that commands share, and what they stand for."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -107,6 +107,12 @@ def routes(
     kafka, s3, spark = KafkaResource(config.kafka, 3.0 if hasty else 5.0), S3(config.s3), SparkResource(config.spark)
     for route, name in chosen:
         yield landing(route, name, kafka, s3, spark, hasty=hasty)
+
+
+def no_hours(landings: Sequence["Landing"], present: str) -> ConfigurationError:
+    """What is wrong with a range of hours in which no sink has one."""
+    starts = ", ".join(dict.fromkeys(f"{lander.sink.name} at {lander.sink.start}" for lander in landings))
+    return ConfigurationError(f"no sink has an hour in this range: they begin {starts}, and now it is {present}")
 
 
 def in_order(first: str | None, last: str | None) -> None:

@@ -17,10 +17,10 @@ from s3lake.cli.options import (
     TopicOption,
     in_order,
     load,
+    no_hours,
     routes,
 )
 from s3lake.cli.terminal import DIFFERENCES, progress_bar, tell
-from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
 
 if TYPE_CHECKING:
@@ -102,10 +102,7 @@ def _must_have_hours(landings: Sequence["Landing"], grids: Sequence["Grid"]) -> 
     """Of a range in which nothing can be, nothing can be said: neither that all is well."""
     if any(grid.due() or _tiles(lander, grid) for lander, grid in zip(landings, grids, strict=True)):
         return
-    starts = ", ".join(dict.fromkeys(f"{lander.sink.name} at {lander.sink.start}" for lander in landings))
-    raise ConfigurationError(
-        f"no sink has an hour in this range: they begin {starts}, and now it is {grids[0].present}"
-    )
+    raise no_hours(landings, grids[0].present)
 
 
 def list_differences(lander: "Landing", report: "Report", as_json: bool) -> None:
