@@ -33,6 +33,7 @@ from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
+    from s3lake.commit.index import TopicHead
     from s3lake.landing import Landing
 
 MOST = 1_000
@@ -264,7 +265,7 @@ class _Tick:
         if along and not chosen and last is not None and not last.closed:
             chosen = {last.hour}
         self._keep(kept, lander, last, ends)
-        sealed = self._sealed(instance, lander, tiles, kept.cursor, turn=turn) if head else ()
+        sealed = self._sealed(instance, lander, head[0], tiles, kept.cursor, turn=turn) if head else ()
         if not chosen:
             return _Looked(topic, sealed=sealed)
 
@@ -299,15 +300,21 @@ class _Tick:
             kept.since_ms = self.now
 
     def _sealed(
-        self, instance: dg.DagsterInstance, lander: "Landing", tiles: Sequence[Tile], cursor: Cursor, *, turn: bool
+        self,
+        instance: dg.DagsterInstance,
+        lander: "Landing",
+        head: "TopicHead",
+        tiles: Sequence[Tile],
+        cursor: Cursor,
+        *,
+        turn: bool,
     ) -> Sequence[dg.AssetMaterialization]:
         """Hours that are complete and not announced, in turn and where one is new; Dagster is asked for each."""
         name = lander.sink.name
         announced, complete = cursor.announced.get(name, []), cursor.complete.get(name, [])
-        head = lander.index.head() if turn or hours.without(complete, announced) else None
-        if head is None:
+        if not turn and not hours.without(complete, announced):
             return ()
-        sealing = Sealing.of(lander.index, head[0], tiles)
+        sealing = Sealing.of(lander.index, head, tiles)
         events, cursor.announced[name] = left_behind(instance, lander, sealing, tiles, announced, complete, self.now)
         return events
 
