@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -58,12 +58,6 @@ class Runs:
         """Everything that the run left in the event log."""
         records = self.instance.get_records_for_run(result.run_id).records
         return "\n".join(dg.serialize_value(record.event_log_entry) for record in records)
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def failures(result: dg.ExecuteInProcessResult) -> list[str]:

@@ -1,7 +1,6 @@
 """What a run shows while it works: its log, and a materialisation of each hour as soon as it is done."""
 
 import dataclasses
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,12 +69,6 @@ class Runs:
             if one.step_key == "__".join(KEY.path)
         ]
         return [line for line in told if line in events or line.startswith(f"{TOPIC}, ")]
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture

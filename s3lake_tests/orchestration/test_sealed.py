@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -20,12 +19,6 @@ from s3lake_tests.orchestration.test_progress import Runs
 from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Filed, World
 
 FOURTH = hours.shift(THIRD, 1)
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture

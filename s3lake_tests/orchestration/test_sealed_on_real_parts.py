@@ -1,7 +1,5 @@
 """Sealed hours on a real broker, S3 API and Spark: announced by the run, by the sensor after it, by a rewrite."""
 
-from collections.abc import Iterator
-
 import dagster as dg
 import pytest
 
@@ -10,12 +8,6 @@ from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_it_is_rewritten(
