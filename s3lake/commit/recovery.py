@@ -123,7 +123,7 @@ def sweep(
 ) -> tuple[Tile, str] | None:
     """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`.
 
-    `known` are manifests that need not be read.
+    `manifests_at_hand` are manifests that need not be read.
     """
     read = {manifest.id: manifest for manifest in manifests_at_hand}
     while True:

@@ -15,7 +15,7 @@ class Commits(Sequence[Manifest]):
     """Manifests of an hour's commits, in order, each read when it is first asked for."""
 
     def __init__(self, index: TopicIndex, hour: str, ids: Sequence[str], at_hand: Iterable[Manifest] = ()) -> None:
-        """`known` are manifests that need not be read."""
+        """`at_hand` are manifests that need not be read."""
         self._index, self._hour, self._ids = index, hour, ids
         self._read = {manifest.id: manifest for manifest in at_hand}
 
@@ -42,10 +42,10 @@ class Commits(Sequence[Manifest]):
         Raises:
             MissingDocumentError: it is gone.
         """
-        at_hand = self._read.get(commit)
-        if at_hand is None:
-            at_hand = self._read[commit] = self._index.listed(self._hour, commit)
-        return at_hand
+        manifest = self._read.get(commit)
+        if manifest is None:
+            manifest = self._read[commit] = self._index.listed(self._hour, commit)
+        return manifest
 
 
 def total(manifests: Iterable[Manifest]) -> Sums:

@@ -36,10 +36,10 @@ def op_name(sink: Sink) -> str:
     return names.identifier("land_fleet", sink.name)
 
 
-def run_config(sink: Sink, runs_filter: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """The config of a run that lands `wanted`, topics by range of hours."""
+def run_config(sink: Sink, topics_by_span: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """The config of a run that lands topics by range of hours."""
     return {
-        "ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in runs_filter.items()}}}}
+        "ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in topics_by_span.items()}}}}
     }
 
 
@@ -53,8 +53,8 @@ def topics_of(sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     if run.job_name == job_name(sink):
         try:
             config: Any = run.run_config
-            runs_filter = config["ops"][op_name(sink)]["config"]["hours"]
-            return frozenset(topic for topics in runs_filter.values() for topic in topics)
+            spans = config["ops"][op_name(sink)]["config"]["hours"]
+            return frozenset(topic for topics in spans.values() for topic in topics)
         except (LookupError, TypeError, AttributeError):
             return frozenset()
     if run.tags.get(names.SINK) == sink.name and names.TOPIC in run.tags:
@@ -186,9 +186,9 @@ _known: dict[str, Mapping[dg.AssetKey, _Failure | None]] = {}
 
 
 def _read(instance: dg.DagsterInstance, run_id: str) -> Mapping[dg.AssetKey, _Failure | None]:
-    runs_filter = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION}
+    event_types = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_OBSERVATION}
     outcomes: dict[dg.AssetKey, _Failure | None] = {}
-    for record in instance.get_records_for_run(run_id, of_type=runs_filter).records:
+    for record in instance.get_records_for_run(run_id, of_type=event_types).records:
         entry = record.event_log_entry
         if entry.asset_materialization is not None:
             outcomes.setdefault(entry.asset_materialization.asset_key, None)

@@ -51,7 +51,7 @@ def sealed_asset(sink: Sink, topic: str) -> dg.AssetSpec:
 def announcements(
     instance: dg.DagsterInstance, lander: "Landing", sealing: Sealing, hours_wanted: Iterable[str], now_ms: int
 ) -> list[dg.AssetMaterialization]:
-    """Those of the hours `wanted` that are sealed, and were not announced with their present content."""
+    """Those of these hours that are sealed, and were not announced with their present content."""
     tiles = [tile for hour in hours_wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
     before = announced(instance, lander.sink, lander.topic, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]

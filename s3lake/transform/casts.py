@@ -69,7 +69,7 @@ class Cast(SideStep):
 
 
 def cast(value: Any, type_name: str, what: str) -> Any:
-    """A value as the type `kind`; null stays null.
+    """A value as the type `type_name`; null stays null.
 
     Raises:
         Refusal: it cannot be.
