@@ -15,7 +15,8 @@ from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.observer import LandedHour
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store.connection import S3Connection
+from s3lake.store.s3 import S3Store
 
 
 def main(plan: Mapping[str, Any]) -> None:

@@ -20,7 +20,8 @@ from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.reader import Brokers
 from s3lake.landing import Landing
 from s3lake.sink import Config, Sink
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store.connection import S3Connection
+from s3lake.store.s3 import S3Store
 from s3lake.verify import Grid, Report, verify
 
 if TYPE_CHECKING:

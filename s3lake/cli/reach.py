@@ -21,8 +21,9 @@ Attempt = tuple[str, Callable[[], object]]
 def attempts(config: Config) -> Iterator[Attempt]:
     """Everything to try, in the order in which a run would meet it."""
     from s3lake.kafka.client import KafkaOffsets
+    from s3lake.store.connection import S3Connection
     from s3lake.store.probe import probe
-    from s3lake.store.s3 import S3Connection, S3Store
+    from s3lake.store.s3 import S3Store
 
     offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
     topics = sorted({topic for sink in config.sinks for topic in sink.topics})

@@ -344,7 +344,8 @@ def _config(kafka: EmbeddedKafka, s3: EmbeddedS3, start: str) -> str:
 
 def _download(s3: EmbeddedS3, directory: Path, buckets: set[str]) -> None:
     """The embedded S3 forgets with its process: keep a copy of every object, index included."""
-    from s3lake.store.s3 import S3Connection, S3Store
+    from s3lake.store.connection import S3Connection
+    from s3lake.store.s3 import S3Store
 
     shutil.rmtree(directory, ignore_errors=True)
     connection = S3Connection(s3.endpoint_url, s3.region, True, 10, s3.access_key_id, s3.secret_access_key)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from s3lake.kafka.reader import Brokers
     from s3lake.landing import Landing
     from s3lake.pipeline import Stores
-    from s3lake.store.s3 import S3Connection
+    from s3lake.store.connection import S3Connection
 
 
 class KafkaResource:
@@ -69,7 +69,7 @@ class S3:
     @property
     def connection(self) -> "S3Connection":
         """Plain values, as the workers get them."""
-        from s3lake.store.s3 import S3Connection
+        from s3lake.store.connection import S3Connection
 
         return S3Connection.of(self._s3)
 
@@ -99,7 +99,8 @@ def stores(s3: Any, *, hasty: bool = False) -> "Stores":
         s3: the resource.
         hasty: give up within seconds, as a sensor must: it is asked again soon.
     """
-    from s3lake.store.s3 import S3Connection, S3Store
+    from s3lake.store.connection import S3Connection
+    from s3lake.store.s3 import S3Store
 
     connection = s3.connection if isinstance(s3, S3) else S3Connection.from_resource(s3)
     if hasty:

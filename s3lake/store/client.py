@@ -1,12 +1,16 @@
-"""The boto3 client of a connection: its credentials, its proxy, its manners."""
+"""The boto3 client of a connection: its credentials, its proxy, its manners; one for each process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+import threading
+from typing import Any
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from s3lake.store.s3 import S3Connection
+from s3lake.store.connection import S3Connection
+
+_clients: dict[S3Connection, Any] = {}
+_making = threading.Lock()
 
 
 def client(connection: S3Connection) -> Any:
@@ -83,3 +87,22 @@ def _assume(core: Any, connection: S3Connection) -> None:
         extra_args={name: value for name, value in settings.items() if value is not None},
     )
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+
+
+def shared(connection: S3Connection) -> Any:
+    """This process's client for `connection`; clients may be shared by threads, making them may not."""
+    if connection not in _clients:
+        with _making:
+            if connection not in _clients:
+                _clients[connection] = client(connection)
+    return _clients[connection]
+
+
+def _after_fork() -> None:
+    """Neither connections nor a lock that another thread held may be shared with the parent."""
+    global _clients, _making
+    _clients, _making = {}, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_after_fork)

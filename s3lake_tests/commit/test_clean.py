@@ -15,7 +15,8 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.sink.collisions import Keys
 from s3lake.store import COMMIT, Begun
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store.connection import S3Connection
+from s3lake.store.s3 import S3Store
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.world import PACE, World, hour, materialise, ms, recovering, rewriting
 from s3lake_tests.counted import CountedStore

@@ -5,7 +5,7 @@ import pytest
 from s3lake.config.draft import Loaded
 from s3lake.errors import ConfigurationError
 from s3lake.sink import S3
-from s3lake.store.s3 import S3Connection
+from s3lake.store.connection import S3Connection
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 

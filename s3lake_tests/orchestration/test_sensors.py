@@ -25,8 +25,9 @@ from s3lake.orchestration.resources import KafkaResource
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Config, Kafka
 from s3lake.store import Store
+from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store.s3 import S3Store
 
 START = "2026-01-05T08"
 HOUR = "2026-01-05T10"

@@ -7,8 +7,9 @@ import pytest
 
 from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
 from s3lake.store import Store
+from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store.s3 import S3Store
 
 BUCKET = "contract"
 

@@ -12,8 +12,9 @@ from s3lake.commit.index import File
 from s3lake.commit.recovery import abort
 from s3lake.demo.process import free_ports
 from s3lake.errors import StoreUnavailableError
+from s3lake.store.connection import S3Connection
 from s3lake.store.probe import probe
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store.s3 import S3Store
 
 
 def store(url: str, **settings: float) -> S3Store:

@@ -22,8 +22,9 @@ from pydantic import SecretStr
 
 from s3lake import sink
 from s3lake.errors import ConfigurationError, StoreConflictError, StoreDeniedError, StoreUnavailableError
-from s3lake.store import s3
-from s3lake.store.s3 import S3Connection, S3Store
+from s3lake.store import client
+from s3lake.store.connection import S3Connection
+from s3lake.store.s3 import S3Store
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 TOKEN = "IQoJb3JpZ2luX2VjEXAMPLE"
@@ -556,7 +557,8 @@ class TestConnection:
 class TestProcesses:
     def test_nothing_heavy_is_imported_before_the_first_request(self) -> None:
         program = (
-            "import sys; from s3lake.store.s3 import S3Connection, S3Store; "
+            "import sys; from s3lake.store.connection import S3Connection; "
+            "from s3lake.store.s3 import S3Store; "
             "from s3lake.store import probe; S3Store(S3Connection(), 'lake'); "
             "print(sorted({'boto3', 'botocore', 'dagster', 'pydantic', 'tenacity'} & set(sys.modules)))"
         )
@@ -565,7 +567,7 @@ class TestProcesses:
     def test_threads_share_one_client(self, server: Scripted) -> None:
         store = server.store(region="one-client")
         with ThreadPoolExecutor(8) as pool:
-            clients = set(pool.map(lambda _: id(s3._client(store.connection)), range(8)))
+            clients = set(pool.map(lambda _: id(client.shared(store.connection)), range(8)))
         assert len(clients) == 1
 
     def test_requests_of_many_threads_are_all_counted(self, server: Scripted) -> None:
@@ -584,7 +586,7 @@ class TestProcesses:
         release = threading.Event()
 
         def hold() -> None:
-            with s3._making:
+            with client._making:
                 held.set()
                 release.wait()
 
@@ -594,7 +596,7 @@ class TestProcesses:
         child = os.fork()
         if child == 0:
             try:
-                empty = not s3._clients
+                empty = not client._clients
                 store.put("child", b"")  # would wait for ever for the lock that a thread of the parent holds
                 os._exit(0 if empty else 2)
             except BaseException:

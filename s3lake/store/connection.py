@@ -1,0 +1,146 @@
+"""How to reach an S3 API, as plain values."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from s3lake.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from s3lake import sink
+
+
+@dataclass(frozen=True)
+class S3Connection:
+    """How to reach an S3 API: plain values only, because Spark pickles them into its Python workers.
+
+    Attributes:
+        endpoint_url: None for AWS.
+        region: None for boto3's own choice.
+        path_style: bucket in the path instead of in the host name.
+        max_pool_connections: connections one process keeps open.
+        access_key_id: None, with the secret, for boto3's own chain: environment, profile, instance role.
+        secret_access_key: never printed.
+        session_token: never printed.
+        profile: of the AWS configuration files.
+        unsigned: send no credentials at all.
+        use_ssl: https where `endpoint_url` does not say.
+        verify: check the server's certificate; None leaves it to boto3, which does.
+        max_attempts: of one request, the first included; 1 for never again.
+        patience_s: how long a store that refuses connections is asked again, however often that is, and after which one
+            that takes requests and says nothing is asked no more.
+        backoff_ms: the longest first pause between attempts; it doubles, and each pause is a random part of it.
+        connect_timeout_s: of one attempt.
+        read_timeout_s: of one attempt, between two bytes.
+        role_arn: a role that these credentials assume, again before it ends; the `role_*` beside it are AssumeRole's.
+        proxy_url: None for the environment's, `HTTPS_PROXY`.
+        created_with: what each object is created with beside its bytes: encryption, ACL, storage class.
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    path_style: bool = True
+    max_pool_connections: int = 50
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    profile: str | None = None
+    unsigned: bool = False
+    use_ssl: bool = True
+    verify: bool | None = None
+    max_attempts: int = 5
+    backoff_ms: int = 50
+    connect_timeout_s: float = 5.0
+    read_timeout_s: float = 45.0
+    patience_s: float = 90.0
+    role_arn: str | None = None
+    role_external_id: str | None = None
+    role_session_name: str = "s3lake"
+    role_duration_s: int | None = None
+    role_endpoint_url: str | None = None
+    proxy_url: str | None = None
+    proxy_user: str | None = None
+    proxy_password: str | None = field(default=None, repr=False)
+    created_with: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        # The endpoint is named in every error.
+        if "@" in (self.endpoint_url or ""):
+            raise ConfigurationError(
+                "s3.endpoint_url may hold neither user name nor password: write it as https://host:port, and give the "
+                "keys as s3.credentials."
+            )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What is never printed."""
+        secrets = (self.secret_access_key, self.session_token, self.proxy_password)
+        return tuple(secret for secret in secrets if secret)
+
+    @classmethod
+    def of(cls, s3: "sink.S3") -> "S3Connection":
+        """The connection that the configuration's `s3` part describes."""
+        keys = None if s3.credentials == "default" else s3.credentials
+        token = keys.session_token if keys else None
+        role, proxy = s3.role, s3.proxy
+        return cls(
+            endpoint_url=s3.endpoint_url,
+            region=s3.region,
+            path_style=s3.path_style,
+            max_pool_connections=s3.max_pool_connections,
+            access_key_id=keys.access_key_id if keys else None,
+            secret_access_key=keys.secret_access_key.get_secret_value() if keys else None,
+            session_token=token.get_secret_value() if token else None,
+            max_attempts=s3.retries.max_attempts,
+            backoff_ms=s3.retries.backoff_ms,
+            patience_s=s3.retries.patience,
+            role_arn=role.arn if role else None,
+            role_external_id=role.external_id if role else None,
+            role_session_name=role.session_name if role else "s3lake",
+            role_duration_s=round(role.duration) if role else None,
+            role_endpoint_url=role.endpoint_url if role else None,
+            proxy_url=proxy.url if proxy else None,
+            proxy_user=proxy.user if proxy else None,
+            proxy_password=proxy.password.get_secret_value() if proxy and proxy.password else None,
+            created_with=s3.objects.created_with,
+        )
+
+    @classmethod
+    def from_resource(
+        cls,
+        resource: Any,
+        *,
+        path_style: bool = True,
+        max_pool_connections: int = 50,
+        max_attempts: int | None = None,
+        backoff_ms: int = 50,
+    ) -> "S3Connection":
+        """The connection of a `dagster_aws.s3.S3Resource`.
+
+        Args:
+            resource: anything with the documented fields of that class.
+            path_style: the resource has no such field.
+            max_pool_connections: the resource has no such field.
+            max_attempts: None for the resource's own.
+            backoff_ms: the resource has no such field.
+        """
+
+        def plain(name: str) -> Any:
+            value = getattr(resource, name)
+            # Dagster replaces its EnvVar by what it stands for only when a run begins.
+            return value.get_value() if hasattr(value, "get_value") else value
+
+        return cls(
+            endpoint_url=plain("endpoint_url"),
+            region=plain("region_name"),
+            path_style=path_style,
+            max_pool_connections=max_pool_connections,
+            access_key_id=plain("aws_access_key_id"),
+            secret_access_key=plain("aws_secret_access_key"),
+            session_token=plain("aws_session_token"),
+            profile=plain("profile_name"),
+            unsigned=plain("use_unsigned_session"),
+            use_ssl=plain("use_ssl"),
+            verify=plain("verify"),
+            max_attempts=plain("max_attempts") if max_attempts is None else max_attempts,
+            backoff_ms=backoff_ms,
+        )
