@@ -6,9 +6,10 @@ observations of their assets.
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
 import dagster as dg
@@ -22,6 +23,7 @@ from s3lake.sink import Sink
 
 _MOST_UNDER_WAY = 200
 _MOST_FAILED = 50
+_MOST_SUCCEEDED = 4
 _MOST_KNOWN = 200
 _WAITING = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
 
@@ -51,17 +53,22 @@ def run_tags(sink: Sink, topics: Collection[str]) -> dict[str, str]:
 def topics_of(sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     """The topics of `sink` that a run lands, whatever asked for it."""
     if run.job_name == job_name(sink):
-        try:
-            config: Any = run.run_config
-            spans = config["ops"][op_name(sink)]["config"]["hours"]
-            return frozenset(topic for topics in spans.values() for topic in topics)
-        except (LookupError, TypeError, AttributeError):
-            return frozenset()
+        return frozenset(_last_hours(sink, run))
     if run.tags.get(names.SINK) == sink.name and names.TOPIC in run.tags:
         return frozenset({run.tags[names.TOPIC]})
     ours = names.sink_key(sink, "").path[:-1]
     keys = [key.path for key in run.asset_selection or ()]
     return frozenset(path[-1] for path in keys if path[:-1] == ours)
+
+
+def _last_hours(sink: Sink, run: dg.DagsterRun) -> Mapping[str, str]:
+    """The last hour of each topic that a run of the fleet lands, by its config."""
+    try:
+        config: Any = run.run_config
+        spans = config["ops"][op_name(sink)]["config"]["hours"]
+        return {topic: span.rpartition("..")[2] for span, topics in spans.items() for topic in topics}
+    except (LookupError, TypeError, AttributeError):
+        return {}
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,30 @@ class FleetRuns:
             before = failed.state
             refused = runs.Refused(failed.error, lambda: state(before.first, before.last) == before)
         return runs.after(record, self._now_ms, refused, at_once=at_once)
+
+    def landed_ms(self, topic: str, hour: str, since_ms: int) -> int | None:
+        """When a run of the fleet began that has landed all that the topic then had of `hour`; None without such a run.
+
+        Args:
+            topic: one that is not `busy`.
+            hour: the last one of the run.
+            since_ms: runs that began earlier are another request's.
+        """
+        for start_ms, last_hours in self._succeeded:
+            if start_ms >= since_ms and last_hours.get(topic) == hour:
+                return start_ms
+        return None
+
+    @cached_property
+    def _succeeded(self) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """The latest runs of the fleet that have landed all their topics: their starts, and last hours by topic."""
+        runs_filter = dg.RunsFilter(job_name=job_name(self._sink), statuses=[dg.DagsterRunStatus.SUCCESS])
+        records = self._instance.get_run_records(runs_filter, limit=_MOST_SUCCEEDED)
+        return [
+            (int(record.start_time * 1000), _last_hours(self._sink, record.dagster_run))
+            for record in records
+            if record.start_time
+        ]
 
     def _under_way(self, record: RunRecord) -> None:
         run = record.dagster_run

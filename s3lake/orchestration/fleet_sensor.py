@@ -47,6 +47,20 @@ _HELD_MS = 60_000
 _NEVER = sys.maxsize
 
 
+class RunAsked(msgspec.Struct, frozen=True):
+    """A run that was asked for, up to the hour under way.
+
+    Attributes:
+        hour: the last one it lands.
+        ends: sum of the topic's end offsets at that time.
+        asked_ms: when.
+    """
+
+    hour: str
+    ends: int
+    asked_ms: int
+
+
 class Topic(msgspec.Struct, omit_defaults=True):
     """What is remembered of a topic.
 
@@ -58,6 +72,7 @@ class Topic(msgspec.Struct, omit_defaults=True):
         enough: offsets that are due by their number or size.
         until_ms: when the index has to be asked, whatever Kafka says.
         looked_ms: when it was asked last.
+        run: what the run that was asked for lands; None where none was, or the index has to be asked after it.
     """
 
     cursor: Cursor = msgspec.field(default_factory=Cursor)
@@ -67,6 +82,7 @@ class Topic(msgspec.Struct, omit_defaults=True):
     enough: int = _NEVER
     until_ms: int = 0
     looked_ms: int = 0
+    run: RunAsked | None = None
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
@@ -121,7 +137,7 @@ def fleet_sensor(
             raise dg.Failure(str(looks[0].error)) from looks[0].error
         asked = [looked for looked in looks if looked.span][:MOST]
         for looked in asked:
-            memory.topics[looked.topic].landed = -1
+            tick.remember_run(looked)
         memory.ticked_ms = now
         return dg.SensorResult(
             run_requests=[_request(sink, asked, now)] if asked else [],
@@ -191,6 +207,14 @@ class _Tick:
         reasons = "".join(f"; {count} of them: {why}" for why, count in held.most_common(3))
         return f"{len(self.ends)} topics, records wait in {waiting}; nothing is due{reasons}"
 
+    def remember_run(self, looked: _Looked) -> None:
+        """What is asked for; once it has landed the hour under way, that says as much as another look at the index."""
+        kept = self.memory.topics[looked.topic]
+        assert looked.span is not None
+        hour, ends = looked.span[1], sum(self.ends[looked.topic].values())
+        kept.landed = -1
+        kept.run = RunAsked(hour, ends, self.now) if hours.end_ms(hour) > self.now else None
+
     def observations(self, observed: Collection[str]) -> list[dg.AssetObservation]:
         """Some of the topics that have grown: events are kept for ever, and storing them costs more than all else."""
         grown = [
@@ -218,7 +242,9 @@ class _Tick:
 
     def _may_be_due(self, topic: str) -> bool:
         """Whether the index has to be asked, by what is remembered."""
-        kept, waiting = self.memory.topics[topic], self._waiting(topic)
+        kept = self.memory.topics[topic]
+        self._take_over(topic, kept)
+        waiting = self._waiting(topic)
         if kept.landed < 0 or waiting < 0 or self.now >= kept.until_ms:
             return True
         if not waiting:
@@ -226,6 +252,13 @@ class _Tick:
             return False
         kept.since_ms = kept.since_ms or self.memory.ticked_ms or self.now
         return waiting >= kept.enough or self.now >= self._due_ms(kept)
+
+    def _take_over(self, topic: str, kept: Topic) -> None:
+        """The run that was asked for has ended: what it was to land, it has landed, if it succeeded."""
+        run, kept.run = kept.run, None
+        start_ms = run and self.standing.landed_ms(topic, run.hour, run.asked_ms)
+        if run and start_ms:
+            kept.landed, kept.landed_ms, kept.since_ms = run.ends, start_ms, start_ms
 
     def _may_come_along(self, topic: str) -> bool:
         """Whether it would be due before long: topics that are landed together are due together from then on."""

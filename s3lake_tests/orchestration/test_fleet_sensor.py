@@ -1,5 +1,6 @@
 """What the sensor of a fleet asks for, and what its ticks cost, from offsets and the index alone."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -336,6 +337,51 @@ class TestRuns:
         assert "t0001" not in spans(world.tick(0))[self.SPAN]
         world.cursor = None
         assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
+
+
+class TestARunThatWasAskedFor:
+    """Once it has landed the hour under way, the index is not asked before the topic is due again."""
+
+    def ask_and_run(self, world: World, event_type: dg.DagsterEventType) -> None:
+        """Records wait until they are due, and the run that is asked for ends with `event_type`."""
+        for topic in world.kafka.logs:
+            world.kafka.logs[topic] += 10
+        while not (asked := spans(world.tick())):
+            pass
+        run = world.run(asked, dg.DagsterRunStatus.NOT_STARTED)
+        for reported, later_s in ((dg.DagsterEventType.RUN_START, 1), (event_type, 5)):
+            event = dg.DagsterEvent(reported.value, run.job_name)
+            at_s = world.now / 1000 + later_s
+            entry = dg.EventLogEntry(None, logging.INFO, "", run.run_id, at_s, dagster_event=event)
+            world.instance.handle_new_event(entry)
+        world.land_all()
+        world.store.requests.clear()
+
+    def test_is_no_reason_to_look_where_it_succeeded(self, world: World) -> None:
+        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
+        assert spans(world.tick()) == {}
+        assert world.store.requests["get"] <= 3  # the look in turn
+
+    def test_leaves_what_came_meanwhile_due_an_interval_after_it_began(self, world: World) -> None:
+        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
+        began_ms = world.now + 1_000
+        for topic in world.kafka.logs:
+            world.kafka.logs[topic] += 10
+        while not spans(world.tick()):
+            pass
+        assert world.now - began_ms == pytest.approx(5 * MINUTE_MS - TICK_MS, abs=TICK_MS)
+
+    def test_is_looked_after_where_it_failed(self, world: World) -> None:
+        self.ask_and_run(world, dg.DagsterEventType.RUN_FAILURE)
+        world.tick()
+        assert world.store.requests["get"] >= 2 * len(world.kafka.logs)
+
+    def test_is_looked_after_where_it_never_began(self, world: World) -> None:
+        for topic in world.kafka.logs:
+            world.kafka.logs[topic] += 10
+        while not (asked := spans(world.tick())):
+            pass
+        assert spans(world.tick()) == asked
 
 
 class TestNewTopics:
