@@ -61,7 +61,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 define FIND_JAVA
-from s3lake import errors, jars
+from s3lake import errors
+from s3lake.land.spark import jars
 try:
     jars.find_java()
 except errors.ConfigurationError as error:

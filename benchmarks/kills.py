@@ -29,7 +29,7 @@ from production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, producti
 from traffic import Traffic
 
 from s3lake import hours
-from s3lake.landing import Landing
+from s3lake.land.landing import Landing
 from s3lake.orchestration.resources import S3, KafkaResource, landing
 
 RUN, ALL = "run", "all"

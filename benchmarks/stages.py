@@ -17,13 +17,14 @@ import pyarrow as pa
 import records
 from sink import SCHEMA_ID, registry
 
-from s3lake import binding, hours
+from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.reader import Brokers, Range
-from s3lake.outcomes import Done, Grown, Outcome
-from s3lake.pipeline import Work, run
+from s3lake.land import binding
+from s3lake.land.task.outcomes import Done, Grown, Outcome
+from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document
 from s3lake.schema.unite import agree
 from s3lake.sink import Sink

@@ -61,7 +61,7 @@ def s3_server() -> Iterator[EmbeddedS3]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """One session for all: its JVM takes ten seconds to start, and its first job three more."""
-    from s3lake.spark import session
+    from s3lake.land.spark import session
 
     made = session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
     yield made

@@ -7,14 +7,14 @@ import dagster as dg
 import msgspec
 import pytest
 
-from s3lake import binding
 from s3lake.commit.index import Columns
+from s3lake.land import binding
 from s3lake.readback import objects
 from s3lake.readback.shape import Shape
 from s3lake.schema import grammar
 from s3lake.schema.types import Primitive, Struct, from_document, to_document
 from s3lake.schema.unite import shown
-from s3lake_tests.unstaged import World as Unstaged
+from s3lake_tests.land.unstaged import World as Unstaged
 from s3lake_tests.verify.test_writer_agrees import staged
 from s3lake_tests.verify.world import World
 

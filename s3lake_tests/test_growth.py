@@ -16,7 +16,7 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
 from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.reader import Brokers
-from s3lake.landing import Landing
+from s3lake.land.landing import Landing
 from s3lake.orchestration import metadata, sealed, sensors
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile

@@ -20,7 +20,7 @@ from s3lake import hours
 from s3lake.commit.clean import DAY_MS, clean
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.landing import Landing
+from s3lake.land.landing import Landing
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.processes import MARK, kill_all
 from s3lake_tests.proxy import Moment, Proxy, Step
@@ -40,7 +40,7 @@ from typing import NoReturn
 import dagster as dg
 from s3lake.definitions import defs
 from s3lake.config.load import load
-from s3lake.spark import session
+from s3lake.land.spark import session
 
 job = defs().resolve_job_def("land_events")
 session(load().spark)

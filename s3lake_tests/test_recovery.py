@@ -15,7 +15,7 @@ import pytest
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.landing import Landing
+from s3lake.land.landing import Landing
 from s3lake.orchestration import names, sensors
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import S3, KafkaResource

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from s3lake import rows
+from s3lake.cli import rows
 from s3lake.cli.options import (
     ConfigArgument,
     DialectOption,

@@ -11,8 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from s3lake import rows
-from s3lake.cli import reach
+from s3lake.cli import reach, rows
 from s3lake.cli.options import (
     ConfigArgument,
     DialectOption,

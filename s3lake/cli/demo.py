@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from s3lake import rows
+from s3lake.cli import rows
 from s3lake.cli.options import DialectOption, JsonOption, load, routes
 from s3lake.cli.terminal import DIFFERENCES, progress_bar, say, tell
 from s3lake.cli.verify import list_differences, verified

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from s3lake import rows
+from s3lake.cli import rows
 from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, in_order, load, routes
 from s3lake.cli.terminal import print_json, print_table, tell
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from s3lake import hours, rows
+from s3lake import hours
+from s3lake.cli import rows
 from s3lake.cli.options import (
     ConfigArgument,
     FromOption,
@@ -22,10 +23,10 @@ from s3lake.cli.options import (
 )
 from s3lake.cli.terminal import FAILED, err, say, tell
 from s3lake.errors import ConfigurationError, S3LakeError
-from s3lake.observer import LandedHour, Logged
+from s3lake.land.observer import LandedHour, Logged
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Sink
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 ConfigArgument = Annotated[
     str | None,

@@ -8,9 +8,9 @@ from s3lake import sink
 from s3lake.cli.options import ConfigArgument, DialectOption, JsonOption, load
 from s3lake.cli.terminal import say, tell
 from s3lake.errors import ConfigurationError
-from s3lake.quantities import seconds_of
-from s3lake.spark import session
-from s3lake.spark.shared import PORT
+from s3lake.land.spark import session
+from s3lake.land.spark.shared import PORT
+from s3lake.text.quantities import seconds_of
 
 
 def spark(
@@ -37,7 +37,7 @@ def spark(
         session(sink.Spark(master=check if "://" in check else f"sc://{check}"))
         tell(as_json, {"serves": check}, lambda row: f"{row['serves']} serves")
         return
-    from s3lake.spark.server import serve
+    from s3lake.land.spark.server import serve
 
     settings = load(config, dialect, to_land=False).spark if config else sink.Spark()
     behind = master or (settings.master if not settings.master.startswith("sc://") else "local[*]")

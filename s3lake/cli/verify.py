@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from s3lake import hours, rows
+from s3lake import hours
+from s3lake.cli import rows
 from s3lake.cli.options import (
     ConfigArgument,
     FromOption,
@@ -24,7 +25,7 @@ from s3lake.cli.terminal import DIFFERENCES, progress_bar, tell
 from s3lake.sink import Config
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
     from s3lake.verify import Grid, Report
 
 

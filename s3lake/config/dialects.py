@@ -16,7 +16,7 @@ from s3lake.config.read.yaml import position_of
 from s3lake.config.references import References, SecretsManager
 from s3lake.config.setting import Place, Report, Setting, index, variable
 from s3lake.errors import ConfigurationError
-from s3lake.options import suggestion
+from s3lake.text.options import suggestion
 
 NAME, STRICT = "S3LAKE_NAME", "S3LAKE_STRICT"
 """Environment variables: the name of a connector whose file has none; `true` to refuse what nothing reads."""

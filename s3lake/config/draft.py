@@ -14,9 +14,9 @@ from s3lake.config.model import MAPPING, WANTED, fields, model_at, names
 from s3lake.config.setting import Notice, Path, Place, Reference, Report, Setting, dotted, variable
 from s3lake.config.variables import overridden
 from s3lake.errors import ConfigurationError
-from s3lake.masking import is_secret
-from s3lake.options import suggestion
 from s3lake.sink import Config, Misfit
+from s3lake.text.masking import is_secret
+from s3lake.text.options import suggestion
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 
 from s3lake.config.setting import Path, Reference, dotted
-from s3lake.masking import is_masked
 from s3lake.sink import Config, Part
+from s3lake.text.masking import is_masked
 
 
 @dataclass

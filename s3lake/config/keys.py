@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from s3lake import options
 from s3lake.config.connectors import components
 from s3lake.config.setting import Report, Setting, index
-from s3lake.options import nearest
+from s3lake.text import options
+from s3lake.text.options import nearest
 
 _LISTED = 24
 _LOOK = "take it out, or look into docs/connectors.md for its name"

@@ -18,8 +18,8 @@ from s3lake.config.read import yaml as reader
 from s3lake.config.read.yaml import Dumper
 from s3lake.config.setting import Path, Reference, Report
 from s3lake.errors import ConfigurationError
-from s3lake.masking import is_masked, is_secret
 from s3lake.sink import Config, Part
+from s3lake.text.masking import is_masked, is_secret
 
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from s3lake.config.environment import filled, looked_up
 from s3lake.config.read import properties
 from s3lake.config.setting import Report, Setting
-from s3lake.masking import is_secret, users
+from s3lake.text.masking import is_secret, users
 
 _FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}"
 _CHAINS = ("transforms.", "predicates.")

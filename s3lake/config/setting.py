@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3lake import masking
 from s3lake.errors import ConfigurationError
-from s3lake.masking import MASK, is_secret
+from s3lake.text import masking
+from s3lake.text.masking import MASK, is_secret
 
 _SHOWN = 60
 _PLAIN = re.compile(r"[\w-]+|<<")

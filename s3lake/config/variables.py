@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from s3lake.config.model import alternatives, fields, holds
 from s3lake.config.setting import Path, dotted
 from s3lake.errors import ConfigurationError
-from s3lake.options import suggestion
 from s3lake.sink import Part, Sink
+from s3lake.text.options import suggestion
 
 PREFIX = "S3LAKE_SINKS_"
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)

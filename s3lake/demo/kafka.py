@@ -16,9 +16,9 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from s3lake import jars
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.errors import KafkaUnavailableError
+from s3lake.land.spark import jars
 
 _ATTEMPTS = 5
 _START_TIMEOUT_S = 90.0

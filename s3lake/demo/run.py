@@ -30,7 +30,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config, Credentials
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 BUCKET = "lake"
 SINK = "events"

@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined]
 
-from s3lake import expressions, hours
+from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.kafka import epochs
 from s3lake.kafka.age import oldest_s
 from s3lake.kafka.offsets import LogRange, Snapshot, Waiting
 from s3lake.kafka.properties import client_properties
-from s3lake.masking import shown, without
+from s3lake.text import expressions
+from s3lake.text.masking import shown, without
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)

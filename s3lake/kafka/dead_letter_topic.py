@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.properties import client_properties
-from s3lake.masking import shown, without
+from s3lake.text.masking import shown, without
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink

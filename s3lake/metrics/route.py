@@ -18,7 +18,7 @@ from s3lake.plan.tile import Tile
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicHead
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from s3lake.plan.freshness import quantile_s
 from s3lake.plan.tile import Sums, Tile
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)

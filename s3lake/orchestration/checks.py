@@ -17,7 +17,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
-from s3lake.observer import LandedHour
+from s3lake.land.observer import LandedHour
 from s3lake.orchestration import names
 from s3lake.orchestration.resources import landing
 from s3lake.orchestration.retries import retried
@@ -27,7 +27,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10

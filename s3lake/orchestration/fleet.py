@@ -31,8 +31,8 @@ from s3lake.orchestration.versions import input_tags, own_tags
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.fleet import TopicLanding
-    from s3lake.landing import Landing
+    from s3lake.land.fleet import TopicLanding
+    from s3lake.land.landing import Landing
 
 _CANCELED_S = 10.0
 _NAMED = 5
@@ -167,7 +167,7 @@ class _Fleet:
         self.context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=metadata, tags=tags))
 
     def _attempt(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
-        from s3lake.fleet import together
+        from s3lake.land.fleet import together
 
         landings = {topic: self._landing(topic) for topic in hours_by_topic}
         group = next(iter(landings.values())).group
@@ -207,7 +207,7 @@ class _Fleet:
     def _topic_landing(
         self, lander: "Landing", progress: Progress, hours_by_topic: Sequence[str]
     ) -> "TopicLanding[None]":
-        from s3lake.fleet import TopicLanding
+        from s3lake.land.fleet import TopicLanding
 
         def work() -> None:
             landed = lander.land(hours_by_topic)

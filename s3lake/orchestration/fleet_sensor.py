@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 import msgspec
 
-from s3lake import expressions, hours
+from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import fleet_runs, names, runs, sensors
@@ -31,10 +31,11 @@ from s3lake.orchestration.sensors import INTERVAL_S, OBSERVE_EVERY_MS, TICK_S, C
 from s3lake.plan import due
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
+from s3lake.text import expressions
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicHead
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 MOST = 1_000
 """Topics of one run."""

@@ -15,8 +15,8 @@ from dagster._utils.warnings import disable_dagster_warnings
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.sealed import announced
-from s3lake.quantities import duration_text
 from s3lake.sink import Sink
+from s3lake.text.quantities import duration_text
 
 NAME = "sealed_in_time"
 INTERVAL_S = 60

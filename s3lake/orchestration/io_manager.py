@@ -16,8 +16,8 @@ from s3lake.sink import Sink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from s3lake.landing import Landing
-    from s3lake.observer import LandedHour
+    from s3lake.land.landing import Landing
+    from s3lake.land.observer import LandedHour
 
 
 @dataclass(frozen=True)

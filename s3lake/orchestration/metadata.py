@@ -10,7 +10,7 @@ from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
-    from s3lake.observer import LandedHour
+    from s3lake.land.observer import LandedHour
     from s3lake.plan.tile import Tile
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.commit.index import Manifest
-    from s3lake.landing import Landing
-    from s3lake.observer import LandedHour
+    from s3lake.land.landing import Landing
+    from s3lake.land.observer import LandedHour
 
 
 class Announced:
@@ -99,12 +99,12 @@ class Progress:
         self._done: set[str] = set()
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """See `s3lake.observer.Observer`."""
+        """See `s3lake.land.observer.Observer`."""
         self._batches[hour] = batches
         self._say(f"hour {hour}: planned {_counted(offsets, 'offset')} in {_counted(batches, 'micro-batch', 'es')}")
 
     def committed(self, manifest: "Manifest") -> None:
-        """See `s3lake.observer.Observer`."""
+        """See `s3lake.land.observer.Observer`."""
         hour = manifest.hour
         self._commits[hour] += 1
         rows = sum(read.landed for read in manifest.partitions.values())
@@ -116,11 +116,11 @@ class Progress:
         self._say(f"hour {hour}: commit {number}: {counts}")
 
     def merged(self, hour: str, outcome: str) -> None:
-        """See `s3lake.observer.Observer`."""
+        """See `s3lake.land.observer.Observer`."""
         self._say(f"hour {hour}: {outcome}")
 
     def done(self, landed: "LandedHour") -> None:
-        """See `s3lake.observer.Observer`."""
+        """See `s3lake.land.observer.Observer`."""
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self._wanted)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.kafka.reader import Brokers
-    from s3lake.landing import Landing
-    from s3lake.pipeline import Stores
+    from s3lake.land.landing import Landing
+    from s3lake.land.task.pipeline import Stores
     from s3lake.store.connection import S3Connection
 
 
@@ -55,7 +55,7 @@ class SparkResource:
     @property
     def spark_session(self) -> "SparkSession":
         """The session."""
-        from s3lake.spark import session
+        from s3lake.land.spark import session
 
         return session(self._spark)
 
@@ -112,7 +112,7 @@ def landing(
     route: sink.Sink, topic: str, kafka: KafkaResource, s3: Any, spark: Any, *, hasty: bool = False
 ) -> "Landing":
     """What lands `topic` into `route`; the Spark session is made when there is something to read."""
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
     return Landing(
         sink=route,

@@ -26,7 +26,7 @@ from s3lake.sink import Sink
 from s3lake.sink.marker import key as marker_key
 
 if TYPE_CHECKING:
-    from s3lake.landing import Landing
+    from s3lake.land.landing import Landing
 
 FIRST = "landed"
 _MOST_RUNS = 100

@@ -12,15 +12,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake import binding, hours
+from s3lake import hours
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File
-from s3lake.job import Job
-from s3lake.outcomes import Outcome, recorded
-from s3lake.pipeline import Work, run
+from s3lake.land import binding
+from s3lake.land.job import Job
+from s3lake.land.sql.table import Tabulate
+from s3lake.land.task.outcomes import Outcome, recorded
+from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
 from s3lake.preview.records import BATCH, Record, batches
-from s3lake.projection.table import Tabulate
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
 
@@ -152,7 +153,7 @@ def _outcomes(work: Work, parts: dict[int, list[pa.RecordBatch]]) -> list[Outcom
 
 
 def _session(spark: Spark) -> SparkSession:
-    from s3lake.spark import session
+    from s3lake.land.spark import session
 
     return session(spark)
 

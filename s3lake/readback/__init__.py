@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.pipeline import Stores
+from s3lake.land.task.pipeline import Stores
 from s3lake.plan.tile import Tile
 from s3lake.readback import completeness, objects
 from s3lake.readback.shape import Shape

@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import Field, field_serializer, field_validator
 
-from s3lake.masking import masked
-from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, Secret, at_least, matching
+from s3lake.text.masking import masked
+from s3lake.text.quantities import duration_text, seconds_of
 
 
 class Kafka(Part):

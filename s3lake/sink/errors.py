@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
-from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, at_least, matching
+from s3lake.text.quantities import duration_text, seconds_of
 
 
 class DeadLetterTopic(Part):

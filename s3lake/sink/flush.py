@@ -2,8 +2,8 @@
 
 from pydantic import field_serializer, field_validator
 
-from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.sink.part import Part, at_least
+from s3lake.text.quantities import duration_text, seconds_of, size_of, size_text
 
 _LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
 

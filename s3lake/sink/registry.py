@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
-from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Misfit, Part, Secret, at_least
+from s3lake.text.quantities import duration_text, seconds_of
 
 if TYPE_CHECKING:
-    from s3lake.registry.client import Connection
+    from s3lake.registry import Connection
 
 
 class Registry(Part):
@@ -72,7 +72,7 @@ class Registry(Part):
     @property
     def connection(self) -> "Connection":
         """The same as plain values, which travel to the workers."""
-        from s3lake.registry.client import Connection
+        from s3lake.registry import Connection
 
         return Connection(
             urls=self.urls,

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import field_serializer, field_validator
 
-from s3lake.quantities import duration_text, seconds_of
 from s3lake.sink.part import Part, at_least
+from s3lake.text.quantities import duration_text, seconds_of
 
 
 class Sealed(Part):

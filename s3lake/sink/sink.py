@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import dagster as dg
 from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 
-from s3lake import expressions, hours
+from s3lake import hours
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
-from s3lake.quantities import duration_text, seconds_of, size_of, size_text
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
@@ -22,6 +21,8 @@ from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
 from s3lake.sink.sealed import Sealed
 from s3lake.sink.sql import Sql
 from s3lake.sink.transforms import Transform
+from s3lake.text import expressions
+from s3lake.text.quantities import duration_text, seconds_of, size_of, size_text
 
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain

@@ -20,7 +20,7 @@ from s3lake.transform.record import UNREAD, Header, HeaderStep, Record, Refusal,
 from s3lake.transform.routing import Conditional
 
 if TYPE_CHECKING:
-    from s3lake.registry.client import Connection
+    from s3lake.registry import Connection
 
 _NO_TIMESTAMP = -1000  # µs
 _COLUMNS = frozenset({"key", "headers"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from s3lake import expressions
+from s3lake.text import expressions
 from s3lake.transform.options import OptionError
 from s3lake.transform.record import Refusal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from s3lake import expressions
-from s3lake.expressions import Expression
+from s3lake.text import expressions
+from s3lake.text.expressions import Expression
 
 _POSIX = {
     "Lower": "a-z",

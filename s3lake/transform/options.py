@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from s3lake import options
+from s3lake.text import options
 
 T = TypeVar("T")
 

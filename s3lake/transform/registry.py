@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from s3lake.options import suggestion
+from s3lake.text.options import suggestion
 from s3lake.transform import iggy, lenses, routing, times
 from s3lake.transform.casts import Cast
 from s3lake.transform.fields import (

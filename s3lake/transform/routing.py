@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from s3lake.dates.java import DatePattern
-from s3lake.expressions import EndlessError
+from s3lake.text.expressions import EndlessError
 from s3lake.transform import java_regex
 from s3lake.transform.options import Options
 from s3lake.transform.record import Header, HeaderStep, Record, Refusal, Step

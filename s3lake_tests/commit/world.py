@@ -39,7 +39,7 @@ from s3lake.errors import (
     StoreUnavailableError,
 )
 from s3lake.kafka.offsets import LogRange, Snapshot
-from s3lake.outcomes import merged
+from s3lake.land.task.outcomes import merged
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Completion, Document, Head
 from s3lake.store.memory import MemoryStore

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from s3lake import binding
 from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import Loaded
+from s3lake.land import binding
 from s3lake_tests.layout.files import Record, files
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"}

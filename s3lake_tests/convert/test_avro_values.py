@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from s3lake import registry as module
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
-from s3lake.registry import client as module
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Primitive, fields_of, from_document, to_document
 from s3lake_tests.convert.records import batch

@@ -28,10 +28,10 @@ from dagster_aws.s3.compute_log_manager import S3ComputeLogManager
 from dagster_postgres import DagsterPostgresStorage
 from dagster_webserver.cli import dagster_webserver
 
-from s3lake import jars
 from s3lake.cli import app
 from s3lake.config import load as configuration
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.land.spark import jars
 from s3lake_tests.registry import apicurio
 
 if sys.version_info >= (3, 11):

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from s3lake import binding
 from s3lake.encode import FileFormat
 from s3lake.encode.codecs import DEFAULT_LEVELS
 from s3lake.encode.formats import FORMATS, LEVELS
+from s3lake.land import binding
 from s3lake.sink import Format, Framing
 from s3lake.sink.format import Codec, FormatType
 from s3lake_tests.encode.written import written

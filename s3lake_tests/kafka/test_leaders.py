@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from s3lake import jars
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.reader import Brokers, Range
+from s3lake.land.spark import jars
 from s3lake_tests.processes import until
 
 pytestmark = pytest.mark.kafka

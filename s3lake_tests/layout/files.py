@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from s3lake import binding
+from s3lake.land import binding
 from s3lake.layout.key import Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
 from s3lake.sink import Sink

@@ -2,7 +2,8 @@
 
 import pytest
 
-from s3lake import binding, hours
+from s3lake import hours
+from s3lake.land import binding
 from s3lake.layout.key import Fields, Span
 from s3lake_tests.layout.files import sink
 

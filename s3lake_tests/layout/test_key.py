@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from s3lake import binding
 from s3lake.config import native
+from s3lake.land import binding
 from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
 from s3lake_tests.layout import files

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake import binding
+from s3lake.land import binding
 from s3lake.layout.key import Span
 from s3lake.sink import Sink
 from s3lake.sink.collisions import Keys

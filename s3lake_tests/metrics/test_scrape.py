@@ -15,7 +15,7 @@ from s3lake.commit.index import TopicHead, Watermark
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.kafka.offsets import Waiting
 from s3lake.kafka.reader import Brokers
-from s3lake.landing import Landing
+from s3lake.land.landing import Landing
 from s3lake.metrics import FAMILIES, Scrape
 from s3lake.metrics import scrape as scrapes
 from s3lake.plan.freshness import Wait

@@ -14,10 +14,10 @@ from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import alive, names, runs
 from s3lake.orchestration.alive import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Tile
+from s3lake_tests.land.unstaged import FIRST
 from s3lake_tests.orchestration.test_progress import KEY as LANDED
 from s3lake_tests.orchestration.test_progress import Runs
 from s3lake_tests.orchestration.test_sensors import World
-from s3lake_tests.unstaged import FIRST
 
 KEY = dg.AssetKey(["s3", "events", "orders"])
 OURS = {"s3lake/sink": "events", "s3lake/topic": "orders"}

@@ -10,7 +10,7 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import fleet, fleet_runs
-from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
 
 TOPICS = ("one", "two", "three")
 

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from s3lake.commit.index import Manifest, Read, TopicIndex
-from s3lake.observer import LandedHour
+from s3lake.land.observer import LandedHour
 from s3lake.orchestration import metadata
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile

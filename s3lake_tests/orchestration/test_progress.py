@@ -15,7 +15,7 @@ from s3lake.orchestration import assets, checks
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
 from s3lake_tests.commit.world import TOPIC
-from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
 
 KEY = dg.AssetKey(["s3", "events", TOPIC])
 

@@ -15,8 +15,8 @@ from s3lake.orchestration import checks, fleet_runs, names, sealed
 from s3lake.orchestration.sealed import announced
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.world import TOPIC
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
 from s3lake_tests.orchestration.test_progress import Runs
-from s3lake_tests.unstaged import FIRST, SECOND, THIRD, Filed, World
 
 FOURTH = hours.shift(THIRD, 1)
 

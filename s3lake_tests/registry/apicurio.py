@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import requests
 
-from s3lake import jars
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
+from s3lake.land.spark import jars
 
 VERSION = "3.3.3"
 _JAVA = 21

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from s3lake.registry.client import Connection
+from s3lake.registry import Connection
 
 _ids = itertools.count(100)  # of all registries: a port may be another one's later, and clients remember
 

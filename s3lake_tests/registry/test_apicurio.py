@@ -12,7 +12,7 @@ import pytest
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
-from s3lake.registry.client import Connection
+from s3lake.registry import Connection
 from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.lake import START, Lake, at

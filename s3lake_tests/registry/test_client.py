@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from s3lake import registry as module
 from s3lake.errors import ConfigurationError, TransientError
-from s3lake.registry import client as module
-from s3lake.registry.client import Client, Connection, Registered, UnknownSchema, client
+from s3lake.registry import Client, Connection, Registered, UnknownSchema, client
 from s3lake.sink import Registry
 from s3lake_tests.registry.server import SchemaRegistry, serving
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from s3lake import binding
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.registry.client import Connection
+from s3lake.land import binding
+from s3lake.registry import Connection
 from s3lake.sink import Converter, Registry
 
 

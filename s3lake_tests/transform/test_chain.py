@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake import binding
+from s3lake.land import binding
 from s3lake.sink import Converter
 from s3lake.sink.transforms import Transform
 from s3lake.transform import headers

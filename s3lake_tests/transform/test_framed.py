@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake import binding
+from s3lake.land import binding
 from s3lake.sink import Sink
 from s3lake_tests.convert.records import batch
 from s3lake_tests.registry.server import framed, serving

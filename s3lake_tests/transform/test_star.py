@@ -1,6 +1,6 @@
 """`*` as the columns that it stands for."""
 
-from s3lake.projection.star import columns_of
+from s3lake.land.sql.star import columns_of
 from s3lake.schema.types import Primitive, from_document
 from s3lake.transform.sql import Star
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from s3lake import binding, hours
+from s3lake import hours
 from s3lake.commit.index import Read
-from s3lake.outcomes import Done, Grown
-from s3lake.pipeline import run
+from s3lake.land import binding
+from s3lake.land.task.outcomes import Done, Grown
+from s3lake.land.task.pipeline import run
 from s3lake.schema.types import from_document, to_document
 from s3lake.store import Store
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World

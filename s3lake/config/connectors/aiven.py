@@ -11,7 +11,7 @@ from s3lake.config.connectors.connect import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
-from s3lake.options import suggestion
+from s3lake.text.options import suggestion
 
 CLASSES = (
     "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from s3lake.config.setting import Report, Setting
-from s3lake.options import suggestion
+from s3lake.text.options import suggestion
 
 CLASS = "S3_SINK"
 _CLASS = "io.confluent.connect.s3.S3SinkConnector"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from s3lake import expressions
 from s3lake.config.connectors import transforms
 from s3lake.config.draft import Connector, Draft
 from s3lake.config.keys import Given, Keys
+from s3lake.text import expressions
 
 LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}

@@ -8,7 +8,7 @@ from s3lake.config.connectors import registry, worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
-from s3lake.options import nearest, suggestion
+from s3lake.text.options import nearest, suggestion
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes"}

@@ -14,8 +14,8 @@ from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml
 from s3lake.config.references import References
 from s3lake.config.setting import Path, Place, Report, Setting
-from s3lake.options import suggestion
-from s3lake.quantities import seconds_of, size_of
+from s3lake.text.options import suggestion
+from s3lake.text.quantities import seconds_of, size_of
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
 _RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")

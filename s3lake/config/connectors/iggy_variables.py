@@ -15,7 +15,7 @@ from s3lake.config.connectors.iggy_file import File, leaves
 from s3lake.config.setting import Report, dotted, variable
 from s3lake.config.variables import value_of
 from s3lake.errors import ConfigurationError
-from s3lake.options import suggestion
+from s3lake.text.options import suggestion
 
 PREFIX = "IGGY_CONNECTORS_"
 _CONNECTORS = (f"{PREFIX}SINK_", f"{PREFIX}SOURCE_")

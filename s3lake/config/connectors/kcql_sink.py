@@ -11,7 +11,7 @@ from s3lake.config.connectors.kcql import Statement
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
-from s3lake.options import suggestion
+from s3lake.text.options import suggestion
 
 _P = "connect.s3."
 _FORMATS = {

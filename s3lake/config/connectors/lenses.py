@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from s3lake import expressions
 from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, overrides
 from s3lake.config.connectors.kcql import KcqlError, Statement
 from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
-from s3lake.options import suggestion
+from s3lake.text import expressions
+from s3lake.text.options import suggestion
 
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",

@@ -9,8 +9,8 @@ from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.model import fields, holds, names, parts
 from s3lake.config.setting import Report, Setting, variable
-from s3lake.options import suggestion
 from s3lake.sink import Config, Part, Sink
+from s3lake.text.options import suggestion
 
 PREFIX = "s3lake."
 SERVERS, START = "S3LAKE_BOOTSTRAP_SERVERS", "S3LAKE_START"

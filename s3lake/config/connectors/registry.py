@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
-from s3lake.options import nearest
+from s3lake.text.options import nearest
 
 _PREFIX = "schema.registry."
 _BOTH = ("ssl.", "basic.auth.", "bearer.auth.")  # names that stand with the prefix or without it

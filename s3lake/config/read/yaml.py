@@ -17,7 +17,7 @@ from s3lake.config.environment import Filled, filled, is_malformed, looked_up
 from s3lake.config.read.members import Member, Value
 from s3lake.config.setting import Path, Place, Report, Setting, dotted
 from s3lake.errors import ConfigurationError
-from s3lake.masking import is_secret
+from s3lake.text.masking import is_secret
 
 T = TypeVar("T")
 _PREFIX = "tag:yaml.org,2002:"

@@ -22,11 +22,11 @@ import requests
 import tenacity
 from urllib3.exceptions import HTTPError
 
-from s3lake import options
 from s3lake.config.source.text import Source, text_of
 from s3lake.errors import ConfigurationError
-from s3lake.masking import without
-from s3lake.quantities import seconds_of
+from s3lake.text import options
+from s3lake.text.masking import without
+from s3lake.text.quantities import seconds_of
 
 T = TypeVar("T")
 PREFIX = "S3LAKE_CONFIG_HTTP_"

@@ -1,0 +1,219 @@
+"""What a sink's configuration means to the stages: the one place that turns a sink and a topic into plain values.
+
+Those travel to Spark's workers, where no stage knows of a configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from s3lake.convert.converters import CONVERTERS
+from s3lake.convert.envelope import Envelope
+from s3lake.convert.values import Conversion
+from s3lake.encode.form import FileFormat
+from s3lake.errors import ConfigurationError
+from s3lake.land.sql.table import Tabulate
+from s3lake.land.task.pipeline import Stores, Work
+from s3lake.land.task.staging import FileRule
+from s3lake.layout.composition import Composition
+from s3lake.layout.elements import Reading
+from s3lake.layout.key import KeyRule
+from s3lake.layout.pieces import Number, Text
+from s3lake.schema import grammar
+from s3lake.schema.types import fields_of, to_document
+from s3lake.schema.unite import shown
+from s3lake.sink.format import Format, Framing
+from s3lake.transform import sql
+from s3lake.transform.chain import Chain
+
+if TYPE_CHECKING:
+    from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+    from s3lake.layout.pieces import Piece
+    from s3lake.registry import Connection
+    from s3lake.schema.types import Columns
+    from s3lake.sink import Sink
+    from s3lake.transform.sql import Query
+
+_NO_LIMIT = 2**63 - 1
+
+
+def work(
+    sink: Sink,
+    topic: str,
+    stores: Stores,
+    *,
+    commit: str,
+    renamed: str,
+    hour_start_ms: int,
+    columns: Columns,
+    wallclock_ms: int,
+    dead_letter_topic: DeadLetterTopic | None = None,
+) -> Work:
+    """The work of one micro-batch; `wallclock_ms` is its time, whenever its tasks run."""
+    transforms = chain(sink) if sink.transforms else None
+    needs = transforms.needs if transforms else frozenset[str]()
+    if sink.sql is not None:
+        needs |= {name.removeprefix("_") for name in sql.parse(sink.sql.select, sink.sql.where).meta}
+    landed = sink.landed
+    keys = key_rule(landed, topic, renamed, wallclock_ms=wallclock_ms, hour_ms=hour_start_ms)
+    return Work(
+        stores=stores,
+        bucket=sink.bucket,
+        commit=commit,
+        hour_start_ms=hour_start_ms,
+        conversion=conversion(landed, topic, keyed=keys.needs("key"), valued=keys.needs("value")),
+        keys=keys,
+        files=file_rule(sink),
+        tolerant=sink.errors.tolerance == "all",
+        wallclock_ms=wallclock_ms,
+        chain=transforms,
+        projected=sink.sql is not None,
+        needs=needs,
+        columns=columns,
+        dead_letter_topic=dead_letter_topic,
+    )
+
+
+def chain(sink: Sink) -> Chain:
+    """The sink's transforms."""
+    converter = sink.converter
+    return Chain.of(sink.transforms, key=converter.key, value=converter.value, registry=_registry(sink))
+
+
+def tabulate(sink: Sink, topic: str, query: Query, source: Columns, work: Work) -> Tabulate:
+    """The first stage of a sink with SQL for `work`, the second."""
+    transforms = work.chain
+    return Tabulate(
+        topic=topic,
+        key=transforms.key_converter if transforms else sink.converter.key,
+        value=transforms.value_converter if transforms else sink.converter.value,
+        source=source,
+        query=query,
+        chain=transforms,
+        wallclock_ms=work.wallclock_ms,
+        carried=work.kafka_columns,
+        max_columns=sink.max_columns,
+    )
+
+
+def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True) -> Conversion:
+    """The conversion; `keyed` and `valued` say whether the layout reads keys and values."""
+    return Conversion(
+        key=sink.converter.key,
+        value=sink.converter.value,
+        format=sink.format.type,
+        nulls=sink.nulls,
+        envelope=envelope(sink, topic),
+        given={name: grammar.parse(text) for name, text in sink.columns.items()},
+        keys=sink.sidecars.keys,
+        headers=sink.sidecars.headers,
+        apart=sink.layout.tombstones is not None,
+        registry=_registry(sink),
+        keyed=keyed and CONVERTERS[sink.converter.key].framed,
+        valued=valued,
+        max_columns=sink.max_columns,
+    )
+
+
+def envelope(sink: Sink, topic: str) -> Envelope | None:
+    """The parts of a record that a row holds, None where it holds the value alone."""
+    configured = sink.envelope
+    if configured is None:
+        return None
+    return Envelope(
+        style=configured.style,
+        fields=tuple(configured.fields),
+        topic=topic,
+        value_encoding=configured.value_encoding,
+        bare=configured.bare,
+        printed_stream=configured.stream,
+        printed_topic=configured.topic or topic,
+    )
+
+
+def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0, hour_ms: int = 0) -> KeyRule:
+    """The rule of keys.
+
+    Args:
+        sink: the sink.
+        topic: one of its topics.
+        renamed: mark of the commit.
+        wallclock_ms: the micro-batch's time, whenever its tasks run: a retry gives the same keys.
+        hour_ms: when the tile's hour begins.
+    """
+
+    def composed(pieces: tuple[Piece, ...]) -> Composition:
+        return Composition.of(
+            (Text(sink.root), *pieces),
+            topic,
+            extension=sink.extension,
+            sidecars=sink.sidecars.endings,
+            routed=sink.routes,
+            mark=renamed,
+            wallclock_ms=wallclock_ms,
+            hour_ms=hour_ms,
+        )
+
+    layout, padding = sink.layout, sink.layout.padding
+    tombstones = layout.tombstone_pieces
+    return KeyRule(
+        root=sink.root,
+        sink=sink.name,
+        topic=topic,
+        renamed=renamed,
+        data=composed(layout.pieces),
+        tombstones=composed(tombstones) if tombstones else None,
+        reading=Reading(sink.converter.key, layout.missing),
+        kept=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
+        offset=Number("offset", padding.offset, padding.type, padding.char),
+    )
+
+
+def file_rule(sink: Sink) -> FileRule:
+    """How files are written, and when they are closed."""
+    flush = sink.flush
+    data = file_format(sink.format)
+    sidecars = {stream: sidecar_format(type) for stream, type in sink.sidecars.types.items()}
+    return FileRule(
+        formats={
+            "data": data if sink.envelope is None else replace(data, header=False),  # its cells have no names
+            **sidecars,
+        },
+        count=flush.count or _NO_LIMIT,
+        size=flush.size,
+        span_ms=round(flush.span * 1000) if flush.span is not None else None,
+        budget=sink.memory_budget,
+    )
+
+
+def file_format(format: Format) -> FileFormat:
+    """The form of data files."""
+    frame = format.frame
+    framing = (frame.opening, frame.between, frame.closing) if frame else None
+    return FileFormat(format.type, format.codec, format.level, format.header, framing)
+
+
+def sidecar_format(type: str) -> FileFormat:
+    """The form of sidecars of that type, in its default codec; `bytes` are lines, one for each record."""
+    return file_format(Format.model_validate({"type": type, "framing": Framing() if type == "bytes" else None}))
+
+
+def refuse_other_types(sink: Sink, topic: str, recorded: Columns) -> None:
+    """Columns that the user gives have the types that the sink's files have.
+
+    Raises:
+        ConfigurationError: one has another.
+    """
+    value = fields_of(recorded.get("value")) if sink.envelope else recorded
+    for name, text in sink.columns.items():
+        # As documents, where the order of a struct's fields means nothing: the user may list them in another one.
+        if name in value and to_document({name: grammar.parse(text)}) != to_document({name: value[name]}):
+            raise ConfigurationError(
+                f"sink {sink.name}: column {name!r} is {text} now, and {shown(value[name])} in the files of topic "
+                f"{topic!r}: keep that type, or give the sink another name"
+            )
+
+
+def _registry(sink: Sink) -> Connection | None:
+    return sink.converter.registry.connection if sink.converter.registry else None

@@ -1,0 +1,313 @@
+"""Many topics landed at once: one session, and one Spark job for the small ranges of all.
+
+Each topic is landed by its own `Landing` in a thread of its own, with its own plan, commits and errors. Only the Spark
+job is shared: landings that have little to read meet here, and the last one to come starts the job for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from s3lake.errors import TaskFailedError, TransientError
+from s3lake.kafka import reader
+from s3lake.kafka.reader import Brokers, Range
+from s3lake.land.job import Engine, KafkaEngine
+from s3lake.land.landing import Landing
+from s3lake.land.spark import meaning, parallelism
+from s3lake.land.sql.table import Tabulate
+from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
+from s3lake.land.task.pipeline import Work, run
+from s3lake.plan.batch import Intervals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST = 256
+"""Topics that are landed at once; the next one begins when one of them is done."""
+AT_WORK = 12
+"""Threads that ask Kafka and S3 at once: more only take turns in one Python process."""
+SMALL = 100_000
+"""Offsets below which a micro-batch is part of the shared job; a larger one gets a job, and all cores, of its own."""
+PATIENCE_S = 2.0
+"""How long those who wait for a job wait for others that are slow: who settles what a dead writer left, say."""
+_TOPIC = 2_000  # what a topic costs a task beside its records, in records
+_ROWS = "number int, outcome binary"
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class TopicLanding(Generic[A]):
+    """One topic's landing, and what is to be done with it."""
+
+    landing: Landing
+    work: Callable[[], A]
+
+
+def together(topic_landings: Sequence[TopicLanding[A]], spark: Callable[[], SparkSession]) -> Fleet[A]:
+    """Begin to land: the work of every topic in a thread of its own, `MOST` at once.
+
+    Args:
+        topic_landings: they have no engine of their own yet.
+        spark: gives the session; called when there is something to read.
+    """
+    return Fleet(topic_landings, _SharedJob(spark, len(topic_landings)))
+
+
+class Fleet(Generic[A]):
+    """Topics that are being landed, each with its outcome to come."""
+
+    def __init__(self, topic_landings: Sequence[TopicLanding[A]], shared_job: _SharedJob) -> None:
+        self.outcomes: list[Future[A]] = [Future() for _ in topic_landings]
+        self._shared_job = shared_job
+        self._waiting = iter(zip(topic_landings, self.outcomes, strict=True))
+        self._taking = threading.Lock()
+        for topic_landing in topic_landings:
+            topic_landing.landing.spark, topic_landing.landing.engine = shared_job.session, shared_job.engine
+            topic_landing.landing.committing = shared_job.committing
+        # Daemons: a run that is cancelled does not wait for a Spark job of minutes.
+        self._threads = [
+            threading.Thread(target=self._land, name=f"s3lake-fleet-{number}", daemon=True)
+            for number in range(min(MOST, len(topic_landings)))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def cancel(self, within_s: float) -> None:
+        """Begin nothing new; what is being committed has `within_s` seconds to arrive."""
+        self._shared_job.cancelled = True
+        deadline = time.monotonic() + within_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _land(self) -> None:
+        while not self._shared_job.cancelled:
+            with self._taking:
+                topic_landing, outcome = next(self._waiting, (None, None))
+            if topic_landing is None or outcome is None:
+                return
+            with self._shared_job.attended():
+                try:
+                    outcome.set_result(topic_landing.work())
+                except BaseException as error:
+                    outcome.set_exception(error)
+
+
+@dataclass
+class _Request:
+    """What one landing wants to be read; `alone` where the shared job failed, so that each needs its own."""
+
+    engine: KafkaEngine
+    work: Work
+    reads: Intervals
+    granted: Future[list[Outcome] | None] = field(default_factory=Future)
+
+    @property
+    def size(self) -> int:
+        return _TOPIC + sum(end - start for start, end in self.reads.values())
+
+
+class _SharedJob:
+    """The Spark job that landings share: where they wait for one another.
+
+    Attributes:
+        committing: bounds how many commits are made visible at once.
+    """
+
+    def __init__(self, spark: Callable[[], SparkSession], landings: int) -> None:
+        self.committing = threading.BoundedSemaphore(AT_WORK)
+        self.cancelled = False
+        self._make = spark
+        self._made: SparkSession | None = None
+        self._making = threading.Lock()
+        self._turns = threading.BoundedSemaphore(AT_WORK)
+        self._alone = threading.Lock()
+        self._changed = threading.Condition()
+        self._unended = landings
+        self._away = 0
+        self._requests: list[_Request] = []
+        self._came_s = 0.0
+        self._running = False
+
+    @contextmanager
+    def attended(self) -> Iterator[None]:
+        """A landing, from its begin to its end."""
+        self._turns.acquire()
+        try:
+            yield
+        finally:
+            self._turns.release()
+            with self._changed:
+                self._unended -= 1
+                self._changed.notify_all()
+
+    def engine(self, own: KafkaEngine) -> Engine:
+        """The engine of one micro-batch: its own, or everybody's."""
+        return _Shared(own, self)
+
+    def outcomes(self, engine: KafkaEngine, work: Work, reads: Intervals) -> list[Outcome]:
+        """What the tasks have to say of `reads`, as part of the next job."""
+        request = _Request(engine, work, reads)
+        with self._gone():
+            with self._changed:
+                self._requests.append(request)
+                self._came_s = time.monotonic()
+                self._changed.notify_all()
+            while (taken := self._taken(request)) is not None:
+                self._grant(taken)
+        outcomes = request.granted.result()
+        return self.alone(lambda: engine.outcomes(work, reads)) if outcomes is None else outcomes
+
+    def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
+        """What the tasks of a job of its own have to say; one at a time, so each has all cores."""
+        with self._gone(), self._absent(), self._alone:
+            return job()
+
+    @contextmanager
+    def _gone(self) -> Iterator[None]:
+        """While Spark works the thread needs no turn."""
+        if self.cancelled:
+            raise TransientError("the run was cancelled")
+        self._turns.release()
+        try:
+            yield
+        finally:
+            self._turns.acquire()
+
+    @contextmanager
+    def _absent(self) -> Iterator[None]:
+        """Nobody waits for a landing that has a job of its own."""
+        with self._changed:
+            self._away += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._away -= 1
+
+    def _taken(self, request: _Request) -> list[_Request] | None:
+        """Wait until `request` is granted, or for all requests, to be granted by this thread."""
+        with self._changed:
+            while not request.granted.done():
+                if not self._running and self._requests and self._are_all_here():
+                    taken, self._requests, self._running = self._requests, [], True
+                    return taken
+                self._changed.wait(PATIENCE_S)
+            return None
+
+    def _are_all_here(self) -> bool:
+        expected = min(self._unended, MOST) - self._away
+        return len(self._requests) >= expected or time.monotonic() - self._came_s >= PATIENCE_S
+
+    def _grant(self, requests: list[_Request]) -> None:
+        try:
+            for request, outcomes in zip(requests, self._run(requests), strict=True):
+                request.granted.set_result(outcomes)
+        except Exception as error:
+            failure = meaning(error, f"landing {len(requests)} topics in one job")
+            each_alone = len(requests) > 1 and self._lives()
+            for request in requests:
+                if each_alone:
+                    request.granted.set_result(None)
+                else:
+                    request.granted.set_exception(failure)
+        finally:
+            with self._changed:
+                self._running = False
+                self._changed.notify_all()
+
+    def _run(self, requests: Sequence[_Request]) -> list[list[Outcome]]:
+        session = self.session()
+        loads = _shared_out(requests, 2 * parallelism(session))
+
+        def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column("id").to_pylist():
+                    for load in loads[number]:
+                        yield from load()
+
+        outcomes: list[list[Outcome]] = [[] for _ in requests]
+        for row in session.range(0, len(loads), 1, len(loads)).mapInArrow(read, _ROWS).collect():
+            outcomes[row.number].append(outcome_of(bytes(row.outcome)))
+        return outcomes
+
+    def session(self) -> SparkSession:
+        """Made once: Spark itself knows for each thread apart which one is active."""
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def _lives(self) -> bool:
+        try:
+            self.session().range(1).collect()
+        except Exception:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """The engine of one landing among others."""
+
+    own: KafkaEngine
+    shared_job: _SharedJob
+
+    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+        """See `Engine.outcomes`."""
+        if sum(end - start for start, end in reads.values()) < SMALL:
+            return self.shared_job.outcomes(self.own, work, reads)
+        return self.shared_job.alone(lambda: self.own.outcomes(work, reads))
+
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """See `Engine.table`."""
+        return self.own.table(tabulate, reads)
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """See `Engine.projected`."""
+        return self.shared_job.alone(lambda: self.own.projected(work, frame))
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What a task does for one topic, as plain values."""
+
+    number: int
+    work: Work
+    brokers: Brokers
+    topic: str
+    ranges: tuple[Range, ...]
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        for outcome in self._outcomes():
+            arrays: list[Any] = [pa.array([self.number], pa.int32()), pa.array([msgspec.json.encode(outcome)])]
+            yield pa.record_batch(arrays, names=["number", "outcome"])
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        records = reader.batches(self.brokers, self.topic, self.ranges, self.work.kafka_columns)
+        try:
+            yield from run(self.work, records)
+        except Exception as error:  # the other topics of this task have nothing to do with it
+            yield Failed(TaskFailedError.__name__, f"landing topic {self.topic!r}: {type(error).__name__}: {error}")
+
+
+def _shared_out(requests: Sequence[_Request], tasks: int) -> list[list[_Load]]:
+    """The requests as the work of at most `tasks` tasks of like size, a topic whole."""
+    loads: list[list[_Load]] = [[] for _ in range(min(len(requests), tasks))]
+    sizes = [0] * len(loads)
+    for number, request in sorted(enumerate(requests), key=lambda pair: pair[1].size, reverse=True):
+        least = sizes.index(min(sizes))
+        ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(request.reads.items()))
+        loads[least].append(_Load(number, request.work, request.engine.brokers, request.engine.topic, ranges))
+        sizes[least] += request.size
+    return loads

@@ -1,0 +1,401 @@
+"""Landing: hours of a topic into a sink, micro-batch by micro-batch, in one Spark session (the driver's side).
+
+Hours are done in order. While one hour's commit is made visible the next hour is being read, so a crash costs one
+micro-batch, and the wait for S3 costs little.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from s3lake import hours
+from s3lake.commit import protocol, sums
+from s3lake.commit.clean import Cleaned, clean
+from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import abort
+from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.sums import Commits
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.kafka.group import PublishedGroup
+from s3lake.kafka.offsets import Offsets
+from s3lake.kafka.reader import Brokers
+from s3lake.land import binding
+from s3lake.land.job import Engine, Job, KafkaEngine
+from s3lake.land.merge import Unjoinable, merge
+from s3lake.land.observer import LandedHour, Logged, Observer
+from s3lake.land.task import outcomes
+from s3lake.land.task.outcomes import merged, with_seen
+from s3lake.land.task.pipeline import Stores
+from s3lake.plan.reached import reached
+from s3lake.plan.tasks import TASK_RECORDS
+from s3lake.plan.tile import Sums, Tile
+from s3lake.schema.types import from_document, to_document
+from s3lake.sink.collisions import Keys
+from s3lake.store import Store
+from s3lake.store.probe import trust
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake.sink import Sink
+
+_log = logging.getLogger(__name__)
+_TRIES = 5
+
+
+@dataclass
+class Landing:
+    """One sink, one topic, and the parts that landing needs.
+
+    Attributes:
+        spark: gives the session; called only when there is something to read.
+        stores: opens the bucket, here and in the workers.
+        brokers: the cluster, as Spark's tasks reach it.
+        dead_letter_topic: the sink's, with its connection; None where it names none.
+        group: told how far the topic is landed after each commit; None where nobody is.
+        observer: told what is planned, committed and done.
+        clock: epoch milliseconds.
+        engine: where Spark jobs run; landings of several topics may share one (`fleet.py`).
+        committing: held while a commit is made visible.
+    """
+
+    sink: Sink
+    topic: str
+    spark: Callable[[], SparkSession]
+    stores: Stores
+    offsets: Offsets
+    brokers: Brokers
+    dead_letter_topic: DeadLetterTopic | None = None
+    group: PublishedGroup | None = None
+    observer: Observer = field(default_factory=Logged)
+    clock: Callable[[], int] = lambda: int(time.time() * 1000)
+    engine: Callable[[KafkaEngine], Engine] = lambda own: own
+    committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+    _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
+
+    def __post_init__(self) -> None:
+        self.store: Store = self.stores(self.sink.bucket)
+        streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
+        # Files are closed at flush.count at the latest: what would make too many is not even tried.
+        count = self.sink.flush.count or self.sink.batch_records
+        self.limit = min(self.sink.batch_records, MOST_FILES // streams * count)
+        self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic, self.sink.root)
+
+    @property
+    def requests(self) -> Counter[str]:
+        """S3 requests by kind so far, the workers' included."""
+        return self._staging + Counter(getattr(self.store, "requests", {}))
+
+    def land(self, wanted: Sequence[str]) -> list[LandedHour]:
+        """Land what Kafka has now of the hours `wanted`, in order; hours that are complete cost two requests.
+
+        Where records keep arriving, those that come from now on wait for another run: an hour that is under way would
+        be followed to its end otherwise, in ever smaller files.
+
+        Raises:
+            ConfigurationError: there is no such topic, and never was one; the sink does not wait for it.
+            RecordError: a record was refused and the sink tolerates none; its micro-batch is not visible.
+            DataLossError: Kafka no longer is what the index expects.
+            TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
+        """
+        until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
+        if not until:
+            self._await_topic()
+        return _Run(self, {hour: self._open(hour) for hour in wanted}, until).land(wanted)
+
+    def rewrite(self, hour: str) -> LandedHour:
+        """Land a complete hour once more, in place of what was landed.
+
+        Raises:
+            DataLossError: the hour is not complete, or Kafka no longer has all of it.
+        """
+        head = self._open(hour)
+        if head is None:
+            raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
+        attempt = begin_rewrite(self.index, self.offsets, head, hour)
+        self.observer.planned(hour, attempt.batch.offsets, 1)
+        self.observer.committed(self._commit(attempt, self._staged(head, attempt)))
+        landed = self.report(hour, 1)
+        self.observer.done(landed)
+        return landed
+
+    def report(self, hour: str, new: int = 0) -> LandedHour:
+        """What the index says of `hour`; an empty tile where it has none."""
+        stored = self.index.tile(hour)
+        tile = stored[0] if stored else Tile(hour, {})
+        fresh = [self._last[hour]] if hour in self._last else []
+        return LandedHour(tile, Commits(self.index, hour, tile.commits, fresh), new)
+
+    def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
+        """Remove what dead writers left behind."""
+        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
+
+    def recent(self, tile: Tile) -> Sums:
+        """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
+        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits[-1:]))
+
+    def reached(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
+        """How far the present topic is landed, per topic-partition; nothing where it has no tile.
+
+        Args:
+            newest: its last tile, if that is known; others are read where it does not tell all.
+        """
+        return reached(chain(newest, self._newest()))
+
+    def _newest(self) -> Iterator[Tile]:
+        found = self.index.head()
+        yield from self.index.newest(found[0]) if found else ()
+
+    def merge(self, landed: LandedHour) -> bool:
+        """Make one commit of the small ones of a complete hour; False where it stays as it is.
+
+        What goes wrong here fails nothing: all is landed, and the next run that is asked for the hour tries again.
+        """
+        tile, done = landed.tile, False
+        if not self.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
+            return False
+        try:
+            for merged in merge(self.index, self.sink, self.stores, tile.hour, list(landed.manifests)):
+                self._last[tile.hour], done = merged.manifest, True
+                self.observer.merged(tile.hour, str(merged))
+        except (Unjoinable, S3LakeError) as error:
+            self.observer.merged(tile.hour, f"its small files stay: {error}")
+        return done
+
+    def publish(self) -> None:
+        """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
+        if self.group is None:
+            return
+        try:
+            offsets = self.reached()
+        except S3LakeError as error:
+            _log.warning("offsets of %s are not published to a consumer group: %s", self.topic, error)
+        else:
+            self.group.publish(self.topic, offsets)
+
+    def _await_topic(self) -> None:
+        """Refuse a topic that does not exist and never did, unless the sink waits for it."""
+        head = self.index.head()
+        if self.sink.missing_topic == "wait" or (head and head[0].topic_id):
+            return
+        near = get_close_matches(self.topic, self.offsets.topics(), 1)
+        raise ConfigurationError(
+            f"sink {self.sink.name}: topic {self.topic!r} does not exist, so there is nothing to land: "
+            f"{f'did you mean {near[0]!r}? ' if near else ''}Correct topics, create the topic, or set missing_topic: "
+            "wait, and its hours stay empty until it exists"
+        )
+
+    def _open(self, hour: str) -> TopicHead | None:
+        if self.sink.exactly_once:
+            trust(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)
+        earliest = self.sink.start if self.sink.from_ == "earliest" else None
+        return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
+
+    def _begin(self, head: TopicHead, hour: str, until: Mapping[int, int]) -> Attempt | None:
+        return protocol.begin(
+            self.index,
+            self.offsets,
+            head,
+            hour,
+            limit=self.limit,
+            now_ms=self.clock(),
+            grace_ms=int(self.sink.close_grace * 1000),
+            until=until,
+        )
+
+    def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
+        with self.committing:
+            if self.sink.exactly_once:
+                manifest = protocol.commit(self.index, attempt, staged)
+            else:
+                manifest = protocol.commit_at_once(self.index, attempt, staged)
+        self._last[manifest.hour] = manifest
+        return manifest
+
+    def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
+        """Stage an attempt, and see that Kafka's topic is still the one that it was planned on."""
+        staged = self._stage(attempt)
+        try:
+            # Tasks know topics by name: records of one that was created again meanwhile are not this tile's.
+            protocol.asked(self.index, self.offsets, head, attempt.tile.hour)
+        except BaseException:
+            abort(self.store, staged.files)
+            raise
+        return staged
+
+    def _stage(self, attempt: Attempt) -> Staged:
+        """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
+        landed = self.sink.landed
+        recorded = self.index.columns()
+        binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
+        if self.dead_letter_topic is not None:
+            self.dead_letter_topic.ensure()
+        work = binding.work(
+            self.sink,
+            self.topic,
+            self.stores,
+            commit=attempt.commit,
+            renamed=attempt.suffix,
+            hour_start_ms=hours.start_ms(attempt.tile.hour),
+            columns={},
+            wallclock_ms=self.clock(),
+            dead_letter_topic=self.dead_letter_topic,
+        )
+        engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count or TASK_RECORDS)
+        job = Job(self.sink, self.topic, self.engine(engine), self.spark)
+        record = partial(outcomes.record, self.index, self.sink.max_columns)
+        done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
+        for outcome in done:
+            self._staging.update(outcome.requests)
+        files = [file for one in done for file in one.files]
+        if work.keys.replaces:  # of several files with one key the last one stays
+            last = {file.key: file for file in files}
+            abort(self.store, [file for file in files if last[file.key] is not file])
+            files = list(last.values())
+        if len(files) > MOST_FILES:
+            abort(self.store, files)
+            raise TooManyFilesError(
+                f"a micro-batch of {self.topic} {attempt.tile.hour} has {len(files):,} files, one commit may have "
+                f"{MOST_FILES:,}: raise flush.count or flush.size, or let the layout name fewer places"
+            )
+        return Staged(
+            files=tuple(sorted(files, key=lambda file: file.key)),
+            reads=merged(one.reads for one in done),
+            format=landed.format.type,
+            converter=landed.converter.value,
+            nulls=landed.nulls,
+            shape=landed.shape,
+            columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, done)),
+            replacing=work.keys.replaces,
+        )
+
+    def narrow(self, attempt: Attempt) -> bool:
+        """Make the next micro-batches smaller, because this one had too many files; False if there are none smaller."""
+        read = sum(end - start for start, end in attempt.batch.reads.values())
+        if read <= 1:
+            return False
+        self.limit = max(1, read // 4)
+        _log.warning("%s: too many files; micro-batches of %d records from here on", self.topic, self.limit)
+        return True
+
+
+@dataclass
+class _Run:
+    """One call of `Landing.land`, and what has become of its hours.
+
+    Attributes:
+        until: the log ends when it began.
+        flying: the commit that is being made visible, and its hour, of which nothing else is left to plan once the next
+            hour is being read.
+        ended: hours of which nothing is left to plan, and that are not told to be done yet.
+        again: hours that another writer was faster with.
+    """
+
+    landing: Landing
+    heads: Mapping[str, TopicHead | None]
+    until: Mapping[int, int]
+    new: Counter[str] = field(default_factory=Counter)
+    flying: tuple[str, Future[Manifest]] | None = None
+    ended: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    landed: dict[str, LandedHour] = field(default_factory=dict)
+
+    def land(self, wanted: Sequence[str]) -> list[LandedHour]:
+        with ThreadPoolExecutor(1, "s3lake-commit") as background:
+            try:
+                for hour in wanted:
+                    self._read(hour, background)
+                    self.ended.append(hour)
+                    self._tell()
+                self._arrive()
+            except BaseException:
+                # What is visible in the end is told, whatever happened meanwhile.
+                if self.flying is not None and self.flying[1].exception() is None:
+                    self._committed(self.flying[1].result())
+                raise
+        for hour in self.again:
+            self._insist(hour)
+            self._done(hour)
+        return [self.landed[hour] for hour in wanted]
+
+    def _read(self, hour: str, background: ThreadPoolExecutor) -> None:
+        """Stage and commit micro-batches until nothing is left to plan; the last one's commit may be under way then."""
+        head, lander = self.heads[hour], self.landing
+        begun = False
+        while head is not None and (attempt := lander._begin(head, hour, self.until)):
+            if not begun:
+                offsets = attempt.batch.offsets + attempt.batch.left
+                lander.observer.planned(hour, offsets, -(-offsets // lander.limit))
+                begun = True
+            try:
+                staged = lander._staged(head, attempt)
+            except TooManyFilesError:
+                if not lander.narrow(attempt):
+                    raise
+                continue
+            try:
+                self._arrive()
+            except BaseException:
+                abort(lander.store, staged.files)
+                raise
+            self.flying = (hour, background.submit(lander._commit, attempt, staged))
+            if not attempt.batch.left:
+                return  # the next hour can be read while this one becomes visible
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """Wait for the commit under way; where another writer was faster its hour is planned again in the end."""
+        if self.flying is None:
+            return
+        hour, commit = self.flying
+        try:
+            self._committed(commit.result())
+        except FencedError as error:
+            _log.warning("%s; planning again", error)
+            self.again.append(hour)
+        self.flying = None
+        self._tell()
+
+    def _insist(self, hour: str) -> None:
+        head, lander = self.heads[hour], self.landing
+        for tries in range(1, _TRIES + 1):
+            try:
+                while head is not None and (attempt := lander._begin(head, hour, self.until)):
+                    self._committed(lander._commit(attempt, lander._staged(head, attempt)))
+                return
+            except FencedError:
+                if tries == _TRIES:
+                    raise
+
+    def _committed(self, manifest: Manifest) -> None:
+        self.new[manifest.hour] += 1
+        self.landing.observer.committed(manifest)
+        self.landing.publish()
+
+    def _tell(self) -> None:
+        """Hours are told to be done in order, each once its last commit has arrived."""
+        while self.ended and not (self.flying and self.flying[0] == self.ended[0]):
+            hour = self.ended.pop(0)
+            if hour not in self.again:
+                self._done(hour)
+
+    def _done(self, hour: str) -> None:
+        landed = self.landing.report(hour, self.new[hour])
+        if self.landing.merge(landed):
+            self.new[hour] += 1
+            landed = self.landing.report(hour, self.new[hour])
+        self.landed[hour] = landed
+        self.landing.observer.done(self.landed[hour])

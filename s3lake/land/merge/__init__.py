@@ -1,0 +1,109 @@
+"""Merge: the small commits of an hour that is landed become one, of files of the flush size (docs/design/commit.md).
+
+The committed objects are read back, never Kafka, and joined at the level of their format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from s3lake.commit import protocol
+from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
+from s3lake.commit.merge import begin_merge
+from s3lake.commit.protocol import Staged
+from s3lake.commit.recovery import abort
+from s3lake.land import binding
+from s3lake.land.merge.joining import Joining, Unjoinable
+from s3lake.land.merge.packs import Pack, obstacle, packs, runs, worth_it
+from s3lake.land.task.outcomes import merged as summed
+from s3lake.land.task.pipeline import Stores
+from s3lake.store.upload import PART_BYTES
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+__all__ = ["Unjoinable", "merge"]
+
+_AT_ONCE = 8
+"""Small packs: most of their time is spent waiting for the store. A large one holds parts and row groups in memory."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A commit that took the place of so many others, and of their files."""
+
+    manifest: Manifest
+    commits: int
+    files: int
+
+    def __str__(self) -> str:
+        return f"{self.commits} commits of {self.files} files became one of {len(self.manifest.files)}"
+
+
+def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: Sequence[Manifest]) -> Iterator[Merged]:
+    """Merge commits of `hour`, each time when the next is asked for; none where nothing is to be gained.
+
+    Args:
+        index: the index of the sink and topic.
+        sink: the sink.
+        stores: opens the bucket.
+        hour: an hour that is complete.
+        manifests: its commits'.
+
+    Raises:
+        Unjoinable: the hour stays as it is, and why.
+        S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
+            next finishes.
+    """
+    rule = binding.file_rule(sink)
+    packed = [(run, packs(run, rule.size, rule.count)) for run in runs(manifests)]
+    worthy = [(run, packed_files) for run, packed_files in packed if worth_it(packed_files)]
+    obstacle_text = obstacle(sink, index.topic, manifests) if worthy else None
+    if obstacle_text is not None:
+        raise Unjoinable(obstacle_text)
+    for run, packed_files in worthy:
+        attempt = begin_merge(index, hour, run)
+        if attempt is not None:
+            keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
+            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule)
+            manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, packed_files)))
+            yield Merged(manifest, len(run), sum(len(one.files) for one in run))
+
+
+def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack]) -> list[File]:
+    files: list[File] = []
+
+    def join(pack: Pack) -> None:
+        files.extend(joining(pack))
+
+    try:
+        with ThreadPoolExecutor(_AT_ONCE, "s3lake-merge") as pool:
+            small = [pool.submit(join, pack) for pack in packed_files if pack.bytes < PART_BYTES]
+        for joined in small:
+            joined.result()
+        for pack in packed_files:
+            if pack.bytes >= PART_BYTES:
+                join(pack)
+        if len(files) > MOST_FILES:
+            raise Unjoinable(f"{len(files):,} files would be left, and one commit has at most {MOST_FILES:,}")
+    except BaseException:
+        abort(index.store, files)
+        raise
+    return files
+
+
+def _staged(run: Sequence[Manifest], files: list[File]) -> Staged:
+    last = run[-1]
+    return Staged(
+        files=tuple(sorted(files, key=lambda file: file.key)),
+        reads=summed(one.partitions for one in run),
+        format=last.format,
+        converter=last.converter,
+        nulls=last.nulls,
+        shape=last.shape,
+        columns=last.columns,
+        waits=tuple(wait for one in run for wait in one.waits),
+    )

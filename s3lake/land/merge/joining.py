@@ -1,0 +1,131 @@
+"""Joining: the files of a pack become one, as uploads that are not visible yet; more than one where they differ.
+
+What joins packs travels to Spark's workers as plain values, as a `pipeline.Work` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from s3lake.commit.index import File
+from s3lake.encode import FileFormat
+from s3lake.encode.joined import Joiner, Likeness, joiner, likeness
+from s3lake.errors import S3LakeError
+from s3lake.land.merge.packs import LETTERS, Pack, Source
+from s3lake.land.task.pipeline import Stores
+from s3lake.land.task.staging import FileRule, key_of
+from s3lake.layout.key import KeyRule, Span
+from s3lake.store import COMMIT, Store
+from s3lake.store.reading import opened
+from s3lake.store.upload import Spill, Upload
+
+_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
+_Alike = tuple[tuple[str, Likeness], ...]
+
+
+class Unjoinable(Exception):
+    """Files that cannot be joined; the message says which, and why."""
+
+
+@dataclass
+class _Target:
+    """One source in the making."""
+
+    streams: dict[str, tuple[Upload, Joiner]]
+    partition: int
+    group: str | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class Joining:
+    """What joins packs.
+
+    Attributes:
+        commit: whose objects they become.
+    """
+
+    stores: Stores
+    bucket: str
+    commit: str
+    keys: KeyRule
+    files: FileRule
+
+    def __call__(self, pack: Pack) -> list[File]:
+        """The files that a pack becomes, staged.
+
+        Raises:
+            Unjoinable: a file is not what its commit says.
+            S3LakeError: the store did not answer, refused, or has another object there.
+        """
+        store, spill = self.stores(self.bucket), Spill()
+        targets: dict[_Alike, _Target] = {}
+        done: list[File] = []
+        try:
+            for source in pack.sources:
+                bodies = {name: opened(store, one.key, one.bytes, source.commit) for name, one in source.files.items()}
+                try:
+                    alike = tuple((name, likeness(self._form(name), body)) for name, body in bodies.items())
+                    target = targets.get(alike) or self._begin(store, spill, source, alike)
+                    targets[alike] = target
+                    _add(target, source, bodies)
+                except S3LakeError:
+                    raise
+                except Exception as error:  # each format's library has errors of its own
+                    raise Unjoinable(f"{source.first.key} of commit {source.commit}: {error}") from error
+            for target in targets.values():
+                done += self._finish(target)
+        except BaseException:
+            with suppress(S3LakeError):
+                for target in targets.values():
+                    for upload, _ in target.streams.values():
+                        upload.abort()
+            raise
+        finally:
+            spill.close()
+        return done
+
+    def _form(self, stream: str) -> FileFormat:
+        return _LETTERS if stream == LETTERS else self.files.formats[stream]
+
+    def _begin(self, store: Store, spill: Spill, source: Source, alike: _Alike) -> _Target:
+        first = source.first
+        span = Span(first.first_offset, first.last_offset, 0, 0, 0)
+        streams: dict[str, tuple[Upload, Joiner]] = {}
+        for name, like in alike:
+            key = None if self.keys.deferred else self._key(first.partition, first.group, span, name)
+            upload = Upload(store, key, {COMMIT: self.commit}, spill)
+            form = self._form(name)
+            streams[name] = upload, joiner(form, like, upload.write, spill, chunk=self.files.budget // 8)
+        return _Target(streams, first.partition, first.group, span)
+
+    def _key(self, partition: int, group: str | None, span: Span, stream: str) -> str:
+        if group is None:
+            return self.keys.dead_letters_key(partition, span.first)
+        return key_of(self.keys, self.files, group, partition, span, stream)
+
+    def _finish(self, target: _Target) -> list[File]:
+        partition, group, span = target.partition, target.group, target.span
+        files = []
+        for name, (upload, joined) in target.streams.items():
+            joined.close()
+            key = self._key(partition, group, span, name)
+            identity, parts = upload.finish(key)
+            files.append(
+                File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
+            )
+        return files
+
+
+def _add(target: _Target, source: Source, bodies: Mapping[str, BinaryIO]) -> None:
+    for name, body in bodies.items():
+        listed = source.files[name].records
+        records = target.streams[name][1].add(body)
+        if records not in (None, listed):
+            raise ValueError(f"it holds {records} records, its manifest says {listed}")
+    first, span = source.first, target.span
+    last = max(span.last, first.last_offset)
+    target.span = Span(span.first, last, 0, 0, span.records + first.records)

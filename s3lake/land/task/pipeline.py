@@ -1,0 +1,374 @@
+"""The way of the data inside one Spark task: convert, lay out, encode, stage. The only file that knows the order.
+
+`run` is what `mapInArrow` calls; everything it needs travels in a `Work` of plain values, so a Python worker imports
+neither Dagster nor pydantic. What a task has to say comes back as rows, one encoded outcome each: exceptions would lose
+their type under Spark Connect.
+"""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.convert.gate import Refusals
+from s3lake.convert.values import Conversion, Part
+from s3lake.encode import dead_letters
+from s3lake.errors import S3LakeError, SparkUnavailableError
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
+from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
+from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
+from s3lake.layout.key import Fields, KeyRule
+from s3lake.layout.partitioners import Unplaceable
+from s3lake.schema.types import Columns, to_document
+from s3lake.schema.unite import agree
+from s3lake.store import Store
+
+if TYPE_CHECKING:
+    from s3lake.transform.chain import Chain
+
+Stores = Callable[[str], Store]
+"""Opens a bucket; picklable, and the same in the driver and in the workers."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a task does, as plain values.
+
+    Attributes:
+        hour_start_ms: records stamped earlier are counted as late.
+        columns: what the sink's files have; None where the format has no columns that grow.
+        wallclock_ms: the micro-batch's time, epoch milliseconds.
+        chain: the sink's transforms; with SQL they run before it, in `projection.table`.
+        needs: Kafka columns that transforms or SQL ask for.
+        projected: batches come from SQL (projection.py), with `original`, `refused`, `grown` and `kept`.
+        look_only: read only to see the columns; stage nothing.
+        dead_letter_topic: gets refused records too, before the task says that it is done.
+    """
+
+    stores: Stores
+    bucket: str
+    commit: str
+    hour_start_ms: int
+    conversion: Conversion
+    keys: KeyRule
+    files: FileRule
+    tolerant: bool
+    wallclock_ms: int
+    chain: Chain | None = None
+    projected: bool = False
+    needs: frozenset[str] = frozenset()
+    columns: Columns = field(default_factory=dict)
+    look_only: bool = False
+    dead_letter_topic: DeadLetterTopic | None = None
+
+    def looking(self) -> Work:
+        """The same work, only to see the columns."""
+        return replace(self, look_only=True)
+
+    def with_columns(self, columns: Columns) -> Work:
+        """The same work for files with these columns."""
+        return replace(self, look_only=False, columns=columns)
+
+    @property
+    def file_columns(self) -> Columns | None:
+        """Columns of the files, None where the format has none."""
+        if self.conversion.has_columns:
+            return self.columns
+        return self.conversion.fixed_columns
+
+    @property
+    def kafka_columns(self) -> tuple[str, ...]:
+        """Columns of `kafka.reader.SCHEMA` that this work needs; each costs, so no others are made."""
+        wanted = ["partition", "offset", "timestamp", "value"]
+        needed = self.conversion.needs | self.needs
+        if self.tolerant or self.keys.needs("key") or "key" in needed:
+            wanted.append("key")
+        if self.tolerant or self.keys.needs("header") or "headers" in needed:
+            wanted.append("headers")
+        return tuple(wanted)
+
+    def prepared(self, batch: pa.RecordBatch) -> Prepared:
+        """A batch as conversion takes it."""
+        if self.projected:
+            return after_sql(batch)
+        if self.chain is None:
+            return Prepared(batch, batch)
+        done = self.chain(batch, self.keys.topic, self.wallclock_ms)
+        return Prepared(batch, done.batch, done.rows, done.refused, done.dropped, "transform")
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What `mapInArrow` runs."""
+        for outcome in run(self, batches):
+            yield pa.record_batch([pa.array([msgspec.json.encode(outcome)], pa.binary())], names=["outcome"])
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch before conversion.
+
+    Attributes:
+        original: records as Kafka has them, for dead letters.
+        batch: those that go on, changed or not.
+        rows: rows of `original` that `batch` holds; None for all.
+        refused: row of `original` -> why.
+        dropped: records that were filtered out.
+        stage: which stage refused.
+    """
+
+    original: pa.RecordBatch
+    batch: pa.RecordBatch
+    rows: pa.Int64Array | None = None
+    refused: Refusals = field(default_factory=dict)
+    dropped: int = 0
+    stage: str = ""
+
+
+def after_sql(batch: pa.RecordBatch) -> Prepared:
+    """A batch that came through SQL: refused records and those that the filter left out have marks."""
+    original = batch.set_column(batch.schema.get_field_index("value"), "value", batch.column("original"))
+    reasons = batch.column("refused")
+    refused = {row: reason for row, reason in enumerate(reasons.to_pylist()) if reason is not None}
+    alive = pc.and_(batch.column("kept"), reasons.is_null())
+    rows = pc.indices_nonzero(alive).cast(pa.int64())
+    dropped = batch.num_rows - len(rows) - len(refused)
+    return Prepared(original, batch.take(rows), rows, refused, dropped, "sql")
+
+
+def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
+    """Convert, lay out, encode and stage the records of one task."""
+    task = _Task(work)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                task.take(batch)
+                if task.refused is not None:
+                    break
+        outcome = task.outcome()
+    except S3LakeError as error:
+        task.staging.abort()
+        outcome = Failed(type(error).__name__, str(error))
+    except OSError as error:
+        task.staging.abort()
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        outcome = Failed(SparkUnavailableError.__name__, _full(error))
+    except BaseException:
+        task.staging.abort()
+        raise
+    if outcome is not None:
+        yield outcome
+
+
+def _full(error: OSError) -> str:
+    return (
+        f"the local disk of a worker is full: {error}; nothing of this micro-batch is visible. Files that do not fit "
+        f"memory_budget wait in {tempfile.gettempdir()}: give it space, point TMPDIR elsewhere, or raise memory_budget"
+    )
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them."""
+
+    records: pa.RecordBatch
+    original: pa.RecordBatch
+    streams: Streams
+    values: pa.BinaryArray
+    schema: str | None
+    keys: pa.BinaryArray | None = None
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part) -> _Laid:
+        records = _taken(batch, part.rows)
+        values = records.column("value") if part.values is None else part.values
+        rows = records if original is batch else _taken(original, part.rows)
+        return cls(records, rows, part.streams, values, part.schema, part.keys)
+
+    def where(self, mask: pa.BooleanArray) -> _Laid:
+        streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
+        records, original = self.records.filter(mask), self.original.filter(mask)
+        keys = None if self.keys is None else self.keys.filter(mask)
+        return _Laid(records, original, streams, self.values.filter(mask), self.schema, keys)
+
+    def without_data(self) -> _Laid:
+        return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
+
+    def fields(self, keys: KeyRule) -> Fields:
+        records = self.records
+        return Fields(
+            values=self.values.to_pylist() if keys.needs("value") else (),
+            keys=(records.column("key") if self.keys is None else self.keys).to_pylist() if keys.needs("key") else (),
+            headers=records.column("headers").to_pylist() if keys.needs("header") else (),
+            timestamps=_milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
+            schemas=[self.schema] * records.num_rows if keys.needs("schema") else (),
+            topics=records.column("topic").to_pylist() if keys.needs("topic") else (),
+        )
+
+
+@dataclass
+class _Waiting:
+    """Rows of one topic-partition and one kind that wait to be sorted into output partitions together."""
+
+    groups: list[str] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
+    size: int = 0
+
+
+class _Task:
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.store = work.stores(work.bucket)
+        self.staging = Staging(self.store, work.keys, work.files, work.commit)
+        self.refused: Refused | None = None
+        self._columns = work.columns
+        self._grown = work.look_only
+        self._source: Outcome | None = None
+        self._counts: dict[int, Counts] = {}
+        self._seen: Columns = {}
+        self._waiting: dict[tuple[int, Kind], _Waiting] = {}
+        self._dead: dict[int, list[tuple[int, bytes]]] = {}
+        self._outbox = Outbox(work.dead_letter_topic) if work.dead_letter_topic else None
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """One batch of records; those that come through SQL may be of several topic-partitions."""
+        if self.work.projected:
+            for mark in batch.column("grown").drop_null().to_pylist():
+                self._source = outcome_of(mark)
+            batch = batch.filter(batch.column("grown").is_null())
+        if self._source is not None:
+            return  # all of it will be read once more
+        for partition in pc.unique(batch.column("partition")).to_pylist():
+            same = pc.equal(batch.column("partition"), partition)
+            self._take(partition, batch if pc.all(same).as_py() else batch.filter(same))
+
+    def outcome(self) -> Outcome | None:
+        """What the task has to say; None when it read nothing."""
+        if self.refused is not None:
+            self.staging.abort()
+            return self.refused
+        if self._source is not None:
+            self.staging.abort()
+            return self._source
+        if self._grown:
+            self.staging.abort()
+            first = min(((partition, counts.first) for partition, counts in self._counts.items()), default=None)
+            return Grown(*first, to_document(self._columns)) if first else None
+        for where in list(self._waiting):
+            self._sort(where)
+        for partition, letters in self._dead.items():
+            self.staging.add_dead_letters(partition, letters)
+        if self._outbox is not None:
+            self._outbox.send()  # before `finish`, which makes files visible where the sink is not exactly once
+        files = self.staging.finish()
+        reads = {partition: counts.sum for partition, counts in self._counts.items()}
+        return Done(files, reads, dict(getattr(self.store, "requests", {})), to_document(self._seen))
+
+    def _take(self, partition: int, batch: pa.RecordBatch) -> None:
+        counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
+        ready = self.work.prepared(batch)
+        if ready.refused and not self._refuse(partition, ready.original, ready.stage, ready.refused):
+            return
+        original = _taken(ready.original, ready.rows)  # row by row what `ready.batch` was made of
+        converted = self.work.conversion(ready.batch, self._columns)
+        if converted.columns != self._columns and self.work.conversion.has_columns:
+            self._columns, self._grown = converted.columns, True
+            self.staging.abort()  # all of it will be read once more, with these columns
+            self._waiting.clear()
+        self._seen = agree(self._seen, converted.seen)
+        if converted.refused and not self._refuse(partition, original, "convert", converted.refused):
+            return
+        counts.last = batch.column("offset")[-1].as_py()
+        counts.read += batch.num_rows
+        counts.skipped += ready.dropped + converted.skipped
+        counts.dead += len(ready.refused) + len(converted.refused)
+        timestamps = _milliseconds(batch)
+        counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
+        counts.stamped(timestamps)
+        for part in () if self._grown else converted.parts:
+            rows = _Laid.of(ready.batch, original, part)
+            if self.work.keys.has_tombstones and rows.records.column("value").null_count:
+                nulls = rows.records.column("value").is_null()
+                counts.landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
+                rows = rows.where(pc.invert(nulls))
+            counts.landed += self._lay_out(partition, rows, tombstones=False)
+
+    def _lay_out(self, partition: int, laid: _Laid, *, tombstones: bool) -> int:
+        """Route converted rows; how many found their place."""
+        keys = self.work.keys
+        rows = Rows(laid.records.column("offset"), _milliseconds(laid.records), laid.streams)
+        fixed = None if tombstones else keys.fixed_group(partition)
+        if fixed is not None:
+            if len(rows):
+                self.staging.add(partition, fixed, rows)
+            return len(rows)
+        grouping = keys.tombstone_groups if tombstones else keys.groups
+        groups = grouping(partition, laid.fields(keys), len(rows))
+        lost = {row: str(one) for row, one in enumerate(groups) if isinstance(one, Unplaceable)}
+        if lost:
+            if not self._refuse(partition, laid.original, "layout", lost):
+                return 0
+            self._counts[partition].dead += len(lost)
+            rows = rows.take(pa.array([row for row in range(len(rows)) if row not in lost], pa.int64()))
+        if not len(rows):
+            return 0
+        where = (partition, rows.kind)
+        waiting = self._waiting.setdefault(where, _Waiting())
+        waiting.groups.extend(one for one in groups if isinstance(one, str))
+        waiting.rows.append(rows)
+        waiting.size += rows.nbytes
+        # Sorting much at once makes long runs per output partition, whatever their number.
+        if waiting.size >= self.work.files.budget // 8:
+            self._sort(where)
+        return len(rows)
+
+    def _sort(self, where: tuple[int, Kind]) -> None:
+        waiting = self._waiting.pop(where)
+        self.staging.add_sorted(where[0], pa.array(waiting.groups, pa.string()), Rows.concat(waiting.rows))
+
+    def _refuse(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> bool:
+        """Note refused rows as dead letters; False when the sink tolerates none and the task must stop."""
+        if self._grown:
+            return True  # all of it will be read once more, and judged by all columns
+        offsets = rows.column("offset")
+        first = min(refusals)
+        if not self.work.tolerant:
+            self.refused = Refused(partition, offsets[first].as_py(), stage, refusals[first])
+            return False
+        letters = self._dead.setdefault(partition, [])
+        milliseconds = _milliseconds(rows)
+        for row, reason in refusals.items():
+            letter: dict[str, Any] = {
+                "partition": partition,
+                "offset": offsets[row].as_py(),
+                "timestamp_ms": milliseconds[row].as_py(),
+                "key": rows.column("key")[row].as_py(),
+                "value": rows.column("value")[row].as_py(),
+                "headers": rows.column("headers")[row].as_py(),
+                "stage": stage,
+                "error": "RecordError",
+                "message": reason,
+            }
+            letters.append((letter["offset"], dead_letters.line(topic=self.work.keys.topic, **letter)))
+            if self._outbox is not None:
+                self._outbox.add(**letter)
+        if sum(len(line) for _, line in letters) >= self.work.files.budget // 8:
+            self.staging.add_dead_letters(partition, self._dead.pop(partition))
+            if self._outbox is not None:
+                self._outbox.send()
+        return True
+
+
+def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
+    return records if rows is None else records.take(rows)
+
+
+def _milliseconds(rows: pa.RecordBatch) -> pa.Array:
+    """Record timestamps, which Spark's SQL wants in microseconds."""
+    return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)

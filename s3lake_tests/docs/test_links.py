@@ -1,0 +1,64 @@
+"""What the documents link to: every file and every heading that a relative link names is there."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path for pattern in ("*.md", "benchmarks/*.md", "docker/*.md", "docs/**/*.md") for path in ROOT.glob(pattern)
+)
+_FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+_HTML = re.compile(r"(?:href|src)=\"([^\"]+)\"")
+_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+_MARKUP = re.compile(r"\[([^\]]*)\]\([^)]*\)|[`*]")
+
+
+def links(document: Path) -> Iterator[str]:
+    """Where a document's links lead, those to other hosts left out."""
+    text = _CODE.sub("", _FENCED.sub("", document.read_text("utf-8")))
+    for found in [*_LINK.findall(text), *_HTML.findall(text)]:
+        if not re.match(r"[a-z][a-z+.-]*:", found):
+            yield unquote(found)
+
+
+def anchors(document: Path) -> set[str]:
+    """The headings of a document as GitHub calls them."""
+    known: Counter[str] = Counter()
+    names = set()
+    for heading in _HEADING.findall(_FENCED.sub("", document.read_text("utf-8"))):
+        plain = _MARKUP.sub(lambda match: match[1] or "", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        names.add(f"{name}-{known[name]}" if known[name] else name)
+        known[name] += 1
+    return names
+
+
+def broken(document: Path) -> list[str]:
+    """The links of a document that lead nowhere."""
+    wrong = []
+    for link in links(document):
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            wrong.append(link)
+    return wrong
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(document: Path) -> None:
+    assert broken(document) == []
+
+
+def test_a_link_to_no_file_and_to_no_heading_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("# One\n## `Two` of [three](x)\n## One\n```\n# Four\n```\n")
+    document = tmp_path / "a.md"
+    targets = ["there.md#two-of-three", "there.md#one-1", "there.md#four", "gone.md", "https://elsewhere.example/gone"]
+    document.write_text("".join(f"[x]({target}) `[y](code.md)`\n" for target in targets))
+    assert broken(document) == ["there.md#four", "gone.md"]

@@ -1,0 +1,75 @@
+"""The pages that lead from a connector to s3lake: their files come to what stands there."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from s3lake import cli
+from s3lake_tests.docs.test_shown import Block, blocks
+
+PAGES = sorted({block.document for block in blocks("yaml") if block.document.startswith("docs/migrate/")})
+ENVIRONMENT = {
+    "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092",
+    "S3LAKE_START": "2026-11-20T00",
+    "AWS_ACCESS_KEY_ID": "hunter2",
+    "AWS_SECRET_ACCESS_KEY": "hunter2",
+}
+
+
+def on(page: str, *languages: str) -> list[Block]:
+    return [block for block in blocks(*languages) if block.document == page]
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[str, Path]]:
+    """Runs a command in a directory that holds the page's files: what it printed, and where."""
+
+    def run(page: str, *arguments: str) -> tuple[str, Path]:
+        for block in on(page, "json", "properties", "toml"):
+            name = block.title.removeprefix("title=").strip('"')
+            (tmp_path / name).write_text(block.text, encoding="utf-8")
+        for name in list(os.environ):
+            if name.startswith("S3LAKE_SINKS"):
+                monkeypatch.delenv(name)
+        for name, value in ENVIRONMENT.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["s3lake", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 0
+        return capsys.readouterr().out, tmp_path
+
+    return run
+
+
+def connectors_file(page: str) -> str:
+    return on(page, "json", "properties", "toml")[0].title.removeprefix("title=").strip('"')
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_file_converts_to_the_yaml_that_is_shown(page: str, run: Callable[..., tuple[str, Path]]) -> None:
+    assert run(page, "convert", connectors_file(page))[0] == on(page, "yaml")[0].text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_record_becomes_the_object_that_is_shown(page: str, run: Callable[..., tuple[str, Path]]) -> None:
+    out, here = run(page, "preview", connectors_file(page), "--records", "records.jsonl", "--out", "objects")
+    assert out == on(page, "text")[0].text
+    assert (here / "objects" / out.split()[0]).is_file()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_yaml_that_is_shown_gives_the_same_object(page: str, run: Callable[..., tuple[str, Path]]) -> None:
+    as_it_is, here = run(page, "preview", connectors_file(page), "--records", "records.jsonl")
+    (here / "s3lake.yaml").write_text(on(page, "yaml")[0].text, encoding="utf-8")
+    assert run(page, "preview", "s3lake.yaml", "--records", "records.jsonl")[0] == as_it_is
+
+
+def test_there_is_a_page_for_each_connector() -> None:
+    assert [Path(page).stem for page in PAGES] == ["aiven", "confluent", "iggy", "lenses"]

@@ -1,0 +1,188 @@
+"""Refused records on their way to the dead letter topic: through one task, and through a lake of real parts."""
+
+import dataclasses
+import json
+import pickle
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.land.task.outcomes import Done, Failed, Grown
+from s3lake.land.task.pipeline import Work
+from s3lake_tests.kafka.test_dead_letter_topic import FakeProducer
+from s3lake_tests.lake import START, Lake, at
+from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
+
+TOLERANT: dict[str, Any] = {"errors": {"tolerance": "all"}}
+BAD = Record(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR + 5)
+
+
+class WatchedProducer(FakeProducer):
+    """Notes which objects of the bucket were visible when it was last asked to deliver."""
+
+    def __init__(self, bucket: Bucket, refusal: KafkaError | None = None) -> None:
+        super().__init__(refusal=refusal)
+        self.bucket = bucket
+        self.visible: list[str] = []
+
+    def flush(self, timeout: float) -> int:
+        self.visible = sorted(self.bucket.store.objects)
+        return super().flush(timeout)
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+@pytest.fixture
+def producer(bucket: Bucket) -> WatchedProducer:
+    return WatchedProducer(bucket)
+
+
+def sending(of: Work, producer: FakeProducer) -> Work:
+    """The same work for a sink with a dead letter topic."""
+    to = DeadLetterTopic(name="dead", topic="t", connector="s", bootstrap_servers="broker:9092", context_headers=True)
+    to = dataclasses.replace(to, producer=lambda _to, _hear: producer)
+    return dataclasses.replace(of, dead_letter_topic=to)
+
+
+def context(message: dict[str, Any]) -> dict[str, str]:
+    found = {name: value.decode() for name, value in message["headers"] if name.startswith("__connect.errors.")}
+    return {name.removeprefix("__connect.errors."): value for name, value in found.items()}
+
+
+# One task
+
+
+def test_a_refused_record_is_in_the_topic_and_in_the_commit(bucket: Bucket, producer: WatchedProducer) -> None:
+    done = outcome(sending(work(bucket, **TOLERANT), producer), [*objects(1), BAD, *objects(3)])
+    assert isinstance(done, Done)
+    assert "_dead_letters/s/t/0/000000000001.json" in bucket.visible(done)
+    (found,) = producer.taken
+    assert (found["key"], found["value"], found["timestamp"]) == (b"\xff", b"{", HOUR + 5)
+    assert found["headers"][0] == ("region", b"eu")
+    assert context(found) == {
+        "topic": "t",
+        "partition": "0",
+        "offset": "1",
+        "connector.name": "s",
+        "task.id": "0",
+        "stage": "convert",
+        "class.name": "s3lake.convert",
+        "exception.class.name": "s3lake.errors.RecordError",
+        "exception.message": "Input data was truncated",
+    }
+
+
+def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, producer: WatchedProducer) -> None:
+    cast = {"type": "Cast$Value", "options": {"spec": "n:int8"}}
+    of = work(bucket, transforms=[cast], layout={"partition_by": ["_key"]}, **TOLERANT)
+    records = [Record(b'{"n":"no"}', b"k"), Record(b'{"n":"7"}', None), Record(b"{", b"k"), Record(b'{"n":"8"}', b"k")]
+    outcome(sending(of, producer), records)
+    assert {(context(one)["stage"], one["value"]) for one in producer.taken} >= {
+        ("transform", b'{"n":"no"}'),
+        ("layout", b'{"n":"7"}'),  # not what the transform made of it
+    }
+    assert sorted(context(one)["offset"] for one in producer.taken) == ["0", "1", "2"]
+
+
+def test_without_refused_records_nothing_is_sent(bucket: Bucket, producer: WatchedProducer) -> None:
+    outcome(sending(work(bucket, **TOLERANT), producer), objects(1, 2))
+    assert (producer.taken, producer.flushes) == ([], 0)
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_it_is_sent_before_anything_is_visible(bucket: Bucket, producer: WatchedProducer, exactly_once: bool) -> None:
+    outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT), producer), [*objects(1), BAD])
+    assert producer.flushes == 1
+    assert producer.visible == []
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_brokers_that_do_not_take_it_fail_the_task_for_now(bucket: Bucket, exactly_once: bool) -> None:
+    producer = WatchedProducer(bucket, KafkaError(KafkaError._MSG_TIMED_OUT))
+    failed = outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT), producer), [*objects(1), BAD])
+    assert isinstance(failed, Failed)
+    assert failed.error == "KafkaUnavailableError"
+    assert "dead letter topic 'dead'" in failed.message
+    assert (bucket.store.objects, bucket.store.uploads) == ({}, {})
+
+
+def test_while_columns_grow_nothing_is_sent(bucket: Bucket, producer: WatchedProducer) -> None:
+    of = sending(work(bucket, {}, format={"type": "parquet"}, **TOLERANT), producer)
+    assert isinstance(outcome(of, [Record(b"{")], objects(1), [Record(b"{")]), Grown)
+    assert producer.taken == []
+
+
+def test_many_are_sent_as_they_come_and_each_once(bucket: Bucket, producer: WatchedProducer) -> None:
+    of = sending(work(bucket, memory_budget="64MB", **TOLERANT), producer)
+    outcome(of, *([Record(b"{%d" % number + b"x" * 3_000_000)] for number in range(5)))
+    assert [one["value"][:2] for one in producer.taken] == [b"{%d" % number for number in range(5)]
+    assert producer.flushes == 2
+
+
+def test_a_work_with_one_shows_no_secret(bucket: Bucket) -> None:
+    to = DeadLetterTopic("dead", "t", "s", "broker:9092", {"sasl.password": "hush"})
+    of = dataclasses.replace(work(bucket, **TOLERANT), dead_letter_topic=to)
+    assert "hush" not in repr(of)
+    assert pickle.loads(pickle.dumps(of.dead_letter_topic)) == to
+
+
+# A lake of real parts
+
+
+def read(lake: Lake, topic: str, count: int) -> list[Message]:
+    """What the topic holds: so many records, or what came within ten seconds."""
+    consumer = Consumer({"bootstrap.servers": lake.kafka.bootstrap_servers, "group.id": "test", "log_level": 0})
+    consumer.assign([TopicPartition(topic, one, 0) for one in lake.offsets.ranges(topic)])
+    found, deadline = [], time.monotonic() + 10
+    while len(found) < count and time.monotonic() < deadline:
+        message = consumer.poll(0.1)
+        if message is not None and not message.error():
+            found.append(message)
+    consumer.close()
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.s3
+class TestLake:
+    TEN, AFTER = "2026-01-05T10", at("2026-01-06T00")
+
+    def land(self, lake: Lake, topic: str, name: str) -> None:
+        letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
+        landing = lake.landing(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
+        landing.land([START, self.TEN])
+        assert lake.verify(landing).differences == ()
+
+    def test_refused_records_are_in_the_topic_with_their_context(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        lake.produce(topic, [b'{"n": 1}', b"{ broken", b'{"n": 2}'], at(self.TEN, 5), 0)
+        lake.produce(topic, [b"\xff"], at(self.TEN, 6), 1)
+        self.land(lake, topic, f"{topic}-dead")
+        found = {one.value(): one for one in read(lake, f"{topic}-dead", 2)}
+        assert set(found) == {b"{ broken", b"\xff"}
+        broken = dict(found[b"{ broken"].headers() or [])
+        assert (found[b"{ broken"].key(), found[b"{ broken"].timestamp()[1]) == (b"k1", at(self.TEN, 5))
+        assert broken["__connect.errors.topic"] == topic.encode()
+        assert (broken["__connect.errors.partition"], broken["__connect.errors.offset"]) == (b"0", b"1")
+        assert (broken["__connect.errors.connector.name"], broken["__connect.errors.stage"]) == (b"events", b"convert")
+        letters = [json.loads(lake.store.get(key).body) for key in lake.objects() if "_dead_letters/" in key]  # type: ignore[union-attr]
+        assert broken["__connect.errors.exception.message"] == next(
+            one["message"].encode() for one in letters if one["partition"] == 0
+        )
+
+    def test_the_topic_is_made_with_one_topic_partition_and_one_that_exists_is_left_alone(self, lake: Lake) -> None:
+        topic, existing = lake.topic(), lake.topic(partitions=3)
+        lake.produce(topic, [b"{ broken"], at(self.TEN, 5))
+        self.land(lake, topic, f"{topic}-dead")
+        assert len(lake.offsets.ranges(f"{topic}-dead")) == 1
+        other = lake.topic()
+        lake.produce(other, [b"{ broken"], at(self.TEN, 5))
+        self.land(lake, other, existing)
+        assert len(lake.offsets.ranges(existing)) == 3

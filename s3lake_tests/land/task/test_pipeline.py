@@ -1,0 +1,626 @@
+"""The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
+
+import errno
+import gzip
+import io
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.index import Read
+from s3lake.errors import StoreDeniedError
+from s3lake.kafka.reader import SCHEMA
+from s3lake.land import binding
+from s3lake.land.job import Job
+from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, recorded, united
+from s3lake.land.task.pipeline import Work, run
+from s3lake.schema.types import Primitive, from_document, to_document
+from s3lake.sink import Sink
+from s3lake.store.memory import MemoryStore
+
+HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
+
+
+@dataclass
+class Record:
+    """One record as Kafka has it; without an offset it follows the one before."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    ms: int = HOUR
+    partition: int = 0
+    offset: int | None = None
+
+
+@dataclass
+class Bucket:
+    """The bucket of a test: every task of it opens the same one."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+
+    def __call__(self, bucket: str) -> MemoryStore:
+        assert bucket == "lake"
+        return self.store
+
+    def visible(self, done: Outcome) -> dict[str, bytes]:
+        """What is there after the driver has completed the files of a task."""
+        assert isinstance(done, Done), done
+        for file in done.files:
+            if file.key not in self.store.objects:
+                assert self.store.complete_upload(file.key, file.upload, file.parts) == "completed"
+        return {key: body for key, (body, _) in self.store.objects.items()}
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
+    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
+    sink = Sink(**{**fixed, **changes})
+    return binding.work(
+        sink,
+        "t",
+        bucket,
+        commit="c1",
+        renamed="",
+        hour_start_ms=HOUR,
+        columns=from_document(columns or {}),
+        wallclock_ms=HOUR,
+    )
+
+
+def batch(of: Work, records: Sequence[Record]) -> pa.RecordBatch:
+    """A batch with the columns that the work asks Spark for."""
+    following, rows = 0, []
+    for record in records:
+        following = following if record.offset is None else record.offset
+        rows.append(
+            {
+                "partition": record.partition,
+                "offset": following,
+                "timestamp": datetime.fromtimestamp(record.ms / 1000, timezone.utc),
+                "value": record.value,
+                "key": record.key,
+                "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
+            }
+        )
+        following += 1
+    return pa.RecordBatch.from_pylist(rows, SCHEMA).select(list(of.kafka_columns))
+
+
+def outcomes(of: Work, *batches: Sequence[Record]) -> list[Outcome]:
+    """What the driver gets from one task, over the bytes that it gets."""
+    following, made = 0, []
+    for records in batches:
+        if records and records[0].offset is None:
+            records[0].offset = following
+        made.append(batch(of, records))
+        following = made[-1]["offset"][-1].as_py() + 1 if records else following
+    return [outcome_of(row["outcome"].as_py()) for one in of(made) for row in one.to_struct_array()]
+
+
+def outcome(of: Work, *batches: Sequence[Record]) -> Any:
+    (one,) = outcomes(of, *batches)
+    return one
+
+
+def objects(*numbers: int) -> list[Record]:
+    return [Record(json.dumps({"n": number}).encode()) for number in numbers]
+
+
+def counted(done: Done) -> dict[int, Read]:
+    """What was read, without the records' timestamps."""
+    return {one: msgspec.structs.replace(read, oldest_ms=0, newest_ms=0) for one, read in done.reads.items()}
+
+
+# One task
+
+
+def test_the_oldest_and_the_newest_timestamp_are_told(bucket: Bucket) -> None:
+    stamps = (HOUR + 5, HOUR - 7, HOUR + 9, -1)  # the last one has none
+    done = outcome(
+        work(bucket), [Record(b"{}", ms=ms) for ms in stamps[:2]], [Record(b"{}", ms=ms) for ms in stamps[2:]]
+    )
+    (read,) = done.reads.values()
+    assert (read.oldest_ms, read.newest_ms) == (HOUR - 7, HOUR + 9)
+
+
+def test_records_without_timestamps_tell_none(bucket: Bucket) -> None:
+    (read,) = outcome(work(bucket), [Record(b"{}", ms=-1)]).reads.values()
+    assert (read.oldest_ms, read.newest_ms) == (0, 0)
+
+
+def test_records_land_in_files_of_their_topic_partition(bucket: Bucket) -> None:
+    done = outcome(work(bucket), objects(1, 2), objects(3))
+    assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n{"n": 3}\n'}
+    assert counted(done) == {0: Read(0, 3, read=3, landed=3)}
+
+
+def test_nothing_is_visible_before_the_driver_completes_it(bucket: Bucket) -> None:
+    outcome(work(bucket), objects(1))
+    assert bucket.store.objects == {}
+    assert len(bucket.store.uploads) == 1
+
+
+def test_a_task_that_reads_nothing_says_that_it_read_nothing(bucket: Bucket) -> None:
+    assert outcomes(work(bucket)) == [Done([], {}, {})]
+    assert bucket.store.uploads == {}
+
+
+def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: Bucket) -> None:
+    records = [
+        Record(b"1", partition=1, offset=7),
+        Record(b"2", partition=0, offset=40),
+        Record(b"3", partition=1, offset=9),
+    ]
+    done = outcome(work(bucket), records)
+    assert bucket.visible(done) == {"t/0/000000000040.json": b"2\n", "t/1/000000000007.json": b"1\n3\n"}
+    assert counted(done) == {1: Read(7, 10, read=2, landed=2), 0: Read(40, 41, read=1, landed=1)}
+
+
+def test_gaps_between_offsets_are_no_records(bucket: Bucket) -> None:
+    done = outcome(work(bucket), [Record(b"1", offset=5), Record(b"2", offset=90)])
+    assert counted(done) == {0: Read(5, 91, read=2, landed=2)}
+
+
+def test_a_file_is_closed_at_its_count_across_batches(bucket: Bucket) -> None:
+    done = outcome(work(bucket, flush={"count": 2}), objects(1, 2, 3), objects(4, 5))
+    assert list(bucket.visible(done).values()) == [b'{"n": 1}\n{"n": 2}\n', b'{"n": 3}\n{"n": 4}\n', b'{"n": 5}\n']
+
+
+def test_a_file_is_closed_at_its_size(bucket: Bucket) -> None:
+    done = outcome(work(bucket, flush={"size": 18}), objects(1, 2, 3), objects(4, 5))
+    assert [file.bytes for file in done.files] == [18, 18, 9]
+
+
+def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> str:
+        raise StoreDeniedError("no such bucket: lake")
+
+    monkeypatch.setattr(bucket.store, "create_upload", refuse)
+    assert outcome(work(bucket), objects(1)) == Failed("StoreDeniedError", "no such bucket: lake")
+
+
+def test_a_full_disk_is_said_with_the_way_out(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("s3lake.land.task.staging.Staging.add", full)
+    found = outcome(work(bucket), objects(1))
+    assert isinstance(found, Failed)
+    assert found.error == "SparkUnavailableError"
+    assert "No space left on device; nothing of this micro-batch is visible" in found.message
+    assert "point TMPDIR elsewhere, or raise memory_budget" in found.message
+
+
+def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = work(bucket, flush={"count": 1})
+    batches = iter([batch(of, objects(1))])
+    monkeypatch.setattr("s3lake.land.task.pipeline._milliseconds", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(run(of, batches))
+    assert bucket.store.uploads == {}
+
+
+# Late records, nulls
+
+
+def test_records_of_an_earlier_hour_are_late(bucket: Bucket) -> None:
+    records = [
+        Record(b"1", ms=HOUR - 1),
+        Record(b"2", ms=HOUR),
+        Record(b"3", ms=HOUR + 9 * 3_600_000),
+        Record(b"4", ms=-1),
+    ]
+    assert outcome(work(bucket), records).reads[0].late == 2
+
+
+def test_nulls_are_skipped_and_counted(bucket: Bucket) -> None:
+    done = outcome(work(bucket), [Record(None), *objects(1), Record(None)])
+    assert counted(done) == {0: Read(0, 3, read=3, landed=1, skipped=2)}
+    assert bucket.visible(done) == {"t/0/000000000001.json": b'{"n": 1}\n'}
+
+
+def test_nothing_but_nulls_makes_no_file_and_advances(bucket: Bucket) -> None:
+    done = outcome(work(bucket), [Record(None), Record(None)])
+    assert (done.files, counted(done)) == ([], {0: Read(0, 2, read=2, skipped=2)})
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"), [({"type": "json"}, b'null\n{"n": 1}\n'), ({"type": "text"}, b'\n{"n": 1}\n')]
+)
+def test_nulls_can_be_written(bucket: Bucket, format: dict[str, str], expected: bytes) -> None:
+    done = outcome(work(bucket, format=format, nulls="write"), [Record(None), *objects(1)])
+    assert list(bucket.visible(done).values()) == [expected]
+    assert counted(done) == {0: Read(0, 2, read=2, landed=2)}
+
+
+def test_nulls_can_be_refused(bucket: Bucket) -> None:
+    refused = outcome(work(bucket, nulls="fail"), objects(1), [Record(None)])
+    assert refused == Refused(0, 1, "convert", "the value is null (nulls: fail)")
+
+
+def test_null_and_object_of_a_table_are_rows(bucket: Bucket) -> None:
+    of = work(bucket, {"n": "int64"}, format={"type": "parquet"}, nulls="write")
+    (body,) = bucket.visible(outcome(of, [Record(None), *objects(1)])).values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"n": None}, {"n": 1}]
+
+
+# Records that are refused
+
+TOLERANT = {"errors": {"tolerance": "all"}}
+
+
+def test_without_tolerance_the_first_bad_record_stops_the_task(bucket: Bucket) -> None:
+    of = work(bucket, flush={"count": 1})
+    refused = outcome(of, objects(1, 2), [*objects(3), Record(b"{"), Record(b"")], objects(6))
+    assert refused == Refused(0, 3, "convert", "Input data was truncated")
+    assert bucket.store.uploads == {}
+    assert bucket.store.objects == {}
+
+
+def test_without_tolerance_a_task_stops_reading(bucket: Bucket) -> None:
+    of = work(bucket)
+    batches = iter([batch(of, [Record(b"{")]), batch(of, objects(1)), batch(of, objects(2))])
+    assert len(list(run(of, batches))) == 1
+    assert len(list(batches)) == 2
+
+
+def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucket: Bucket) -> None:
+    bad = Record(b"{", key=b"\xff", headers=[("region", b"eu"), ("none", None)], ms=HOUR - 5)
+    done = outcome(work(bucket, **TOLERANT), [*objects(1), bad, *objects(3)], [Record(b"")])
+    written = bucket.visible(done)
+    assert written["t/0/000000000000.json"] == b'{"n": 1}\n{"n": 3}\n'
+    letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000001.json"].splitlines()]
+    assert letters[0] == {
+        "topic": "t",
+        "partition": 0,
+        "offset": 1,
+        "timestamp": HOUR - 5,
+        "key": {"base64": "/w=="},
+        "value": "{",
+        "headers": [{"name": "region", "value": "eu"}, {"name": "none", "value": None}],
+        "stage": "convert",
+        "error": "RecordError",
+        "message": "Input data was truncated",
+    }
+    assert (letters[1]["offset"], letters[1]["value"], letters[1]["message"]) == (3, "", "empty value")
+    assert counted(done) == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
+    assert sorted((file.kind, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
+
+
+def test_nothing_but_dead_letters(bucket: Bucket) -> None:
+    done = outcome(work(bucket, **TOLERANT), [Record(b"{"), Record(b"{")])
+    assert [(file.kind, file.first_offset, file.last_offset, file.records) for file in done.files] == [
+        ("dead_letters", 0, 1, 2)
+    ]
+    assert counted(done) == {0: Read(0, 2, read=2, dead=2)}
+
+
+def test_each_topic_partition_has_its_own_dead_letters(bucket: Bucket) -> None:
+    done = outcome(work(bucket, **TOLERANT), [Record(b"{", partition=1), Record(b"{", partition=0)])
+    assert sorted(bucket.visible(done)) == [
+        "_dead_letters/s/t/0/000000000001.json",
+        "_dead_letters/s/t/1/000000000000.json",
+    ]
+
+
+def test_many_dead_letters_are_several_objects(bucket: Bucket) -> None:
+    of = work(bucket, memory_budget="64MB", **TOLERANT)
+    done = outcome(of, *([Record(b"{" + b"x" * 3_000_000)] for _ in range(5)))
+    assert [(file.first_offset, file.records) for file in done.files] == [(0, 3), (3, 2)]
+    assert done.reads[0].dead == 5
+
+
+def test_without_tolerance_neither_key_nor_headers_are_read(bucket: Bucket) -> None:
+    assert work(bucket).kafka_columns == ("partition", "offset", "timestamp", "value")
+    assert work(bucket, **TOLERANT).kafka_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
+
+
+# Output partitions
+
+
+def by(bucket: Bucket, *elements: str, **changes: Any) -> Work:
+    return work(bucket, layout={"partition_by": elements}, **changes)
+
+
+def test_partitioned_by_a_field(bucket: Bucket) -> None:
+    values = [b'{"type":"a","n":1}', b'{"type":"b","n":2}', b'{"type":"a","n":3}', b'{"n":4}', b'{"type":null}', b"5"]
+    done = outcome(by(bucket, "type"), [Record(value) for value in values])
+    assert bucket.visible(done) == {
+        "t/type=a/t(0_000000000000).json": b'{"type":"a","n":1}\n{"type":"a","n":3}\n',
+        "t/type=b/t(0_000000000001).json": b'{"type":"b","n":2}\n',
+        "t/type=[missing]/t(0_000000000003).json": b'{"n":4}\n{"type":null}\n5\n',
+    }
+
+
+def test_partitioned_by_key_and_header(bucket: Bucket) -> None:
+    of = by(bucket, "_key", "_header.region")
+    assert of.kafka_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
+    records = [Record(b"1", b"k1", [("region", b"eu")]), Record(b"2", b"k2", [("region", b"us")])]
+    assert set(bucket.visible(outcome(of, records))) == {
+        "t/key=k1/region=eu/t(0_000000000000).json",
+        "t/key=k2/region=us/t(0_000000000001).json",
+    }
+
+
+def test_partitioned_by_the_records_own_time(bucket: Bucket) -> None:
+    records = [Record(b"1", ms=HOUR), Record(b"2", ms=HOUR - 1), Record(b"3", ms=HOUR + 1)]
+    assert bucket.visible(outcome(by(bucket, "_date.yyyy-MM-dd-HH"), records)) == {
+        "t/date=2026-11-20-05/t(0_000000000000).json": b"1\n3\n",
+        "t/date=2026-11-20-04/t(0_000000000001).json": b"2\n",
+    }
+
+
+def test_partitioned_by_what_every_record_shares(bucket: Bucket) -> None:
+    done = outcome(by(bucket, "_topic", "_partition"), objects(1), objects(2))
+    assert list(bucket.visible(done)) == ["t/topic=t/partition=0/t(0_000000000000).json"]
+
+
+def test_a_record_without_a_place_stops_an_intolerant_task(bucket: Bucket) -> None:
+    refused = outcome(by(bucket, "_key"), [Record(b"1", b"k"), Record(b"2", None)])
+    assert refused == Refused(0, 1, "layout", "the record has no key")
+    assert bucket.store.uploads == {}
+
+
+def test_a_record_without_a_place_is_a_dead_letter_of_a_tolerant_one(bucket: Bucket) -> None:
+    records = [
+        Record(b"{", b"k"),
+        Record(b"1", b".."),
+        Record(b"2", b"k"),
+        Record(b"3", b"a" * 1100),
+        Record(b"4", b"k"),
+    ]
+    done = outcome(by(bucket, "_key", **TOLERANT), records)
+    written = bucket.visible(done)
+    assert written["t/key=k/t(0_000000000002).json"] == b"2\n4\n"
+    letters = [json.loads(line) for line in written["_dead_letters/s/t/0/000000000000.json"].splitlines()]
+    assert [(one["offset"], one["stage"]) for one in letters] == [(0, "convert"), (1, "layout"), (3, "layout")]
+    assert counted(done) == {0: Read(0, 5, read=5, landed=2, dead=3)}
+
+
+def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: Bucket) -> None:
+    refused = outcome(by(bucket, "a"), [Record(b'{"a":1e999}')])
+    assert isinstance(refused, Refused)
+    assert (refused.stage, refused.offset) == ("layout", 0)
+
+
+def test_a_tombstone_that_is_written_has_missing_fields(bucket: Bucket) -> None:
+    done = outcome(by(bucket, "type", nulls="write"), [Record(None)])
+    assert bucket.visible(done) == {"t/type=[missing]/t(0_000000000000).json": b"null\n"}
+
+
+@pytest.mark.parametrize("format", [{"type": "json"}, {"type": "json", "codec": "gzip"}, {"type": "parquet"}])
+def test_many_output_partitions_have_one_file_each(bucket: Bucket, format: dict[str, str]) -> None:
+    of = by(bucket, "k", format=format, columns={"k": "int64", "pad": "string"})
+    of = Work(**{**vars(of), "files": type(of.files)(**{**vars(of.files), "budget": 400_000})})
+    records = [Record(b'{"k":%d,"pad":"%s"}' % (number % 100, b"x" * 500)) for number in range(4000)]
+    done = outcome(of, *(records[first : first + 500] for first in range(0, 4000, 500)))
+    assert len(done.files) == 100
+    assert {file.records for file in done.files} == {40}
+    for key, body in bucket.visible(done).items():
+        expected = int(key.split("k=")[1].split("/")[0])
+        if format["type"] == "parquet":
+            found = pq.read_table(io.BytesIO(body))["k"].to_pylist()
+        else:
+            plain = gzip.decompress(body) if "codec" in format else body
+            found = [json.loads(line)["k"] for line in plain.splitlines()]
+        assert found == [expected] * 40
+
+
+# Columns
+
+PARQUET = {"format": {"type": "parquet"}}
+
+
+def test_a_table_with_the_sinks_columns(bucket: Bucket) -> None:
+    done = outcome(work(bucket, {"n": "double", "m": "string"}, **PARQUET), objects(1, 2))
+    (body,) = bucket.visible(done).values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"n": 1.0, "m": None}, {"n": 2.0, "m": None}]
+
+
+def test_new_columns_are_told_and_nothing_is_staged(bucket: Bucket) -> None:
+    of = work(bucket, {"n": "int64"}, flush={"count": 1}, **PARQUET)
+    grown = outcome(of, objects(1), [Record(b'{"n":1.5,"a":"x"}')], [Record(b'{"b":{"c":[1]}}')])
+    assert grown == Grown(0, 0, {"n": "double", "a": "string", "b": {"struct": {"c": {"list": "int64"}}}})
+    assert bucket.store.uploads == {}
+
+
+def test_with_the_columns_that_it_told_the_task_is_done(bucket: Bucket) -> None:
+    of = work(bucket, **PARQUET)
+    batches = [objects(1), [Record(b'{"n":1.5,"a":"x"}')], [Record(b'{"b":true}')]]
+    grown = outcome(of, *batches)
+    done = outcome(of.with_columns(united({}, [grown], 100)), *batches)
+    (body,) = bucket.visible(done).values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [
+        {"n": 1.0, "a": None, "b": None},
+        {"n": 1.5, "a": "x", "b": None},
+        {"n": None, "a": None, "b": True},
+    ]
+
+
+def test_looking_stages_nothing_and_refuses_nothing(bucket: Bucket) -> None:
+    of = work(bucket, {"n": "int64"}, **PARQUET).looking()
+    assert outcome(of, [Record(b"{"), Record(b"{}")], objects(1)) == Grown(0, 0, {"n": "int64"})
+    assert bucket.store.uploads == {}
+    assert outcomes(of) == []
+
+
+def test_a_conflict_with_the_sinks_columns_is_a_record_error(bucket: Bucket) -> None:
+    refused = outcome(work(bucket, {"n": "int64"}, **PARQUET), [*objects(1), Record(b'{"n":"x"}')])
+    assert refused == Refused(0, 1, "convert", "field 'n' is string, the sink's files have int64")
+
+
+def test_conflicts_become_dead_letters_and_rows_do_not_shift(bucket: Bucket) -> None:
+    records = [*objects(0), Record(b'{"n":"x"}'), *objects(2), Record(b"7"), Record(None), *objects(5)]
+    done = outcome(work(bucket, {"n": "int64"}, **PARQUET, **TOLERANT), records)
+    data = next(file for file in done.files if file.kind == "data")
+    assert pq.read_table(io.BytesIO(bucket.visible(done)[data.key]))["n"].to_pylist() == [0, 2, 5]
+    assert counted(done) == {0: Read(0, 6, read=6, landed=3, skipped=1, dead=2)}
+
+
+def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: Bucket) -> None:
+    grown = outcome(work(bucket, {}, **PARQUET, **TOLERANT), [Record(b"{")], objects(1), [Record(b"{")])
+    assert grown == Grown(0, 0, {"n": "int64"})
+    assert bucket.store.uploads == {}
+
+
+def test_partitioned_tables_have_their_own_rows(bucket: Bucket) -> None:
+    of = by(bucket, "n", columns={"n": "int64"}, **PARQUET)
+    written = bucket.visible(outcome(of, objects(1, 2, 1)))
+    assert {key: pq.read_table(io.BytesIO(body))["n"].to_pylist() for key, body in written.items()} == {
+        "t/n=1/t(0_000000000000).parquet": [1, 1],
+        "t/n=2/t(0_000000000001).parquet": [2],
+    }
+
+
+def test_bare_values_in_parquet_never_grow(bucket: Bucket) -> None:
+    of = work(bucket, converter={"value": "bytes"}, **PARQUET)
+    assert of.file_columns == {"value": Primitive.BINARY}
+    (body,) = bucket.visible(outcome(of, [Record(b"\xff"), Record(b"")])).values()
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"value": b"\xff"}, {"value": b""}]
+
+
+def test_where_tasks_disagree_the_earlier_record_decides() -> None:
+    later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
+    assert to_document(united({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
+    assert to_document(united(from_document({"a": "double"}), [later, earlier], 100)) == {
+        "a": "double",
+        "b": "bool",
+        "c": "bool",
+    }
+
+
+# Several tasks, several tries
+
+
+def test_counts_of_the_tasks_of_one_topic_partition_add_up() -> None:
+    one, other = {0: Read(0, 5, 5, 3, 1, 1, 2)}, {0: Read(5, 9, 4, 4), 1: Read(0, 1, 1, 1)}
+    assert merged([one, other]) == {0: Read(0, 9, 9, 7, 1, 1, 2), 1: Read(0, 1, 1, 1)}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_task_makes_nothing_visible(bucket: Bucket, exactly_once: bool) -> None:
+    done = outcome(work(bucket, exactly_once=exactly_once), objects(1, 2))
+    assert bucket.store.objects == {}
+    assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n'}
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+@pytest.mark.parametrize(("first", "second"), [('{"n": 1}', '{"n": 1, "new": "a"}'), ('{"n": 1}', '{"n": 1.5}')])
+def test_a_manifest_describes_its_objects_when_columns_grow(
+    bucket: Bucket, exactly_once: bool, first: str, second: str
+) -> None:
+    """The task that knew all its columns stages again under the same names, for files cut elsewhere."""
+    changes = {"format": {"type": "parquet"}, "exactly_once": exactly_once, "flush": {"size": 2000}}
+    records = [Record(first.replace("1", str(number * 977)).encode()) for number in range(3000)]
+    tasks = [records, [Record(second.encode(), partition=1)]]
+
+    class Tasks:
+        def outcomes(self, of: Work, _: object) -> list[Outcome]:
+            return [told for records in tasks for told in outcomes(of, records)]
+
+    known = [Recorded({"n": "int64"})]
+
+    def record(told: Sequence[Outcome]) -> Recorded:
+        known.append(recorded(known[-1], told, 100))
+        return known[-1]
+
+    sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
+    job = Job(sink, "t", Tasks(), lambda: None)
+    done, _ = job.staged(work(bucket, {"n": "int64"}, **changes), {0: (0, 3000), 1: (0, 1)}, known[0], record)
+
+    files = [file for one in done for file in one.files]
+    for one in done:
+        visible = bucket.visible(one)
+    assert set(visible) == {file.key for file in files}
+    assert {file.key: (file.bytes, file.records) for file in files} == {
+        key: (len(body), pq.read_metadata(io.BytesIO(body)).num_rows) for key, body in visible.items()
+    }
+    assert sum(file.records for file in files) == 3001
+    assert bucket.store.uploads == {}
+
+
+_values = st.none() | st.sampled_from(
+    [b'{"k":"a"}', b'{"k":"b"}', b"{}", b"7", b"{", b"", b"\xff", b'{"k":{}}', b'{"k":".."}']
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.lists(_values, min_size=1, max_size=6), max_size=4),
+    st.sampled_from([(), ("k",)]),
+    st.sampled_from(["skip", "fail", "write"]),
+    st.integers(1, 4),
+)
+def test_every_record_lands_is_skipped_or_dies(
+    batches: list[list[bytes | None]], elements: tuple[str, ...], nulls: str, count: int
+) -> None:
+    bucket = Bucket()
+    of = by(bucket, *elements, nulls=nulls, flush={"count": count}, **TOLERANT)
+    done = outcome(of, *([Record(value) for value in values] for values in batches))
+    written = bucket.visible(done)
+    total = sum(map(len, batches))
+    read = done.reads.get(0, Read(0, 0))
+    assert (read.end, read.read) == (total, total)
+    assert read.landed + read.skipped + read.dead == total
+    data = [file for file in done.files if file.kind == "data"]
+    assert sum(file.records for file in data) == read.landed == sum(written[file.key].count(b"\n") for file in data)
+    assert all(file.records <= count for file in data)
+    assert sum(file.records for file in done.files if file.kind == "dead_letters") == read.dead
+    assert bucket.store.uploads == {}
+
+
+# The worker
+
+
+def test_a_worker_imports_neither_dagster_nor_pydantic(tmp_path: Path) -> None:
+    sink = Sink(
+        name="s",
+        topics=("t",),
+        bucket="lake",
+        start="2026-11-20T00",
+        format={"type": "parquet"},  # type: ignore[arg-type]
+        layout={"partition_by": ("_date.yyyy",)},  # type: ignore[arg-type]
+    )
+    of = binding.work(
+        sink,
+        "t",
+        MemoryStore,
+        commit="c1",
+        renamed="",
+        hour_start_ms=HOUR,
+        columns={"n": Primitive.INT64},
+        wallclock_ms=HOUR,
+    )
+    path = tmp_path / "work.pickle"
+    path.write_bytes(pickle.dumps((of, batch(of, objects(1, 2)))))
+    code = (
+        "import pickle, sys; "
+        f"work, batch = pickle.load(open({str(path)!r}, 'rb')); "
+        "outcomes = [one['outcome'][0].as_py().decode() for one in work([batch])]; "
+        "print(sorted({'dagster', 'pydantic', 'pyspark', 'boto3'} & set(sys.modules)), *outcomes)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported, _, told = done.stdout.partition(" ")
+    assert imported == "[]"
+    found = outcome_of(told.encode())
+    assert isinstance(found, Done)
+    assert [file.key for file in found.files] == ["t/date=2026/t(0_000000000000).parquet"]

@@ -1,0 +1,595 @@
+"""Staging: one open file per output partition, closed by count and size, inside a memory budget."""
+
+import gzip
+import io
+import json
+import random
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.commit.index import File
+from s3lake.errors import StoreUnavailableError, TooManyFilesError
+from s3lake.land import binding
+from s3lake.land.task.staging import FileRule, Rows, Staging
+from s3lake.layout.key import Fields
+from s3lake.sink import Sink
+from s3lake.store import COMMIT
+from s3lake.store.memory import MemoryStore
+
+MB = 10**6
+
+
+def staging(store: MemoryStore, *, budget: int | None = None, **changes: Any) -> Staging:
+    fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
+    sink = Sink(**{**fixed, **changes})
+    rule = binding.file_rule(sink)
+    if budget is not None:
+        rule = FileRule(**{**vars(rule), "budget": budget})
+    return Staging(store, binding.key_rule(sink, "t"), rule, "c1")
+
+
+def lines(*values: bytes) -> pa.BinaryArray:
+    return pa.array(values, pa.binary())
+
+
+def offsets(first: int, count: int) -> pa.Int64Array:
+    return pa.array(range(first, first + count), pa.int64())
+
+
+def rows(offsets: pa.Int64Array, payload: Any, timestamps: Sequence[int] | None = None, **sidecars: Any) -> Rows:
+    """Rows whose timestamps nobody asks for, unless they are given."""
+    stamps = pa.array(timestamps if timestamps is not None else [0] * len(offsets), pa.int64())
+    return Rows(offsets, stamps, {"data": payload, **sidecars})
+
+
+def add(to: Staging, first: int, payload: Any, timestamps: Sequence[int] | None = None) -> None:
+    group = to._keys.fixed_group(0)
+    assert group is not None
+    to.add(0, group, rows(offsets(first, len(payload)), payload, timestamps))
+
+
+def groups(to: Staging, *values: str, partition: int = 0) -> pa.StringArray:
+    """The output partitions of records whose field `a` has these values."""
+    fields = Fields(values=[json.dumps({"a": value}).encode() for value in values])
+    return pa.array(to._keys.groups(partition, fields, len(values)), pa.string())
+
+
+def bodies(store: MemoryStore, files: list[File]) -> dict[str, bytes]:
+    """What the files hold once they are visible."""
+    for file in files:
+        if file.key not in store.objects:
+            assert store.complete_upload(file.key, file.upload, file.parts) == "completed"
+        assert len(store.objects[file.key][0]) == file.bytes
+    return {file.key: store.objects[file.key][0] for file in files}
+
+
+def events(count: int, seed: int = 0) -> pa.BinaryArray:
+    """JSON of about 200 bytes each that compresses to about a third."""
+    dice = random.Random(seed)
+    made = [
+        json.dumps({"id": dice.getrandbits(64), "user": f"user-{dice.randrange(5000)}", "text": "lorem ipsum " * 10})
+        for _ in range(count)
+    ]
+    return pa.array([one.encode() for one in made], pa.binary())
+
+
+# Count
+
+
+def test_a_file_is_closed_at_its_count() -> None:
+    store = MemoryStore()
+    files = staging(store, flush={"count": 3})
+    add(files, 0, lines(b"0"))
+    add(files, 1, lines(b"1", b"2", b"3", b"4", b"5", b"6"))
+    reported = files.finish()
+    assert [(file.key, file.first_offset, file.last_offset, file.records) for file in reported] == [
+        ("t/0/000000000000.json", 0, 2, 3),
+        ("t/0/000000000003.json", 3, 5, 3),
+        ("t/0/000000000006.json", 6, 6, 1),
+    ]
+
+
+def test_a_report_says_all_that_a_manifest_needs() -> None:
+    store = MemoryStore()
+    files = staging(store)
+    add(files, 7, lines(b"one", b"three"))
+    (file,) = files.finish()
+    (upload,) = store.uploads
+    assert file == File("t/0/000000000007.json", upload, file.parts, 0, 7, 8, 2, 10, group="t/0/\x1f\x1f")
+    assert len(file.parts) == 1
+    assert bodies(store, [file]) == {"t/0/000000000007.json": b"one\nthree\n"}
+    assert store.objects["t/0/000000000007.json"][1].metadata == {COMMIT: "c1"}
+
+
+def test_offsets_may_have_gaps() -> None:
+    files = staging(MemoryStore(), flush={"count": 2})
+    group = files._keys.fixed_group(0)
+    assert group is not None
+    files.add(0, group, rows(pa.array([5, 9, 40], pa.int64()), lines(b"a", b"b", b"c")))
+    assert [(file.first_offset, file.last_offset) for file in files.finish()] == [(5, 9), (40, 40)]
+
+
+def test_nothing_is_visible_before_the_commit() -> None:
+    store = MemoryStore()
+    files = staging(store)
+    add(files, 0, lines(b"a"))
+    files.finish()
+    assert store.objects == {}
+
+
+def test_without_rows_there_are_no_files() -> None:
+    assert staging(MemoryStore()).finish() == []
+
+
+# Size
+
+
+def test_a_plain_file_is_closed_by_the_record_that_fills_it() -> None:
+    store = MemoryStore()
+    files = staging(store, flush={"size": 10})
+    add(files, 0, lines(b"1234", b"5678", b"x" * 30, b"abc", b"abc", b"abc", b"abc"))
+    add(files, 7, lines(b"123456789"))
+    assert list(bodies(store, files.finish()).values()) == [
+        b"1234\n5678\n",
+        b"x" * 30 + b"\n",
+        b"abc\nabc\nabc\n",
+        b"abc\n123456789\n",
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=8), min_size=1, max_size=6),
+    st.integers(1, 60),
+    st.integers(1, 9),
+)
+def test_plain_files_are_as_large_as_they_must_and_no_larger(batches: list[list[int]], size: int, count: int) -> None:
+    store = MemoryStore()
+    files = staging(store, flush={"size": size, "count": count})
+    first = 0
+    for batch in batches:
+        add(files, first, lines(*(b"x" * length for length in batch)))
+        first += len(batch)
+    written = list(bodies(store, files.finish()).values())
+    assert b"".join(written).count(b"\n") == first
+    for body in written[:-1]:
+        assert len(body) >= size or body.count(b"\n") == count
+    for body in written:
+        before_the_last = body[: body.rstrip(b"\n").rfind(b"\n") + 1] if body.strip(b"\n") else body[:-1]
+        assert len(before_the_last) < size
+
+
+@pytest.mark.parametrize("format", [{"type": "json", "codec": "gzip"}, {"type": "json", "codec": "zstd"}])
+def test_compressed_lines_are_within_a_twentieth_of_their_size(format: dict[str, str]) -> None:
+    store = MemoryStore()
+    files = staging(store, format=format, flush={"size": MB})
+    payload = events(10_000)
+    for number in range(7):
+        add(files, number * 10_000, payload)
+    sizes = [file.bytes for file in files.finish()]
+    assert len(sizes) > 1
+    assert all(0.95 * MB <= size <= 1.05 * MB for size in sizes[:-1]), sizes
+    assert sizes[-1] <= 1.05 * MB
+
+
+@pytest.mark.parametrize(
+    ("type", "codec"),
+    [("parquet", "snappy"), ("parquet", "zstd"), ("parquet", "gzip"), ("avro", "snappy"), ("csv", "gzip")],
+)
+def test_tables_are_within_a_twentieth_of_their_size(type: str, codec: str) -> None:
+    store = MemoryStore()
+    files = staging(store, format={"type": type, "codec": codec}, flush={"size": MB // 2})
+    dice = random.Random(1)
+    for number in range(10):
+        columns = [[dice.getrandbits(62) for _ in range(8000)], [f"{dice.randrange(10**9)}" for _ in range(8000)]]
+        add(files, number * 8000, pa.RecordBatch.from_arrays(list(map(pa.array, columns)), names=["id", "text"]))
+    sizes = [file.bytes for file in files.finish()]
+    assert len(sizes) > 1
+    assert all(0.475 * MB <= size <= 0.525 * MB for size in sizes[:-1]), sizes
+
+
+def test_incompressible_lines_are_not_larger_than_they_may_be() -> None:
+    store = MemoryStore()
+    files = staging(store, format={"type": "json", "codec": "gzip"}, flush={"size": 200_000})
+    dice = random.Random(1)
+    add(files, 0, lines(*(dice.randbytes(100).hex().encode() for _ in range(5000))))
+    assert all(file.bytes <= 210_000 for file in files.finish())
+
+
+# Time span
+
+
+def test_a_file_is_closed_before_its_records_lie_too_far_apart() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"})
+    add(files, 0, lines(*[b"v"] * 5), [0, 9_999, 10_000, 19_999, 20_000])
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 2), (4, 1)]
+
+
+def test_the_span_counts_from_the_earliest_record_in_any_order() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"})
+    add(files, 0, lines(*[b"v"] * 4), [8_000, 12_000, 3_000, 2_000])
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 3), (3, 1)]
+
+
+def test_the_span_goes_on_in_the_next_batch() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"})
+    add(files, 0, lines(b"v"), [0])
+    add(files, 1, lines(b"v"), [9_000])
+    add(files, 2, lines(b"v"), [10_000])
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 1)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.integers(1, 30))
+def test_no_file_spans_more_and_none_could_have_gone_on(batches: list[list[int]], span: int) -> None:
+    files = staging(MemoryStore(), flush={"span": f"{span}ms"})
+    first = 0
+    for batch in batches:
+        add(files, first, lines(*[b"v"] * len(batch)), batch)
+        first += len(batch)
+    stamps = [stamp for batch in batches for stamp in batch]
+    closed = files.finish()
+    assert [file.first_offset for file in closed[1:]] == [file.last_offset + 1 for file in closed[:-1]]
+    for file in closed:
+        within = stamps[file.first_offset : file.last_offset + 1]
+        assert max(within) - min(within) < span
+        if file.last_offset + 1 < len(stamps):
+            longer = stamps[file.first_offset : file.last_offset + 2]
+            assert max(longer) - min(longer) >= span
+
+
+def test_a_span_in_one_output_partition_cuts_no_file_of_another() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"}, layout={"partition_by": ["a"]})
+    files.add_sorted(0, groups(files, *"xyxy"), rows(offsets(0, 4), lines(*[b"v"] * 4), [0, 0, 60_000, 5_000]))
+    assert sorted((file.key, file.records) for file in files.finish()) == [
+        ("t/a=x/t(0_000000000000).json", 1),
+        ("t/a=x/t(0_000000000002).json", 1),
+        ("t/a=y/t(0_000000000001).json", 2),
+    ]
+
+
+# Schemas
+
+
+def test_each_schema_has_an_open_file_of_its_own() -> None:
+    files = staging(MemoryStore(), format={"type": "parquet"})
+    for first in range(0, 8, 2):
+        add(files, first, pa.record_batch([pa.array([first])], names=["a"]))
+        add(files, first + 1, pa.record_batch([pa.array(["x"])], names=["a"]))
+    assert [(file.first_offset, file.last_offset, file.records) for file in files.finish()] == [(0, 6, 4), (1, 7, 4)]
+
+
+# Sidecars
+
+
+def sidecars(first: int, *values: bytes) -> Rows:
+    keys = pa.record_batch([pa.array([b"k" + value for value in values])], names=["key"])
+    return rows(offsets(first, len(values)), lines(*values), keys=keys)
+
+
+def test_sidecars_are_closed_with_their_data() -> None:
+    store = MemoryStore()
+    files = staging(
+        store,
+        sidecars={"keys": "parquet"},
+        layout={"template": "{topic}+{partition}+{offset:010}"},
+        flush={"count": 2},
+    )
+    group = files._keys.fixed_group(0)
+    assert group is not None
+    files.add(0, group, sidecars(0, b"1", b"2", b"3"))
+    reported = files.finish()
+    assert [(file.key, file.kind, file.records) for file in reported] == [
+        ("t+0+0000000000.json", "data", 2),
+        ("t+0+0000000000.keys.parquet", "keys", 2),
+        ("t+0+0000000002.json", "data", 1),
+        ("t+0+0000000002.keys.parquet", "keys", 1),
+    ]
+    written = bodies(store, reported)
+    assert written["t+0+0000000000.json"] == b"1\n2\n"
+    assert pq.read_table(io.BytesIO(written["t+0+0000000002.keys.parquet"]))["key"].to_pylist() == [b"k3"]
+
+
+# Names that are known at the end
+
+
+def test_a_name_may_say_what_only_the_closed_file_knows() -> None:
+    store = MemoryStore()
+    files = staging(store, layout={"observed_names": True}, flush={"count": 2})
+    add(files, 5, lines(b"a", b"b", b"c"), [300, 100, 200])
+    reported = files.finish()
+    assert bodies(store, reported) == {
+        "t/0/000000000006_100_300.json": b"a\nb\n",
+        "t/0/000000000007_200_200.json": b"c\n",
+    }
+
+
+def test_nothing_is_uploaded_before_the_name_is_known() -> None:
+    store = MemoryStore()
+    files = staging(store, layout={"observed_names": True})
+    add(files, 0, lines(b"x" * 40 * MB), [0])
+    assert store.uploads == {}
+    assert sum(file.buffered for file in files._open.values()) < 17 * MB
+    files.abort()
+
+
+# Keys without an offset
+
+
+def latest(store: MemoryStore, **changes: Any) -> Staging:
+    return staging(store, layout={"template": "{key}"}, exactly_once=False, **changes)
+
+
+def keyed(to: Staging, *keys: bytes) -> pa.StringArray:
+    return pa.array(to._keys.groups(0, Fields(keys=keys), len(keys)), pa.string())
+
+
+def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
+    store = MemoryStore()
+    files = latest(store)
+    files.add_sorted(0, keyed(files, b"a", b"b", b"a"), rows(offsets(0, 3), lines(b"1", b"2", b"3")))
+    files.add_sorted(0, keyed(files, b"b"), rows(offsets(3, 1), lines(b"4")))
+    assert bodies(store, files.finish()) == {"a.json": b"3\n", "b.json": b"4\n"}
+
+
+def test_more_keys_than_memory_are_written_as_they_come() -> None:
+    store = MemoryStore()
+    files = latest(store, budget=2000)
+    for turn in range(4):
+        values = lines(*(f"{turn} {number}".encode() * 10 for number in range(40)))
+        files.add_sorted(0, keyed(files, *(b"%d" % n for n in range(40))), rows(offsets(turn * 40, 40), values))
+    closed = files.finish()
+    assert len(closed) > 40
+    last = {file.key: file for file in closed}  # the one that is reported last stays
+    assert {b"".join(store.uploads[file.upload].parts.values()) for file in last.values()} == {
+        b"3 %d" % n * 10 + b"\n" for n in range(40)
+    }
+
+
+# Output partitions
+
+
+def test_each_output_partition_has_one_open_file() -> None:
+    store = MemoryStore()
+    files = staging(store, layout={"partition_by": ["a"]})
+    for first in (0, 4, 8):
+        files.add_sorted(0, groups(files, "x", "y", "x", "z"), rows(offsets(first, 4), lines(b"x1", b"y", b"x2", b"z")))
+    assert bodies(store, files.finish()) == {
+        "t/a=x/t(0_000000000000).json": b"x1\nx2\nx1\nx2\nx1\nx2\n",
+        "t/a=y/t(0_000000000001).json": b"y\ny\ny\n",
+        "t/a=z/t(0_000000000003).json": b"z\nz\nz\n",
+    }
+
+
+def test_a_busy_output_partition_does_not_cut_another_ones_file() -> None:
+    files = staging(MemoryStore(), flush={"count": 2}, layout={"partition_by": ["a"]})
+    files.add_sorted(0, groups(files, *"xxxxy"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
+    files.add_sorted(0, groups(files, "y"), rows(offsets(5, 1), lines(b"v")))
+    assert [(file.key, file.records) for file in files.finish()] == [
+        ("t/a=x/t(0_000000000000).json", 2),
+        ("t/a=x/t(0_000000000002).json", 2),
+        ("t/a=y/t(0_000000000004).json", 2),
+    ]
+
+
+def test_topic_partitions_have_files_of_their_own() -> None:
+    files = staging(MemoryStore(), layout={"partition_by": ["a"]})
+    for partition in (0, 1):
+        files.add_sorted(partition, groups(files, "x", partition=partition), rows(offsets(5, 1), lines(b"v")))
+    assert [(file.key, file.partition) for file in files.finish()] == [
+        ("t/a=x/t(0_000000000005).json", 0),
+        ("t/a=x/t(1_000000000005).json", 1),
+    ]
+
+
+_routed = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(_routed, st.integers(1, 5), st.sampled_from([200, 2000, 64 * MB]), st.sampled_from(["json", "gzip", "parquet"]))
+def test_every_row_lands_once_in_order_in_its_own_directory(
+    batches: list[list[str]], count: int, budget: int, kind: str
+) -> None:
+    store = MemoryStore()
+    format = (
+        {"type": "parquet"} if kind == "parquet" else {"type": "json", "codec": "gzip" if kind == "gzip" else "none"}
+    )
+    files = staging(store, budget=budget, format=format, flush={"count": count}, layout={"partition_by": ["a"]})
+    first = 0
+    expected: dict[str, list[int]] = {}
+    for batch in batches:
+        numbers = range(first, first + len(batch))
+        if kind == "parquet":
+            payload: Any = pa.record_batch([pa.array(numbers)], names=["n"])
+        else:
+            payload = lines(*(str(number).encode() for number in numbers))
+        files.add_sorted(0, groups(files, *batch), rows(offsets(first, len(batch)), payload))
+        for number, one in zip(numbers, batch, strict=True):
+            expected.setdefault(f"t/a={one}", []).append(number)
+        first += len(batch)
+    reported = sorted(files.finish(), key=lambda file: file.first_offset)
+    found: dict[str, list[int]] = {}
+    written = bodies(store, reported)
+    for file in reported:
+        body = written[file.key]
+        if kind == "parquet":
+            numbers_read = pq.read_table(io.BytesIO(body))["n"].to_pylist()
+        else:
+            numbers_read = list(map(int, (gzip.decompress(body) if kind == "gzip" else body).split()))
+        assert (numbers_read[0], numbers_read[-1], len(numbers_read)) == (
+            file.first_offset,
+            file.last_offset,
+            file.records,
+        )
+        assert file.records <= count
+        found.setdefault(file.key.rpartition("/")[0], []).extend(numbers_read)
+    assert found == expected
+
+
+# Memory
+
+
+class Sieve(MemoryStore):
+    """A store that remembers how much it was given, and nothing of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        self.bytes += len(body)
+        return super().upload_part(key, upload, number, b"")
+
+
+def _scattered(to: Staging, count: int, records: int, seed: int) -> pa.StringArray:
+    dice = random.Random(seed)
+    return groups(to, *(str(dice.randrange(count)) for _ in range(records)))
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_each(codec: str) -> None:
+    store, budget = MemoryStore(), 2 * MB
+    files = staging(store, budget=budget, format={"codec": codec}, layout={"partition_by": ["a"]})
+    payload = events(2000)
+    for turn in range(12):
+        files.add_sorted(0, _scattered(files, 300, 2000, turn), rows(offsets(turn * 2000, 2000), payload))
+        assert sum(file.buffered for file in files._open.values()) <= budget // 2
+    reported = files.finish()
+    assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 300
+    assert sum(file.records for file in reported) == 24_000
+    for body in bodies(store, reported).values():
+        if codec == "gzip":
+            body = gzip.decompress(body)
+        elif codec == "zstd":
+            body = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read()
+        assert all(map(json.loads, body.splitlines()))
+
+
+def test_many_output_partitions_of_parquet_have_one_row_group_each() -> None:
+    store, budget = MemoryStore(), 2 * MB
+    files = staging(store, budget=budget, format={"type": "parquet"}, layout={"partition_by": ["a"]})
+    table = pa.RecordBatch.from_pylist([{"id": number, "text": "lorem ipsum " * 10} for number in range(2000)])
+    for turn in range(8):
+        files.add_sorted(0, _scattered(files, 200, 2000, turn), rows(offsets(turn * 2000, 2000), table))
+        assert sum(file.buffered for file in files._open.values()) <= budget // 2
+    reported = files.finish()
+    assert len(reported) == 200
+    for file in reported:
+        read = pq.ParquetFile(io.BytesIO(bodies(store, [file])[file.key]))
+        assert (read.num_row_groups, read.metadata.num_rows) == (1, file.records)
+
+
+def test_the_budget_is_kept_by_what_python_and_arrow_really_hold() -> None:
+    budget = 4 * MB
+    files = staging(Sieve(), budget=budget, layout={"partition_by": ["a"]})
+    payload, wanted = events(1000), [_scattered(files, 200, 1000, turn) for turn in range(30)]
+    pool = pa.default_memory_pool()
+    before, most = pool.bytes_allocated(), 0
+    tracemalloc.start()
+    try:
+        for turn, directories in enumerate(wanted):
+            files.add_sorted(0, directories, rows(offsets(turn * 1000, 1000), payload))
+            most = max(most, pool.bytes_allocated() - before)
+        _, peak = tracemalloc.get_traced_memory()
+        assert len(files.finish()) == 200
+    finally:
+        tracemalloc.stop()
+    assert peak + most < budget
+    assert isinstance(files._store, Sieve)
+    assert files._store.bytes > budget
+
+
+# Dead letters
+
+
+def test_dead_letters_are_one_object_in_the_order_of_offsets() -> None:
+    store = MemoryStore()
+    files = staging(store, format={"type": "parquet"})
+    files.add_dead_letters(3, [(9, b'{"offset":9}'), (5, b'{"offset":5}')])
+    (file,) = files.finish()
+    assert file == File(
+        "_dead_letters/s/t/3/000000000005.json", file.upload, file.parts, 3, 5, 9, 2, 26, "dead_letters"
+    )
+    assert bodies(store, [file])[file.key] == b'{"offset":5}\n{"offset":9}\n'
+
+
+# Giving up
+
+
+class Broken(MemoryStore):
+    """A store that fails from the n-th part on, and can refuse to abort too."""
+
+    def __init__(self, parts: int, aborts: bool = True) -> None:
+        super().__init__()
+        self._parts, self._aborts = parts, aborts
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        if self._parts == 0:
+            raise StoreUnavailableError("the store is away")
+        self._parts -= 1
+        return super().upload_part(key, upload, number, body)
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        if not self._aborts:
+            raise StoreUnavailableError("the store is away")
+        super().abort_upload(key, upload)
+
+
+def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.land.task.staging.MOST_FILES", 3)
+    store = MemoryStore()
+    files = staging(store, flush={"count": 1})
+    add(files, 0, lines(b"a", b"b"))
+    files.add_dead_letters(0, [(7, b"{}")])
+    with pytest.raises(TooManyFilesError, match=r"raise flush\.count or flush\.size"):
+        add(files, 2, lines(b"c"))
+    with pytest.raises(TooManyFilesError):
+        files.add_dead_letters(0, [(8, b"{}")])
+    files.abort()
+    assert store.uploads == {}
+
+
+def test_aborting_drops_open_and_closed_files() -> None:
+    store = MemoryStore()
+    files = staging(store, flush={"count": 2})
+    add(files, 0, lines(b"a", b"b", b"x" * 17 * MB))
+    files.add_dead_letters(0, [(7, b"{}")])
+    assert len(store.uploads) == 3
+    files.abort()
+    assert store.uploads == {}
+    assert files.finish() == []
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_a_file_that_fails_while_it_is_closed_leaves_no_upload(parts: int) -> None:
+    store = Broken(parts)
+    files = staging(store, layout={"partition_by": ["a"]})
+    files.add_sorted(0, groups(files, *"xyz"), rows(offsets(0, 3), lines(b"x", b"y", b"z")))
+    with pytest.raises(StoreUnavailableError):
+        files.finish()
+    files.abort()
+    assert store.uploads == {}
+
+
+def test_dead_letters_that_fail_leave_no_upload() -> None:
+    store = Broken(0)
+    files = staging(store)
+    with pytest.raises(StoreUnavailableError):
+        files.add_dead_letters(0, [(7, b"{}")])
+    files.abort()
+    assert store.uploads == {}
+
+
+def test_a_store_that_is_away_is_no_second_error() -> None:
+    files = staging(Broken(1, aborts=False), flush={"count": 1})
+    add(files, 0, lines(b"a"))
+    files.abort()
+    assert files.finish() == []

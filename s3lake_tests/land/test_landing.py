@@ -1,0 +1,751 @@
+"""Landing on real parts: a broker, an S3 API, a Spark session; compared with Kafka in the end."""
+
+import functools
+import io
+import itertools
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from s3lake import hours, readback
+from s3lake.commit import protocol
+from s3lake.commit.recreated import accept
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
+from s3lake.kafka import reader
+from s3lake.land.landing import Landing
+from s3lake.land.observer import LandedHour
+from s3lake.plan.tile import Span
+from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.processes import until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
+
+NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
+AFTER = at("2026-01-06T00")
+SMALL = "flush: {merge: false}"
+
+
+def rows(landed: LandedHour) -> int:
+    return sum(read.landed for manifest in landed.manifests for read in manifest.partitions.values())
+
+
+def intervals(landed: LandedHour, partition: int = 0) -> list[tuple[int, int]]:
+    """What each commit covered of a topic-partition, in order."""
+    found = [manifest.partitions.get(partition) for manifest in landed.manifests]
+    return [(read.start, read.end) for read in found if read]
+
+
+def assert_all_landed(lake: Lake, landing: Landing, records: int) -> None:
+    """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
+    report = lake.verify(landing)
+    assert report.differences == ()
+    assert (report.compared, report.landed + report.skipped + report.dead_letters) == (records, records)
+    tiles = list(landing.index.tiles())
+    listed = [
+        file.key
+        for tile in tiles
+        for commit in tile.commits
+        for file in getattr(landing.index.manifest(tile.hour, commit), "files", ())
+    ]
+    assert sorted(listed) == lake.objects()
+    assert [tile for tile in tiles if tile.pending or tile.garbage] == []
+    assert lake.uploads() == []
+
+
+class TestHours:
+    def test_many_are_landed_in_order_in_one_session(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        wanted = list(hours.span(START, ELEVEN))
+        for number, hour in enumerate(wanted):
+            for partition in (0, 1):
+                lake.produce(topic, values(200 + number), at(hour, 5), partition)
+        landing = lake.landing(topic, "flush: {count: 100}", AFTER)
+        landed = landing.land(wanted)
+        assert [one.tile.hour for one in landed] == wanted
+        assert [rows(one) for one in landed] == [400, 402, 404, 406]
+        assert all(one.tile.complete for one in landed)
+        commits = [one.manifests[0].created_ms for one in landed]
+        assert commits == sorted(commits)
+        assert_all_landed(lake, landing, 1612)
+
+    def test_share_their_edges(self, lake: Lake) -> None:
+        topic = lake.topic()
+        for hour in (NINE, TEN, ELEVEN):
+            lake.produce(topic, values(10), at(hour, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        spans = [one.tile.partitions[0] for one in landing.land([NINE, TEN, ELEVEN])]
+        assert spans == [Span(0, 10, 10), Span(10, 20, 20), Span(20, 30, 30)]
+
+    def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
+        assert landed.tile.partitions == {0: Span(0, 10, None)}
+        lake.produce(topic, values(7, first=10), at(TEN, 20))
+        (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 64)).land([TEN])
+        assert intervals(landed) == [(0, 10), (10, 17)]
+        assert not landed.tile.complete
+        landing = lake.landing(topic, SMALL, now_ms=at(TEN, 65))
+        (landed,) = landing.land([TEN])
+        assert landed.tile.complete
+        assert landed.new == 0
+        assert_all_landed(lake, landing, 17)
+
+    def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.landing(topic, now_ms=AFTER).land([TEN])
+        again = lake.landing(topic, now_ms=AFTER)
+        again.spark = _no_spark
+        (landed,) = again.land([TEN])
+        assert landed.new == 0
+        assert rows(landed) == 10
+        assert set(again.requests) <= {"GetObject", "HeadObject"}
+
+    def test_an_empty_topic_has_empty_hours_that_are_complete(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        landing = lake.landing(topic, now_ms=AFTER)
+        landing.spark = _no_spark
+        landed = landing.land([NINE, TEN])
+        assert [one.tile.complete for one in landed] == [True, True]
+        assert_all_landed(lake, landing, 0)
+
+    def test_a_topic_that_does_not_exist_has_none_and_the_nearest_is_named(self, lake: Lake) -> None:
+        topic = lake.topic()
+        landing = lake.landing(topic[:-1], now_ms=AFTER)
+        landing.spark = _no_spark
+        with pytest.raises(ConfigurationError, match=f"'{topic[:-1]}' does not exist.*did you mean '{topic}'.*: wait"):
+            landing.land([TEN])
+        assert landing.index.head() is None
+
+    def test_a_topic_that_is_waited_for_has_empty_ones_until_it_exists(self, lake: Lake) -> None:
+        name = f"t-{uuid.uuid4()}"
+        landing = lake.landing(name, "missing_topic: wait", AFTER)
+        landing.spark = _no_spark
+        (landed,) = landing.land([TEN])
+        assert landed.tile.partitions == {}
+        assert list(landing.index.tiles()) == []
+        lake.produce(lake.topic(name=name), values(10), at(TEN, 5))
+        landing.spark = lake.session
+        landing.land([TEN])
+        assert_all_landed(lake, landing, 10)
+
+    def test_from_earliest_the_first_tile_takes_what_is_older(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(5), at("2025-06-01T00"))
+        lake.produce(topic, values(5, first=5), at(START, 5))
+        (landed,) = lake.landing(topic, now_ms=AFTER).land([START])
+        assert intervals(landed) == [(5, 10)]
+        everything = lake.landing(topic, "from: earliest, prefix: all, index: {prefix: other}", AFTER)
+        (landed,) = everything.land([START])
+        assert intervals(landed) == [(0, 10)]
+        assert sum(read.late for manifest in landed.manifests for read in manifest.partitions.values()) == 5
+
+
+def _no_spark() -> NoReturn:
+    raise AssertionError("a session is started for nothing")
+
+
+class TestAProducerThatNeverStops:
+    """A run lands what was there when it began, in files by the flush rules; the sensor decides about the next one."""
+
+    def test_is_not_followed(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(250), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        stop = threading.Event()
+
+        def produce() -> None:
+            for number in itertools.count(250):
+                lake.produce(topic, values(1, first=number), at(TEN, 5))
+                if stop.wait(0.01):
+                    return
+
+        producer = threading.Thread(target=produce)
+        producer.start()
+        try:
+            began = [lake.offsets.ranges(topic)[0][1]]
+            (first,) = landing.land([TEN])
+            began.append(lake.offsets.ranges(topic)[0][1])
+            (second,) = landing.land([TEN])
+        finally:
+            stop.set()
+            producer.join()
+        assert [first.new, second.new] == [1, 1]
+        (_, one), (other, _) = intervals(second)
+        assert one == other
+        assert began[0] <= one < began[1] <= intervals(second)[1][1]
+        assert [len(manifest.files) for manifest in second.manifests] == [1, 1]
+        landing.clock = lambda: AFTER
+        landing.land([TEN])
+        assert_all_landed(lake, landing, lake.offsets.ranges(topic)[0][1])
+
+    def test_is_not_followed_either_by_a_run_that_has_to_plan_again(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(100), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        commit = protocol.commit
+
+        def fenced(*_: object) -> NoReturn:
+            lake.produce(topic, values(10), at(TEN, 5))
+            monkeypatch.setattr(protocol, "commit", commit)
+            raise FencedError("another writer changed it first")
+
+        monkeypatch.setattr(protocol, "commit", fenced)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed) == [(0, 100)]
+
+
+class TestMicroBatches:
+    def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(1000), at(TEN, 5))
+        landing = lake.landing(topic, f"{SMALL}, batch_records: 300", AFTER)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
+        assert landed.new == 4
+        assert_all_landed(lake, landing, 1000)
+
+    def test_of_several_topic_partitions_advance_together(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        lake.produce(topic, values(300), at(TEN, 5), 0)
+        lake.produce(topic, values(100), at(TEN, 5), 1)
+        landing = lake.landing(topic, f"{SMALL}, batch_records: 200", AFTER)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed, 0) == [(0, 150), (150, 300)]
+        assert intervals(landed, 1) == [(0, 50), (50, 100)]
+        assert_all_landed(lake, landing, 400)
+
+
+class TestTopicPartitions:
+    def test_idle_ones_cost_nothing(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=5)
+        lake.produce(topic, values(10), at(TEN, 5), 3)
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        assert set(landed.tile.partitions) == set(range(5))
+        assert set(landed.manifests[0].partitions) == {3}
+        assert len(landed.manifests[0].files) == 1
+        assert_all_landed(lake, landing, 10)
+
+    def test_added_later_they_are_landed_from_their_first_record(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        lake.landing(topic, now_ms=at(TEN, 5)).land([NINE])
+        lake.add_partitions(topic, 2)
+        lake.produce(topic, values(3), at(NINE, 30), 1)
+        lake.produce(topic, values(4, first=3), at(TEN, 30), 1)
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        assert intervals(landed, 1) == [(0, 7)]
+        assert landed.manifests[0].partitions[1].late == 3
+        assert_all_landed(lake, landing, 17)
+
+    def test_added_to_the_hour_under_way_they_join_its_tile(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
+        lake.add_partitions(topic, 2)
+        lake.produce(topic, values(4), at(TEN, 30), 1)
+        landing = lake.landing(topic, now_ms=at(TEN, 40))
+        (landed,) = landing.land([TEN])
+        assert intervals(landed, 1) == [(0, 4)]
+        assert_all_landed(lake, landing, 14)
+
+
+class TestTimestamps:
+    def test_out_of_order_every_record_is_in_exactly_one_hour(self, lake: Lake) -> None:
+        topic = lake.topic()
+        minutes = [0, 70, 30, 65, 10, 130, 59, 125]
+        lake.produce(topic, values(8), [at(NINE, minute) for minute in minutes])
+        landing = lake.landing(topic, now_ms=AFTER)
+        landed = landing.land([NINE, TEN, ELEVEN])
+        assert [intervals(one) for one in landed] == [[(0, 1)], [(1, 5)], [(5, 8)]]
+        assert [sum(read.late for read in one.manifests[0].partitions.values()) for one in landed] == [0, 2, 1]
+        assert_all_landed(lake, landing, 8)
+
+    def test_from_the_far_future_they_neither_stall_nor_skip_anything(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(3), at(NINE, 5))
+        lake.produce(topic, values(1, first=3), at("2099-01-01T00"))
+        lake.produce(topic, values(3, first=4), at(NINE, 6))
+        lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
+        lake.produce(topic, values(3, first=7), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        landed = landing.land([NINE, TEN])
+        assert [intervals(one) for one in landed] == [[(0, 7)], [(7, 10)]]
+        assert_all_landed(lake, landing, 10)
+
+    def test_of_the_broker_s_clock_hours_are_when_it_appended(self, lake: Lake) -> None:
+        topic = lake.topic(message_timestamp_type="LogAppendTime")
+        before = hours.key_of_ms(int(time.time() * 1000))
+        lake.produce(topic, values(10), at(START, 5))
+        after = hours.key_of_ms(int(time.time() * 1000))
+        landing = lake.landing(topic)
+        landed = landing.land([START, *hours.span(before, after)])
+        assert rows(landed[0]) == 0
+        assert sum(map(rows, landed)) == 10
+        assert_all_landed(lake, landing, 10)
+
+
+class TestRetention:
+    def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
+        lake.produce(topic, values(30, first=10), at(TEN, 20))
+        lake.expire(topic, before=25)
+        landing = lake.landing(topic, SMALL, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        assert landed.tile.expired == ((0, 10, 25),)
+        assert rows(landed) == 25
+        assert landed.tile.complete
+        report = lake.verify(landing)
+        assert report.clean
+        assert report.not_checkable == 25
+
+    def test_what_expired_altogether_leaves_a_commit_without_files(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        lake.produce(topic, values(5, first=10), at(ELEVEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        for hour in (TEN, ELEVEN):
+            landing._open(hour)
+        lake.expire(topic, before=12)
+        landed = landing.land([TEN, ELEVEN])
+        assert landed[0].tile.expired == ((0, 0, 10),)
+        assert landed[0].manifests[0].files == ()
+        assert landed[1].tile.expired == ((0, 10, 12),)
+        assert rows(landed[1]) == 3
+        assert lake.verify(landing).clean
+
+
+class TestTransactions:
+    """Markers carry the broker's clock, so these are about the present hour."""
+
+    @pytest.fixture
+    def now(self) -> str:
+        """The hour under way; one more may begin while a test runs."""
+        return hours.key_of_ms(int(time.time() * 1000))
+
+    def landed_now(self, lake: Lake, topic: str, first: str) -> tuple[Landing, int]:
+        landing = lake.landing(topic)
+        last = hours.key_of_ms(int(time.time() * 1000))
+        return landing, sum(map(rows, landing.land(list(hours.span(first, last)))))
+
+    def test_aborted_records_are_not_landed(self, lake: Lake, now: str) -> None:
+        topic, stamp = lake.topic(), int(time.time() * 1000)
+        lake.transaction(topic, values(10), stamp).commit_transaction(10)
+        lake.transaction(topic, values(20, first=100), stamp).abort_transaction(10)
+        lake.produce(topic, values(5, first=10), stamp)
+        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 37)})  # markers come after the answers
+        landing, landed = self.landed_now(lake, topic, now)
+        assert landed == 15
+        assert_all_landed(lake, landing, 15)
+
+    def test_nothing_but_aborted_records_is_a_commit_without_files(self, lake: Lake, now: str) -> None:
+        topic, stamp = lake.topic(), int(time.time() * 1000)
+        lake.transaction(topic, values(20), stamp).abort_transaction(10)
+        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 21)})
+        landing, landed = self.landed_now(lake, topic, now)
+        assert landed == 0
+        assert lake.objects() == []
+        assert_all_landed(lake, landing, 0)
+
+    def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
+        topic, stamp = lake.topic(), int(time.time() * 1000)
+        lake.produce(topic, values(5), stamp)
+        transaction = lake.transaction(topic, values(7, first=5), stamp)
+        lake.produce(topic, values(3, first=12), stamp)
+        _, landed = self.landed_now(lake, topic, now)
+        assert landed == 5
+        transaction.commit_transaction(10)
+        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
+        landing, landed = self.landed_now(lake, topic, now)
+        assert landed == 15
+        assert_all_landed(lake, landing, 15)
+
+
+class TestRefusedRecords:
+    BAD = (*values(3), b"{ broken", *values(3, first=3))
+
+    def test_without_tolerance_say_where_and_why_and_nothing_is_visible(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        lake.produce(topic, values(500), at(TEN, 5), 0)
+        lake.produce(topic, self.BAD, at(TEN, 5), 1)
+        landing = lake.landing(topic, "flush: {count: 100}", AFTER)
+        with pytest.raises(RecordError) as refused:
+            landing.land([TEN])
+        message = str(refused.value)
+        for part in (f"topic '{topic}'", "partition 1", "offset 3", "stage convert", "errors.tolerance: all"):
+            assert part in message
+        assert "malformed" in message.lower()
+        assert lake.objects() == []
+        assert lake.uploads() == []
+        assert [tile.commits for tile in landing.index.tiles()] == [()]
+
+    def test_name_the_first_one_of_the_first_topic_partition(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for partition, good in ((0, 100), (1, 2)):
+            lake.produce(topic, [*values(good), b"x", b"y"], at(TEN, 5), partition)
+        with pytest.raises(RecordError, match="partition 0, offset 100,"):
+            lake.landing(topic, now_ms=AFTER).land([TEN])
+
+    def test_leave_earlier_hours_landed(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        lake.produce(topic, self.BAD, at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        with pytest.raises(RecordError):
+            landing.land([NINE, TEN])
+        assert [(tile.hour, tile.complete) for tile in landing.index.tiles()] == [(NINE, True), (TEN, False)]
+        assert lake.uploads() == []
+
+    def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, self.BAD, at(TEN, 5))
+        landing = lake.landing(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
+        (landed,) = landing.land([TEN])
+        (letters,) = lake.objects("raw/_dead_letters/")
+        assert letters in [file.key for file in landed.manifests[0].files]
+        found = lake.store.get(letters)
+        assert found is not None
+        (letter,) = [json.loads(line) for line in found.body.splitlines()]
+        assert (letter["topic"], letter["partition"], letter["offset"]) == (topic, 0, 3)
+        assert (letter["value"], letter["key"], letter["stage"]) == ("{ broken", "k3", "convert")
+        assert_all_landed(lake, landing, 7)
+
+    def test_nulls_are_skipped_and_counted(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [*values(3), None, None], at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        (landed,) = landing.land([TEN])
+        read = landed.manifests[0].partitions[0]
+        assert (read.read, read.landed, read.skipped) == (5, 3, 2)
+        assert_all_landed(lake, landing, 5)
+
+
+class TestRewrite:
+    def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(100), at(TEN, 5))
+        landing = lake.landing(topic, "flush: {count: 30}", AFTER)
+        landing.land([TEN])
+        before = lake.objects()
+        landed = landing.rewrite(TEN)
+        assert landed.tile.complete
+        assert len(landed.tile.commits) == 1
+        assert len(before) == len(lake.objects()) == 4
+        assert set(before) & set(lake.objects()) == set()
+        assert_all_landed(lake, landing, 100)
+
+    def test_is_refused_when_kafka_has_expired_some_of_it(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        landing.land([TEN])
+        before = lake.objects()
+        lake.expire(topic, before=1)
+        with pytest.raises(DataLossError, match="expired"):
+            landing.rewrite(TEN)
+        assert lake.objects() == before
+
+
+class TestTopicCreatedAgain:
+    def test_is_refused_until_it_is_accepted_and_then_landed_from_its_start(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
+        lake.delete(topic)
+        lake.topic(name=topic)
+        lake.produce(topic, values(4), at(TEN, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        with pytest.raises(DataLossError, match=r"was created again.*s3lake index accept"):
+            landing.land([NINE, TEN])
+        assert accept(landing.index, landing.offsets) == TEN
+        (landed,) = landing.land([TEN])
+        assert intervals(landed) == [(0, 4)]
+        assert len(lake.objects()) == 2
+        assert lake.verify(landing).clean
+
+    def test_deleted_before_it_is_read_is_told_as_something_to_plan_again(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(NINE, 5))
+        landing = lake.landing(topic, now_ms=AFTER)
+        session = landing.spark
+
+        def late() -> "SparkSession":
+            if landing.offsets.ranges(topic):
+                lake.delete(topic)
+            return session()
+
+        landing.spark = late
+        with pytest.raises(TransientError, match=rf"topic '{topic}', partition 0 is not there any more.*planning"):
+            landing.land([NINE])
+        with pytest.raises(DataLossError, match="was deleted"):
+            landing.land([NINE])
+        assert (lake.objects(), lake.uploads()) == ([], [])
+
+
+class TestAtLeastOnce:
+    def test_objects_are_visible_before_the_commit_and_complete_after_it(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for partition in (0, 1):
+            lake.produce(topic, values(100), at(TEN, 5), partition)
+        landing = lake.landing(topic, "exactly_once: false, flush: {count: 30}, batch_records: 100", AFTER)
+        (landed,) = landing.land([TEN])
+        assert landed.tile.complete
+        assert landed.new == 2
+        assert_all_landed(lake, landing, 200)
+
+    def test_a_file_that_a_dead_writer_left_is_not_written_over(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(10), at(TEN, 5))
+        landing = lake.landing(topic, "exactly_once: false", AFTER)
+        plain = f"{landing.sink.root}{topic}/date=2026-01-05/hour=10/0-000000000000.json"
+        landing.store.put(plain, b"of a dead writer\n")
+        (landed,) = landing.land([TEN])
+        assert landed.tile.complete
+        assert [file.key.startswith(plain.removesuffix(".json") + "~") for file in landed.manifests[0].files] == [True]
+        found = landing.store.get(plain)
+        assert found is not None
+        assert found.body == b"of a dead writer\n"
+
+
+class TestTwoWriters:
+    def land_at_once(self, landings: Sequence[Landing], wanted: Sequence[str]) -> list[object]:
+        """What each has to say in the end: hours, or an error."""
+        said: list[object] = [None] * len(landings)
+        barrier = threading.Barrier(len(landings))
+
+        def run(number: int) -> None:
+            barrier.wait()
+            try:
+                said[number] = landings[number].land(wanted)
+            except Exception as error:
+                said[number] = error
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(landings))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return said
+
+    def test_of_the_same_hours_land_every_record_once(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for hour in (NINE, TEN):
+            for partition in (0, 1):
+                lake.produce(topic, values(300), at(hour, 5), partition)
+        landings = [lake.landing(topic, "flush: {count: 50}, batch_records: 250", AFTER) for _ in range(2)]
+        for said in self.land_at_once(landings, [NINE, TEN]):
+            assert isinstance(said, list | FencedError), said
+        landings[0].land([NINE, TEN])
+        assert_all_landed(lake, landings[0], 1200)
+
+    def test_either_side_of_the_turn_of_an_hour_share_no_record(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(100), at(NINE, 59))
+        lake.produce(topic, values(100, first=100), at(TEN, 1))
+        early, late = lake.landing(topic, now_ms=at(NINE, 59.9)), lake.landing(topic, now_ms=at(TEN, 1))
+        threads = [
+            threading.Thread(target=functools.partial(one.land, [hour])) for one, hour in ((early, NINE), (late, TEN))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        landing = lake.landing(topic, now_ms=AFTER)
+        landing.land([NINE, TEN])
+        assert_all_landed(lake, landing, 200)
+
+
+class TestVersitygw:
+    @pytest.fixture
+    def server(self) -> Iterator[EmbeddedS3]:
+        if versitygw_binary() is None:
+            pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+        with EmbeddedS3.start("versitygw") as running:
+            yield running
+
+    def test_serves_as_the_store_too(self, lake: Lake, kafka: EmbeddedKafka, server: EmbeddedS3) -> None:
+        posix = Lake(kafka, server, lake.session)
+        topic = posix.topic(partitions=2)
+        for hour in (NINE, TEN):
+            for partition in (0, 1):
+                posix.produce(topic, values(300), at(hour, 5), partition)
+        landing = posix.landing(topic, "format: {type: parquet}, flush: {count: 100}, prefix: raw", AFTER)
+        landed = landing.land([NINE, TEN])
+        assert [rows(one) for one in landed] == [600, 600]
+        landing.rewrite(TEN)
+        assert_all_landed(posix, landing, 1200)
+
+
+FORMATS = [
+    "format: {type: json, codec: gzip}",
+    "format: {type: json_array}",
+    "format: {type: csv}, columns: {id: int64, type: string}",
+    "format: {type: text, codec: zstd}",
+    "format: {type: bytes, framing: {}}",
+    "format: {type: avro}",
+    "format: {type: avro, codec: zstd}, envelope: {}",
+    "format: {type: parquet}, envelope: {}",
+    "format: {type: json}, envelope: {}",
+    "format: {type: json}, envelope: {style: flat, fields: [key, value, offset, timestamp, headers]}",
+    "format: {type: csv, framing: {closing: ''}}, envelope: {style: flat, fields: [value, key, timestamp]}",
+    "format: {type: json}, envelope: {style: iggy, stream: s, topic: t}",
+]
+
+
+class TestFormats:
+    @pytest.mark.parametrize("settings", FORMATS)
+    def test_hold_every_record(self, lake: Lake, settings: str) -> None:
+        topic = lake.topic(partitions=2)
+        for partition in (0, 1):
+            lake.produce(topic, values(150), at(START, 5), partition)
+        landing = lake.landing(topic, f"{settings}, flush: {{count: 60}}", AFTER)
+        (landed,) = landing.land([START])
+        assert rows(landed) == 300
+        assert_all_landed(lake, landing, 300)
+        read = readback.frame(lake.session, landing.sink, topic, landing.stores, [START])
+        assert len(read.collect()) == 300
+
+    @pytest.mark.parametrize("format", ["avro", "parquet", "json"])
+    def test_an_envelope_gives_back_what_kafka_had(self, lake: Lake, format: str) -> None:
+        from pyspark.sql import Row
+
+        topic = lake.topic()
+        lake.produce(topic, [b'{"id": 1}', None], at(START, 5))
+        landing = lake.landing(topic, f"format: {{type: {format}}}, envelope: {{}}, nulls: write", AFTER)
+        landing.land([START])
+        first, second = readback.frame(lake.session, landing.sink, topic, landing.stores, [START]).collect()
+        assert (first["key"], second["key"], second["value"]) == ("k0", "k1", None)
+        assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
+        assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}
+
+    def test_bytes_are_an_object_each(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [b"\x00\xff", b""], at(START, 5))
+        landing = lake.landing(topic, "format: {type: bytes}, converter: {value: bytes}", AFTER)
+        landing.land([START])
+        objects = {key: lake.store.get(key) for key in lake.objects()}
+        assert {key.rpartition("/")[2]: one.body for key, one in objects.items() if one} == {
+            "0-000000000000.bytes": b"\x00\xff",
+            "0-000000000001.bytes": b"",
+        }
+        assert_all_landed(lake, landing, 2)
+
+    def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [b"1", None, b"3"], at(START, 5))
+        layout = (
+            "layout: {template: '{topic}/{topic}+{partition}+{offset:010}', "
+            "tombstones: '{topic}/tombstone/{topic}+{partition}+{offset:010}'}"
+        )
+        landing = lake.landing(topic, f"{layout}, nulls: write, sidecars: {{keys: json}}", AFTER)
+        (landed,) = landing.land([START])
+        assert rows(landed) == 3
+        assert lake.objects() == [
+            f"{topic}/{topic}+0+0000000000.json",
+            f"{topic}/{topic}+0+0000000000.keys.json",
+            f"{topic}/tombstone/{topic}+0+0000000001.keys.json",
+        ]
+        assert_all_landed(lake, landing, 3)
+
+    def test_names_may_tell_what_only_a_closed_file_knows(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(5), at(START, 5))
+        stamp = at(START, 5)
+        landing = lake.landing(topic, "layout: {observed_names: true}, flush: {count: 3}", AFTER)
+        landing.land([START])
+        assert lake.objects() == [
+            f"{topic}/0/000000000002_{stamp}_{stamp}.json",
+            f"{topic}/0/000000000004_{stamp}_{stamp}.json",
+        ]
+        assert_all_landed(lake, landing, 5)
+
+    def test_without_an_offset_the_last_record_of_a_key_stays(self, lake: Lake) -> None:
+        topic = lake.topic()
+        settings = "layout: {template: 'latest/{key}'}, exactly_once: false"
+        lake.produce(topic, values(3), at(START, 5))
+        landing = lake.landing(topic, settings, AFTER)
+        landing.land([START])
+        lake.produce(topic, values(2, first=7), at(NINE, 5))
+        landing.land([NINE])
+        bodies = {key: lake.store.get(key) for key in lake.objects()}
+        assert {key: json.loads(one.body)["id"] for key, one in bodies.items() if one} == {
+            "latest/k0.json": 7,
+            "latest/k1.json": 8,
+            "latest/k2.json": 2,
+        }
+
+
+class TestSql:
+    def landed(self, lake: Lake) -> list[object]:
+        bodies = [lake.store.get(key) for key in lake.objects() if "_dead_letters" not in key]
+        return [json.loads(line) for one in bodies if one for line in one.body.splitlines()]
+
+    def test_projects_and_filters(self, lake: Lake) -> None:
+        topic = lake.topic(partitions=2)
+        for partition in (0, 1):
+            lake.produce(topic, values(10), at(START, 5), partition)
+        sql = "sql: {select: 'id * 2 AS twice, _key AS k, _partition AS p, missing', where: 'id % 5 = 1'}"
+        landing = lake.landing(topic, sql, AFTER)
+        (landed,) = landing.land([START])
+        assert sorted(map(str, self.landed(lake))) == sorted(
+            str({"twice": n * 2, "k": f"k{n}", "p": p, "missing": None}) for p in (0, 1) for n in (1, 6)
+        )
+        counts = [(read.read, read.landed, read.skipped) for m in landed.manifests for read in m.partitions.values()]
+        assert counts == [(10, 2, 8), (10, 2, 8)]
+
+    def test_gives_tables_the_types_that_it_casts_to(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, [b'{"amount": "12.34", "at": "2026-01-05T08:00:00Z"}'], at(START, 5))
+        select = "cast(amount AS decimal(10,2)) AS amount, to_timestamp(at) AS at"
+        landing = lake.landing(topic, f"sql: {{select: '{select}'}}, format: {{type: parquet}}", AFTER)
+        landing.land([START])
+        body = lake.store.get(lake.objects()[0])
+        assert body is not None
+        table = pq.read_table(io.BytesIO(body.body))
+        assert table.schema.types == [pa.decimal128(10, 2), pa.timestamp("ms", "UTC")]
+        assert table.to_pylist() == [{"amount": Decimal("12.34"), "at": datetime(2026, 1, 5, 8, tzinfo=timezone.utc)}]
+
+    def test_fails_on_a_record_and_not_on_the_others(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(40), at(START, 5))
+        landing = lake.landing(topic, "sql: {select: 'id, 10 / (id - 7) AS x'}, errors: {tolerance: all}", AFTER)
+        (landed,) = landing.land([START])
+        assert rows(landed) == 39
+        (letters,) = [key for key in lake.objects() if "_dead_letters" in key]
+        body = lake.store.get(letters)
+        assert body is not None
+        letter = json.loads(body.body)
+        assert (letter["offset"], letter["stage"], letter["value"]) == (7, "sql", '{"id": 7, "type": "t1"}')
+        assert "DIVIDE_BY_ZERO" in letter["message"]
+
+    def test_names_the_record_that_it_fails_on(self, lake: Lake) -> None:
+        topic = lake.topic()
+        lake.produce(topic, values(40), at(START, 5))
+        landing = lake.landing(topic, "sql: {select: '10 / (id - 7) AS x'}", AFTER)
+        with pytest.raises(RecordError, match=r"partition 0, offset 7, stage sql: \[DIVIDE_BY_ZERO\]"):
+            landing.land([START])
+        assert lake.uploads() == []

@@ -1,0 +1,121 @@
+"""What a landing tells while it works."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.commit.index import Manifest
+from s3lake.commit.protocol import Attempt
+from s3lake.errors import RecordError
+from s3lake.land.observer import LandedHour
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+
+
+class Told:
+    """Everything that an observer is told, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[Any] = []
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        self.lines.append(("planned", hour, offsets, batches))
+
+    def committed(self, manifest: Manifest) -> None:
+        self.lines.append(("committed", manifest.hour, sum(read.landed for read in manifest.partitions.values())))
+
+    def done(self, landed: LandedHour) -> None:
+        self.lines.append(("done", landed.tile.hour, landed.new))
+
+
+def watched(landing: Landed) -> Told:
+    """Its observer from now on."""
+    landing.observer = told = Told()
+    return told
+
+
+def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
+    landing = World(batch_records=4).landing()
+    told = watched(landing)
+    landing.land([FIRST, SECOND])
+    assert [line for line in told.lines if line[1] == FIRST] == [
+        ("planned", FIRST, 10, 3),
+        ("committed", FIRST, 4),
+        ("committed", FIRST, 4),
+        ("committed", FIRST, 2),
+        ("done", FIRST, 3),
+    ]
+    assert [line for line in told.lines if line[1] == SECOND] == [
+        ("planned", SECOND, 10, 3),
+        ("committed", SECOND, 4),
+        ("committed", SECOND, 4),
+        ("committed", SECOND, 2),
+        ("done", SECOND, 3),
+    ]
+    assert [line[1] for line in told.lines if line[0] == "done"] == [FIRST, SECOND]
+
+
+def test_an_hour_is_done_before_the_last_one_is_read() -> None:
+    landing = World().landing()
+    told = watched(landing)
+    landing.land([FIRST, SECOND, THIRD])
+    assert told.lines.index(("done", FIRST, 1)) < told.lines.index(("committed", THIRD, 10))
+
+
+def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
+    world = World()
+    world.landing().land([FIRST, SECOND])
+    landing = world.landing()
+    told = watched(landing)
+    landing.land([FIRST, SECOND])
+    assert told.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
+
+
+def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
+    landing = World().landing(now_minute=130)
+    told = watched(landing)
+    (landed,) = landing.land([THIRD])
+    assert told.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
+    assert not landed.tile.closed
+
+
+def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
+    landing = World().landing()
+    told = watched(landing)
+
+    def refuse(attempt: Attempt) -> None:
+        if attempt.tile.hour == SECOND:
+            raise RecordError("refused")
+
+    landing.before = refuse
+    with pytest.raises(RecordError):
+        landing.land([FIRST, SECOND, THIRD])
+    assert told.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
+
+
+def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> None:
+    world = World()
+    landing = world.landing()
+    told = watched(landing)
+
+    def overtake(attempt: Attempt) -> None:
+        if attempt.tile.hour == FIRST:
+            landing.before = lambda _: None
+            world.landing().land([FIRST])
+
+    landing.before = overtake
+    landed = landing.land([FIRST, SECOND])
+    assert [line for line in told.lines if line[0] != "planned"] == [
+        ("committed", SECOND, 10),
+        ("done", SECOND, 1),
+        ("done", FIRST, 0),
+    ]
+    assert [one.tile.hour for one in landed] == [FIRST, SECOND]
+
+
+def test_a_rewrite_tells_the_same() -> None:
+    world = World()
+    world.landing().land([FIRST])
+    landing = world.landing()
+    told = watched(landing)
+    landing.rewrite(FIRST)
+    assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]

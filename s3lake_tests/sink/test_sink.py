@@ -1,0 +1,659 @@
+"""The sink model: defaults, rules, and the same classes through Dagster's Resolvable."""
+
+import pickle
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark, may_collide, sinks_of
+from s3lake.text.masking import MASK, is_secret
+
+
+def sink(**changes: Any) -> Sink:
+    return Sink(**{"name": "events", "topics": ["events"], "bucket": "lake", "start": "2026-11-20T00", **changes})
+
+
+def config(*sinks: Sink) -> Config:
+    return Config(kafka=Kafka(bootstrap_servers="localhost:9092"), sinks=sinks)
+
+
+def refusal(**changes: Any) -> str:
+    with pytest.raises(ValidationError) as refused:
+        sink(**changes)
+    return str(refused.value)
+
+
+LENSES: dict[str, Any] = {"layout": {"template": None}}
+TOMBSTONES = {"nulls": "write", "sidecars": {"keys": "json"}}
+TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
+
+# Defaults
+
+
+def test_a_sink_needs_a_name_topics_a_bucket_and_a_start() -> None:
+    made = sink()
+    assert (made.format.type, made.format.codec, made.nulls, made.errors.tolerance) == ("json", "none", "skip", "none")
+    assert (made.flush.count, made.flush.size, made.flush.interval) == (None, 128 * 2**20, 300.0)
+    assert (made.exactly_once, made.close_grace, made.hours_per_run) == (True, 300.0, 24)
+    assert (made.from_, made.index.prefix, made.memory_budget) == ("start", ".indexes", 512_000_000)
+
+
+def test_parquet_without_a_codec_is_zstd() -> None:
+    assert Format(type="parquet").codec == "zstd"
+
+
+def test_directories_have_names_where_a_partitioner_makes_them() -> None:
+    assert sink().layout.include_keys is False
+    assert sink(layout={"partition_by": ["type"]}).layout.include_keys is True
+    assert sink(layout={"partition_by": ["type"], "include_keys": False}).layout.include_keys is False
+
+
+def test_parts_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        sink().name = "other"  # type: ignore[misc]
+
+
+def test_a_sink_survives_pickling() -> None:
+    assert pickle.loads(pickle.dumps(sink(layout={"partition_by": ["type"]}))) == sink(
+        layout={"partition_by": ["type"]}
+    )
+
+
+# Quantities
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("500MB", 500_000_000), ("5 MiB", 5 * 2**20), ("1000", 1000), ("2GB", 2 * 10**9), ("7kB", 7000), (1234, 1234)],
+)
+def test_sizes_are_bytes_or_have_a_unit(text: str | int, expected: int) -> None:
+    assert sink(flush={"size": text}).flush.size == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1h", 3600.0), ("5m", 300.0), ("90s", 90.0), ("250ms", 0.25), ("1d", 86400.0), (2.5, 2.5)]
+)
+def test_durations_are_seconds_or_have_a_unit(text: str | float, expected: float) -> None:
+    assert sink(flush={"interval": text}).flush.interval == expected
+
+
+@pytest.mark.parametrize("size", ["5XB", "-1", "1.5GB", "", "0", 0, -1, True, "81GB"])
+def test_other_sizes_are_refused(size: object) -> None:
+    assert "flush.size" in refusal(flush={"size": size})
+
+
+@pytest.mark.parametrize("interval", ["1 hour", "-1s", "", -1, True, float("inf"), float("nan")])
+def test_other_durations_are_refused(interval: object) -> None:
+    assert "flush.interval" in refusal(flush={"interval": interval})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("batch_records", 0),
+        ("hours_per_run", 0),
+        ("memory_budget", "63MB"),
+        ("batch_records", True),
+        ("close_grace", -1),
+    ],
+)
+def test_numbers_have_a_least_value(field: str, value: object) -> None:
+    assert field in refusal(**{field: value})
+
+
+def test_hours_per_run_may_be_without_bound() -> None:
+    assert sink(hours_per_run=None).hours_per_run is None
+
+
+# Names and keys
+
+
+@pytest.mark.parametrize("name", ["", "two words", "dotted.name", "ümlaut", "x" * 101])
+def test_names_that_cannot_be_asset_and_index_names_are_refused(name: str) -> None:
+    assert "name" in refusal(name=name)
+
+
+@pytest.mark.parametrize(
+    "bucket", ["", "ab", "Upper", "under_score", "dot..dot", "-lake", "lake-", "x" * 64, "s3://lake"]
+)
+def test_names_that_no_bucket_can_have_are_refused(bucket: str) -> None:
+    assert "a bucket has 3 to 63" in refusal(bucket=bucket)
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "two words", "a/b", "*", "x" * 250])
+def test_names_that_no_topic_can_have_are_refused(topic: str) -> None:
+    assert "no Kafka topic name" in refusal(topics=["fine", topic])
+
+
+def test_a_topic_named_twice_is_refused() -> None:
+    assert "'events' is named twice" in refusal(topics=["events", "events"])
+
+
+@pytest.mark.parametrize("prefix", ["/raw", "raw//kafka", "../up", "a/./b", "raw/_dead_letters", "a\tb", "x" * 481])
+def test_prefixes_that_clients_read_differently_are_refused(prefix: str) -> None:
+    assert "prefix" in refusal(prefix=prefix)
+
+
+@pytest.mark.parametrize(("prefix", "root"), [("", ""), ("raw", "raw/"), ("raw/", "raw/"), ("a/b", "a/b/")])
+def test_the_root_is_empty_or_ends_in_one_slash(prefix: str, root: str) -> None:
+    assert sink(prefix=prefix).root == root
+
+
+@pytest.mark.parametrize("start", ["2026-11-20", "2026-11-20T24", "2026-11-20T00:00", "yesterday", 2026, None])
+def test_the_first_hour_is_an_hour(start: object) -> None:
+    assert "is no hour: write it as YYYY-MM-DDTHH in UTC" in refusal(start=start)
+
+
+@pytest.mark.parametrize("suffix", ["a/b", "a~b", "a\nb", "x" * 65])
+def test_suffixes_that_break_a_key_are_refused(suffix: str) -> None:
+    assert "layout.suffix" in refusal(layout={"suffix": suffix})
+
+
+@pytest.mark.parametrize("char", ["", "00", "/", "~", "\\", "é", "\n"])
+def test_padding_is_one_character_that_a_key_can_hold(char: str) -> None:
+    assert "layout.padding.char" in refusal(layout={"padding": {"char": char}})
+
+
+@pytest.mark.parametrize(("type", "char"), [("right", "0"), ("right", "9"), ("left", "1")])
+def test_padding_that_makes_one_key_of_two_offsets_is_refused(type: str, char: str) -> None:
+    assert "can make one key of two offsets" in refusal(layout={"padding": {"type": type, "char": char}})
+
+
+def test_right_padding_with_another_character_is_fine() -> None:
+    assert sink(layout={"padding": {"type": "right", "char": "_"}}).layout.padding.char == "_"
+
+
+@pytest.mark.parametrize("length", [-1, 65])
+def test_padding_has_a_bounded_length(length: int) -> None:
+    assert "layout.padding.offset" in refusal(layout={"padding": {"offset": length}})
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "//"])
+def test_the_index_needs_a_prefix_of_its_own(prefix: str) -> None:
+    assert "index.prefix" in refusal(index={"prefix": prefix})
+
+
+# Combinations
+
+
+def test_a_sink_reads_topics_or_an_expression() -> None:
+    assert "give exactly one of them" in refusal(topics=[])
+    assert "give exactly one of them" in refusal(topics_regex="events")
+
+
+def test_an_expression_has_to_compile() -> None:
+    assert "'(' is no regular expression" in refusal(topics=[], topics_regex="(")
+
+
+def test_an_expression_matches_whole_names() -> None:
+    made = sink(topics=[], topics_regex="ev.*")
+    assert (made.reads("events"), made.reads("old-events")) == (True, False)
+
+
+# compatibility.md, Formats: the codecs that a format does not take.
+_UNFIT = {
+    "avro": ["gzip", "lz4", "lzo", "brotli"],
+    "parquet": ["lzo", "bzip2", "xz", "deflate"],
+    "json": ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"],
+    "csv": ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"],
+    "text": ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"],
+}
+
+
+@pytest.mark.parametrize(("type", "codec"), [(type, codec) for type, codecs in _UNFIT.items() for codec in codecs])
+def test_a_codec_that_a_format_cannot_take_is_refused(type: str, codec: str) -> None:
+    assert f"codec {codec} cannot be used with format {type}" in refusal(format={"type": type, "codec": codec})
+
+
+def test_bytes_count_to_one() -> None:
+    assert sink(format={"type": "bytes"}).flush.count == 1
+    assert sink(format={"type": "bytes", "framing": {}}).flush.count is None
+    assert "writes one record an object: set flush.count to 1" in refusal(format={"type": "bytes"}, flush={"count": 2})
+
+
+@pytest.mark.parametrize(
+    ("envelope", "format"),
+    [({}, "csv"), ({}, "text"), ({}, "bytes"), ({"style": "iggy"}, "avro"), ({"style": "flat"}, "text")],
+)
+def test_envelopes_fit_their_format(envelope: dict[str, Any], format: str) -> None:
+    style = envelope.get("style", "record")
+    message = f"envelope {style} is not supported for format {format}"
+    assert message in refusal(envelope=envelope, format={"type": format})
+
+
+@pytest.mark.parametrize(
+    ("envelope", "message"),
+    [
+        ({"fields": ["offset"]}, "'offset' is no part of style record: use key, value, headers, metadata"),
+        ({"fields": ["key", "key"]}, "'key' is named twice"),
+        ({"style": "flat", "fields": ["key", "value"], "bare": True}, "bare needs style flat and exactly one field"),
+        ({"bare": True}, "bare needs style flat and exactly one field"),
+    ],
+)
+def test_parts_of_an_envelope_fit_its_style(envelope: dict[str, Any], message: str) -> None:
+    assert message in refusal(envelope=envelope)
+
+
+def test_columns_are_for_tables_of_json() -> None:
+    assert "columns need format avro, parquet or csv" in refusal(columns={"a": "int32"})
+    needs = {"columns": {"a": "int32"}, "format": {"type": "avro"}, "converter": {"value": "string"}}
+    assert "converter.value json, connect_json or json_schema" in refusal(**needs)
+
+
+def test_a_sink_that_says_nothing_of_its_layout_has_a_directory_an_hour() -> None:
+    assert sink().layout.template == "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"template": None},
+        {"partition_by": ["type"]},
+        {"include_keys": True},
+        {"padding": {"offset": 20}},
+        {"suffix": "-a"},
+        {"observed_names": True},
+    ],
+)
+def test_where_an_option_of_lenses_is_given_there_is_no_template(layout: dict[str, Any]) -> None:
+    made = sink(layout=layout)
+    assert made.layout.template is None
+    assert Sink.model_validate_json(made.model_dump_json(by_alias=True)) == made
+
+
+def test_a_layout_that_says_only_how_files_end_keeps_the_hours() -> None:
+    made = sink(layout={"extension": ".jsonl", "missing": "none"})
+    assert made.layout.template == sink().layout.template
+
+
+def test_a_time_that_no_template_prints_is_refused() -> None:
+    assert "give layout.template too" in refusal(layout={"time": {"timezone": "+02:00"}})
+
+
+def test_tombstones_keep_only_their_key() -> None:
+    layout = {"template": "{topic}/{partition}/{offset}", "tombstones": "{topic}/tombstone/{partition}+{offset}"}
+    assert "set nulls: write and sidecars.keys" in refusal(layout=layout)
+    assert sink(layout=layout, nulls="write", sidecars={"keys": "avro"}).layout.tombstones is not None
+
+
+def test_dead_letters_do_not_come_back() -> None:
+    errors = {"tolerance": "all", "dead_letter_topic": {"name": "events"}}
+    assert "'events' is a topic that this sink reads" in refusal(errors=errors)
+
+
+def test_sql_has_to_parse() -> None:
+    assert "select 'a b c' is no Spark SQL" in refusal(sql={"select": "a b c"})
+    assert "where 'a =' is no Spark SQL" in refusal(sql={"where": "a ="})
+
+
+@pytest.mark.parametrize(("codec", "level"), [("gzip", 10), ("gzip", 0), ("zstd", 20), ("snappy", 1), ("none", 1)])
+def test_levels_fit_their_codec(codec: str, level: int) -> None:
+    assert str(level) in refusal(format={"type": "parquet", "codec": codec, "level": level})
+
+
+@pytest.mark.parametrize(
+    ("format", "extension"),
+    [
+        ({"type": "json"}, ".json"),
+        ({"type": "json", "codec": "gzip"}, ".json.gz"),
+        ({"type": "json", "codec": "zstd"}, ".json.zst"),
+        ({"type": "text"}, ".text"),
+        ({"type": "text", "codec": "gzip"}, ".text.gz"),
+        ({"type": "parquet", "codec": "snappy"}, ".parquet"),
+        ({"type": "parquet", "codec": "gzip"}, ".parquet"),
+    ],
+)
+def test_the_extension_names_the_codec_of_text_only(format: dict[str, str], extension: str) -> None:
+    assert Format(**format).extension == extension  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("converter", "element"), [({"value": "string"}, "type"), ({"value": "bytes"}, "_value.a.b"), ({}, "_key.region")]
+)
+def test_fields_can_name_directories_only_of_json(converter: dict[str, str], element: str) -> None:
+    assert "does not give" in refusal(converter=converter, layout={"partition_by": [element]})
+
+
+def test_a_whole_key_names_directories_whatever_its_converter() -> None:
+    for converter in ("string", "bytes", "json"):
+        assert sink(converter={"key": converter}, layout={"partition_by": ["_key"]}).layout.partition_by == ("_key",)
+
+
+# Several sinks
+
+
+def test_two_sinks_of_one_name_are_refused() -> None:
+    with pytest.raises(ValidationError, match="two sinks are called 'events'"):
+        config(sink(), sink(bucket="other"))
+
+
+def test_two_sinks_that_dagster_would_call_the_same_are_refused() -> None:
+    with pytest.raises(ValidationError, match="get one name in Dagster"):
+        config(sink(name="a-b"), sink(name="a_b", bucket="other"))
+
+
+def test_two_sinks_that_can_write_the_same_key_are_refused() -> None:
+    with pytest.raises(ValidationError, match="can write the same object keys in bucket 'lake'"):
+        config(sink(), sink(name="copy"))
+
+
+def test_a_sink_inside_another_ones_index_is_refused() -> None:
+    with pytest.raises(ValidationError, match="lies in the index of sink 'events'"):
+        config(sink(), sink(name="inside", prefix=".indexes/events", index={"prefix": "own"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {}),
+        ({"prefix": "raw"}, {"prefix": "raw/"}),
+        ({"topics": [], "topics_regex": "a.*"}, {"topics": [], "topics_regex": ".*b"}),
+        ({"topics": [], "topics_regex": "e.*"}, {"topics": ["events"]}),
+        (LENSES, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
+        (
+            {"layout": {"partition_by": ["a"], "include_keys": False}},
+            {"layout": {"partition_by": ["b"], "include_keys": False}},
+        ),
+        (
+            {"layout": {"partition_by": ["a"], "include_keys": False}},
+            {"layout": {"partition_by": ["a"], "include_keys": False}, "prefix": "events"},
+        ),
+        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, LENSES),
+        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, LENSES),
+        ({"layout": {"template": "{topic}/date={time:yyyy}/hour=1/{partition}-{offset}"}}, {}),
+        ({"layout": {"template": "{field:a}/{topic}/{partition}-{offset}"}}, {"layout": {"template": TOPIC_LAST}}),
+        (
+            {"layout": {"template": "{partition}-{offset}"}},
+            {"topics": ["b"], "layout": {"template": "{partition}-{offset}"}},
+        ),
+        (
+            {"topics": [], "topics_regex": "a.*", "layout": {"template": "{topic}-{partition}-{offset}"}},
+            {"topics": ["a-1"], "layout": {"template": "{topic}-{partition}-{offset}"}},
+        ),
+        ({"layout": {"observed_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
+        (
+            {"sidecars": {"keys": "json"}},
+            {"layout": {"extension": ".keys.json"}},
+        ),
+        (
+            {**TOMBSTONES, "layout": {"template": "a/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
+            {**TOMBSTONES, "layout": {"template": "b/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
+        ),
+    ],
+)
+def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert may_collide(sink(**one), sink(**other))
+    assert may_collide(sink(**other), sink(**one))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"bucket": "other"},
+        {"topics": ["clicks"]},
+        {"topics": [], "topics_regex": "clicks.*"},
+        {"prefix": "raw"},
+        {"layout": {"suffix": "-b"}},
+        LENSES,
+        {"format": {"type": "parquet"}},
+        {"format": {"type": "json", "codec": "gzip"}},
+        {"layout": {"partition_by": ["a"]}},
+        {"layout": {"observed_names": True}},
+        {"layout": {"template": "raw/{topic}/{partition}-{offset}"}},
+        {"layout": {"template": "{topic}/{partition}/{offset}-{key}"}},
+        {"layout": {"template": "{topic}/{key}/{partition}+{offset}"}},
+        {"layout": {"template": "{time:yyyy}/{partition}/{offset}z"}},
+        {"layout": {"extension": ".jsonl"}},
+    ],
+)
+def test_sinks_that_cannot_collide(other: dict[str, Any]) -> None:
+    assert not may_collide(sink(), sink(**other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"partition_by": ["a"]}, {"partition_by": ["b"]}),
+        (
+            {"template": "{topic}/a={field:a}/{partition}-{offset}"},
+            {"template": "{topic}/b={field:a}/{partition}-{offset}"},
+        ),
+        ({"template": "{key}/{partition}-{offset}"}, {"template": "{key}/{partition}_{offset}"}),
+        ({"template": "{key}-a", "extension": ""}, {"template": "{key}-b", "extension": ""}),
+    ],
+)
+def test_layouts_of_other_beginnings_or_endings_cannot_collide(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert not may_collide(sink(layout=one, exactly_once=False), sink(layout=other, exactly_once=False))
+
+
+def test_a_topic_of_an_expression_can_be_anything_that_it_matches() -> None:
+    layout = {"template": "{topic}/{partition}-{offset}"}
+    every = sink(topics=[], topics_regex="cl.*", layout=layout)
+    assert may_collide(every, sink(topics=["clicks"], layout=layout))
+    assert not may_collide(every, sink(layout=layout))
+    assert not may_collide(every, sink(topics=["clicks"], layout=layout, prefix="raw/x"))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{key}/{topic}/{partition}-{offset}",
+        "{topic}/{key}/{partition}-{offset}",
+        "x-{topic}+{key}+{partition}-{offset}",
+    ],
+)
+def test_many_topics_are_told_apart_where_the_key_says_the_topic(template: str) -> None:
+    def many(name: str) -> Sink:
+        return sink(topics=[f"{name}-{number}" for number in range(100)], layout={"template": template})
+
+    assert not may_collide(many("clicks"), many("views"))
+    assert may_collide(many("clicks"), sink(topics=["clicks-7"], layout={"template": template}))
+
+
+def test_the_sinks_of_a_topic_come_in_their_order() -> None:
+    every, clicks = sink(name="every", topics=[], topics_regex=".*"), sink(name="clicks", topics=["clicks"])
+    assert sinks_of("clicks", [every, clicks]) == [every, clicks]
+    assert sinks_of("events", [every, clicks]) == [every]
+
+
+def test_a_sink_is_found_by_its_name() -> None:
+    assert config(sink()).sink("events") == sink()
+    with pytest.raises(KeyError, match="there are events"):
+        config(sink()).sink("clicks")
+
+
+# Kafka, S3, Spark
+
+
+@pytest.mark.parametrize("servers", ["", "localhost", "a:1,,b:2", "a:1, b", "http://"])
+def test_bootstrap_servers_are_hosts_with_ports(servers: str) -> None:
+    with pytest.raises(ValidationError, match="HOST:PORT"):
+        Kafka(bootstrap_servers=servers)
+
+
+@pytest.mark.parametrize("servers", ["localhost:9092", "a:1, b:2", "[::1]:9092", "SASL_SSL://kafka.example:9093"])
+def test_usual_bootstrap_servers_are_fine(servers: str) -> None:
+    assert Kafka(bootstrap_servers=servers).bootstrap_servers == servers
+
+
+@pytest.mark.parametrize("name", ["group.id", "isolation.level", "enable.auto.commit", "bootstrap.servers"])
+def test_properties_that_s3lake_sets_itself_are_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="is set by s3lake"):
+        Kafka(bootstrap_servers="a:1", properties={name: "x"})
+
+
+@pytest.mark.parametrize("url", ["minio:9000", "ftp://minio", "http://minio/bucket", "http://minio?x=1", ""])
+def test_an_endpoint_is_an_address_without_a_path(url: str) -> None:
+    with pytest.raises(ValidationError, match="is no endpoint"):
+        Config(kafka=Kafka(bootstrap_servers="a:1"), s3={"endpoint_url": url}, sinks=(sink(),))  # type: ignore[arg-type]
+
+
+def test_an_endpoint_with_a_password_is_refused_without_printing_it() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Config(kafka=Kafka(bootstrap_servers="a:1"), s3={"endpoint_url": "http://u:hunter2@h"}, sinks=(sink(),))  # type: ignore[arg-type]
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "sasl.jaas.config",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.fs.s3a.access.key",
+        "basic.auth.user.info",
+        "sasl.oauthbearer.client.secret",
+        "SSL_PASSPHRASE",
+        "api_key",
+        "secret_access_key",
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["security.protocol", "sasl.username", "ssl.ca.location", "key", "key.deserializer", "client.id", "keys"]
+)
+def test_names_of_no_secrets(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_secrets_are_in_no_text_of_a_configuration() -> None:
+    made = Config(
+        kafka=Kafka(bootstrap_servers="a:1", properties={"sasl.password": "hunter2", "client.id": "me"}),
+        s3={"credentials": {"access_key_id": "id", "secret_access_key": "hunter2", "session_token": "hunter2"}},  # type: ignore[arg-type]
+        spark=Spark(conf={"spark.driver.extraJavaOptions": "-Djavax.net.ssl.trustStorePassword=hunter2"}),
+        sinks=(sink(),),
+    )
+    shown = [repr(made), str(made), made.model_dump_json(by_alias=True), str(made.model_dump())]
+    assert not [text for text in shown if "hunter2" in text]
+    assert made.model_dump()["kafka"]["properties"] == {"sasl.password": MASK, "client.id": "me"}
+    assert isinstance(made.s3.credentials, Credentials)
+    assert made.s3.credentials.secret_access_key.get_secret_value() == "hunter2"
+
+
+# Dagster
+
+in_dagsters_own_way = pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")
+
+
+@in_dagsters_own_way
+def test_a_sink_resolves_through_dagster() -> None:
+    resolved = Sink.resolve_from_dict(
+        {
+            "name": "events",
+            "topics": ["events"],
+            "bucket": "lake",
+            "start": "2026-11-20T00",
+            "from": "earliest",
+            "layout": {"partition_by": ["type"]},
+            "flush": {"size": "5MB", "interval": "10m"},
+        }
+    )
+    assert resolved == sink(
+        **{"from": "earliest"}, layout={"partition_by": ["type"]}, flush={"size": 5_000_000, "interval": 600}
+    )
+
+
+@in_dagsters_own_way
+def test_a_configuration_resolves_through_dagster() -> None:
+    resolved = Config.resolve_from_yaml(
+        """
+        kafka: {bootstrap_servers: "localhost:9092", properties: {client.id: me}}
+        s3: {credentials: {access_key_id: id, secret_access_key: hunter2}}
+        sinks: [{name: events, topics: [events], bucket: lake, start: 2026-11-20T00}]
+        """
+    )
+    assert resolved.sinks == (sink(),)
+    assert isinstance(resolved.s3.credentials, Credentials)
+    assert resolved.s3.credentials.secret_access_key.get_secret_value() == "hunter2"
+
+
+@in_dagsters_own_way
+def test_templates_of_a_component_are_filled_before_the_rules_are_applied() -> None:
+    resolved = Config.resolve_from_yaml(
+        """
+        kafka: {bootstrap_servers: "{{ servers }}"}
+        s3: {credentials: {access_key_id: id, secret_access_key: "{{ password }}"}}
+        sinks:
+          - name: events
+            topics: ["{{ topic }}"]
+            bucket: "{{ bucket }}"
+            start: "{{ start }}"
+            from: "{{ first }}"
+            flush: {count: "{{ count }}", size: "{{ size }}"}
+            format: {type: parquet, codec: "{{ codec }}"}
+        """,
+        scope={
+            "servers": "kafka:9092",
+            "password": "hunter2",
+            "topic": "clicks",
+            "bucket": "lake",
+            "start": "2026-11-20T00",
+            "first": "earliest",
+            "count": 7,
+            "size": "7MB",
+            "codec": "snappy",
+        },
+    )
+    made = resolved.sinks[0]
+    assert (resolved.kafka.bootstrap_servers, made.topics, made.bucket) == ("kafka:9092", ("clicks",), "lake")
+    assert (made.flush.count, made.flush.size, made.format.codec, made.from_) == (7, 7_000_000, "snappy", "earliest")
+
+
+def test_a_derived_model_names_the_field_as_yaml_does() -> None:
+    assert "from" in Sink.model().model_fields
+
+
+# Errors
+
+
+def test_without_settings_errors_are_left_to_s3lake() -> None:
+    errors = sink().errors
+    assert (errors.dead_letter_topic, errors.max_retries, errors.retry_interval) == (None, 3, 10.0)
+
+
+def test_a_dead_letter_topic_has_three_replicas_and_no_context_unless_said() -> None:
+    topic = sink(errors={"tolerance": "all", "dead_letter_topic": {"name": "dead"}}).errors.dead_letter_topic
+    assert topic is not None
+    assert (topic.name, topic.context_headers, topic.replication_factor) == ("dead", False, 3)
+
+
+def test_a_dead_letter_topic_needs_tolerance() -> None:
+    told = refusal(errors={"dead_letter_topic": {"name": "dead"}})
+    assert "a dead letter topic needs errors.tolerance: all" in told
+    assert "set it, or take the topic out" in told
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "x" * 250])
+def test_a_dead_letter_topic_has_a_name_that_kafka_takes(name: str) -> None:
+    assert "letters, digits" in refusal(errors={"tolerance": "all", "dead_letter_topic": {"name": name}})
+
+
+@pytest.mark.parametrize(("factor", "fits"), [(-1, True), (1, True), (0, False), (-2, False)])
+def test_replicas_are_counted_or_left_to_the_brokers(factor: int, fits: bool) -> None:
+    errors = {"tolerance": "all", "dead_letter_topic": {"name": "dead", "replication_factor": factor}}
+    if fits:
+        assert sink(errors=errors).errors.dead_letter_topic.replication_factor == factor  # type: ignore[union-attr]
+    else:
+        assert f"{factor} is out of range: at least 1, or -1" in refusal(errors=errors)
+
+
+def test_retries_are_a_number_and_a_duration_and_neither_is_negative() -> None:
+    errors = sink(errors={"max_retries": 20, "retry_interval": "1m"}).errors
+    assert (errors.max_retries, errors.retry_interval) == (20, 60.0)
+    assert errors.model_dump(mode="json")["retry_interval"] == "1m"
+    assert "-1 is out of range" in refusal(errors={"max_retries": -1})
+    assert "-1.0 is out of range" in refusal(errors={"retry_interval": -1})
+
+
+def test_sql_of_values_without_fields_reads_the_whole_value() -> None:
+    whole = {"select": "split(value, ',')[0] AS a, _key AS k"}
+    assert sink(converter={"value": "string"}, sql=whole).sql is not None
+    assert "'user' needs a field of the value, which converter.value string does not give" in refusal(
+        converter={"value": "string"}, sql={"select": "user"}
+    )

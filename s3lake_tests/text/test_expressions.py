@@ -1,0 +1,62 @@
+"""Regular expressions that others' texts meet: none takes for ever."""
+
+import re
+import time
+
+import pytest
+
+from s3lake.sink import Sink
+from s3lake.text import expressions
+from s3lake.transform import java_regex
+
+CATASTROPHIC = "(a+)+$"
+TEXT = "a" * 40 + "!"
+
+
+def test_repetitions_of_repetitions_come_to_an_end() -> None:
+    start = time.process_time()
+    assert not expressions.compiled(CATASTROPHIC).fits(TEXT)
+    assert expressions.compiled(CATASTROPHIC).search(TEXT) is None
+    sink = Sink(name="s", topics_regex=CATASTROPHIC, bucket="lake", start="2026-11-20T00")
+    assert not sink.reads("a" * 200 + "b")
+    assert java_regex.replaced(CATASTROPHIC, "x")(TEXT) == TEXT
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("text", [TEXT, "ä" + TEXT, TEXT + "\n"])
+@pytest.mark.parametrize("pattern", [r"(?=.)(.+)+(a|aa)+\1x$"])
+def test_what_re2_has_not_ends_too(pattern: str, text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(expressions.EndlessError, match="write it without repetitions inside of repetitions"):
+        expressions.compiled(pattern).fits(text)
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        (r"(?!__).*", "__consumer_offsets", False),
+        (r"(?!__).*", "orders", True),
+        (r"(\w)\1", "aa", True),
+        (r"\w+", "grün", True),
+        (r"\d+", "٣", True),
+        (r"orders-\d{2}", "orders-07", True),
+        (r"a.c", "a\nc", False),
+        (r"a\Z", "a", True),
+        (r"a|ab", "ab", True),
+    ],
+)
+def test_they_mean_what_python_means(pattern: str, text: str, fits: bool) -> None:
+    assert expressions.compiled(pattern).fits(text) is fits
+
+
+def test_java_means_ascii() -> None:
+    assert not java_regex.compiled(r"\w+").fits("grün")
+    assert java_regex.replaced(r"(?<first>[a-z]+)-(\d+)", "${first}_$2")("orders-7") == "orders_7"
+
+
+@pytest.mark.parametrize("pattern", ["$", "b$", "^a", "a|ab", "(a)|(b)", "(a*)(b)?", "x*"])
+@pytest.mark.parametrize("text", ["", "a", "ab", "ab\n", "b\nb", "ä", "aab"])
+def test_both_engines_find_the_same(pattern: str, text: str) -> None:
+    found, meant = expressions.compiled(pattern).search(text), re.search(pattern, text)
+    assert (found and (found.span(), found.groups())) == (meant and (meant.span(), meant.groups()))

@@ -1,0 +1,61 @@
+"""What is never printed, and what stays readable beside it."""
+
+import pytest
+
+from s3lake.config import native
+from s3lake.errors import ConfigurationError
+from s3lake.text.masking import MASK, is_masked, masked, users, without
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("spark.jars.repositories", "https://u:PLANT@host/a,https://host/b", f"https://{MASK}@host/a,https://host/b"),
+        ("https.proxy", "http://u:PLANT@proxy:3128", f"http://{MASK}@proxy:3128"),
+        ("spark.hadoop.fs.s3a.proxy", "u:PLANT@proxy:3128", MASK),
+        ("basic.auth", "u:PLANT", MASK),
+        ("sasl.oauthbearer.config", "principal=PLANT", MASK),
+        ("sasl.oauthbearer.extensions", "logicalCluster=PLANT", MASK),
+        ("spark.driver.extraJavaOptions", "-Da.password=PLANT", MASK),
+        ("sasl.oauthbearer.method", "oidc", "oidc"),
+        ("http.proxy", "http://proxy:3128", "http://proxy:3128"),
+        ("client.id", "a@b", "a@b"),
+    ],
+)
+def test_a_secret_is_known_by_its_name_or_by_its_form(name: str, value: str, shown: str) -> None:
+    assert masked({name: value}) == {name: shown}
+    assert is_masked(shown) is (shown != value)
+
+
+def test_a_short_secret_is_masked_where_it_stands_alone() -> None:
+    message = "'list-type' is not allowed, nor is 'y'; did you mean list?"
+    assert without(message, ["y", "list"]) == (f"'{MASK}-type' is not allowed, nor is '{MASK}'; did you mean {MASK}?")
+    assert without("pretty 'y'", ["y"]) == f"pretty '{MASK}'"
+    assert without("listing lists", ["list"]) == "listing lists"
+
+
+def test_a_long_secret_is_masked_wherever_it_stands() -> None:
+    assert without(r"xhunter22hunter22y 'hush\\now'", ["hunter22", "hush\\now"]) == f"x{MASK}{MASK}y '{MASK}'"
+
+
+def test_the_user_of_an_address_is_masked_in_every_message() -> None:
+    assert without("no answer from https://u:p%40@host/x", []) == f"no answer from https://{MASK}@host/x"
+    assert users("a https://u:pw@h b http://t@i") == {"u:pw", "pw", "t"}
+
+
+def test_a_configuration_is_printed_and_refused_without_secrets() -> None:
+    text = """
+kafka: {bootstrap_servers: 'SASL://u:PLANT@k', properties: {https.proxy: 'u:PLANT@p', basic.auth: PLANT}}
+spark: {conf: {spark.jars.repositories: 'https://u:PLANT@host'}}
+sinks: [{name: s, topics: [t], bucket: lake, start: 2026-11-20T00}]
+"""
+    with pytest.raises(ConfigurationError) as error:
+        native.loads(text, "f")
+    assert "PLANT" not in str(error.value)
+    config = native.loads(text.replace("SASL://u:PLANT@k", "k:9092"), "f")
+    assert "PLANT" not in native.dump(config) + repr(config) + str(config) + native.rewritten(config)[0]
+    assert native.rewritten(config)[1].keys() == {
+        "S3LAKE_SECRET_KAFKA_PROPERTIES_HTTPS_PROXY",
+        "S3LAKE_SECRET_KAFKA_PROPERTIES_BASIC_AUTH",
+        "S3LAKE_SECRET_SPARK_CONF_SPARK_JARS_REPOSITORIES",
+    }
