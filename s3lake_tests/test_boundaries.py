@@ -63,7 +63,6 @@ TO_THE_RIGHT = {
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""
 
 DAGSTER = {
-    "sink": "its models are Dagster's Model and Resolvable, so that the YAML component is the same classes",
     "orchestration": "all there is of Dagster",
     "definitions": "the code location",
     "demo.run": "it backfills through the definitions, as a user would",
@@ -93,6 +92,9 @@ NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore"}
 
 HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]
 """What a Python worker of Spark never imports on its way through the pipeline."""
+
+HEAVY_FOR_A_LOOK = ["dagster", "pyspark", "pyarrow", "boto3", "confluent_kafka"]
+"""What a command that only reads a configuration never imports: each costs it a tenth of a second to half of one."""
 
 WITHOUT_CONFIGURATION = ("land.task", "land.sql")
 """Stages to the right of `sink`, which know it as little as those to its left: `binding` gives them plain values."""
@@ -211,7 +213,7 @@ def test_the_package_itself_imports_none_of_its_modules() -> None:
     assert [str(found) for found in _ours() if not found.importer and found.at_import and not found.types_only] == []
 
 
-def test_only_the_sink_model_and_orchestration_know_dagster() -> None:
+def test_only_orchestration_knows_dagster() -> None:
     users = [found for found in _every() if found.imported.startswith("dagster")]
     assert [str(found) for found in users if not _within(found.importer, DAGSTER)] == []
 
@@ -238,6 +240,36 @@ def test_workers_import_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+NATIVE = """
+kafka: {bootstrap_servers: "127.0.0.1:1"}
+sinks:
+  - {name: events, topics: [orders], bucket: lake, start: 2026-11-20T00, format: {type: parquet},
+     converter: {value: avro, registry: {url: "http://127.0.0.1:1"}},
+     transforms: [{type: "InsertField$Value", options: {static.field: source, static.value: kafka}}]}
+  - {name: copies, topics: [clicks], bucket: lake, start: 2026-11-20T00, prefix: copies,
+     format: {type: parquet}, columns: {at: timestamp}, sql: {where: "at > 1"}}
+"""
+_LOOK = """
+import sys
+from s3lake import cli
+sys.argv = sys.argv[1:]
+try:
+    cli.main()
+except SystemExit as ended:
+    print(ended.code, *sorted(set({heavy}) & sys.modules.keys()), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("arguments", ["--help", "check --help", "check {native}", "check {connector} --all"])
+def test_a_command_that_only_reads_a_configuration_imports_nothing_heavy(arguments: str, tmp_path: Path) -> None:
+    native, connector = tmp_path / "s3lake.yaml", ROOT / "s3lake_tests" / "config" / "public" / "quickstart.properties"
+    native.write_text(NATIVE)
+    words = arguments.format(native=native, connector=connector).split()
+    command = [sys.executable, "-c", _LOOK.format(heavy=HEAVY_FOR_A_LOOK), "s3lake", *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stderr.splitlines()[-1].split() == ["0"], ran.stderr
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if _within(name, DAGSTER) and name != "demo.run"])

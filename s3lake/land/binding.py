@@ -1,6 +1,7 @@
 """What a sink's configuration means to the stages: the one place that turns a sink and a topic into plain values.
 
-Those travel to Spark's workers, where no stage knows of a configuration.
+Those travel to Spark's workers, where no stage knows of a configuration. What brings Arrow along is imported where it
+is made: keys and transforms are asked of a configuration that nobody lands.
 """
 
 from __future__ import annotations
@@ -10,12 +11,8 @@ from typing import TYPE_CHECKING
 
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
-from s3lake.convert.values import Conversion
 from s3lake.encode.form import FileFormat
 from s3lake.errors import ConfigurationError
-from s3lake.land.sql.table import Tabulate
-from s3lake.land.task.pipeline import Stores, Work
-from s3lake.land.task.staging import FileRule
 from s3lake.layout.composition import Composition
 from s3lake.layout.elements import Reading
 from s3lake.layout.key import KeyRule
@@ -28,7 +25,11 @@ from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
 if TYPE_CHECKING:
+    from s3lake.convert.values import Conversion
     from s3lake.kafka.dead_letter_topic import DeadLetterTopic
+    from s3lake.land.sql.table import Tabulate
+    from s3lake.land.task.pipeline import Stores, Work
+    from s3lake.land.task.staging import FileRule
     from s3lake.layout.pieces import Piece
     from s3lake.registry import Connection
     from s3lake.schema.types import Columns
@@ -51,6 +52,8 @@ def work(
     dead_letter_topic: DeadLetterTopic | None = None,
 ) -> Work:
     """The work of one micro-batch; `wallclock_ms` is its time, whenever its tasks run."""
+    from s3lake.land.task.pipeline import Work
+
     transforms = chain(sink) if sink.transforms else None
     needs = transforms.needs if transforms else frozenset[str]()
     if sink.sql is not None:
@@ -83,6 +86,8 @@ def chain(sink: Sink) -> Chain:
 
 def tabulate(sink: Sink, topic: str, query: Query, source: Columns, work: Work) -> Tabulate:
     """The first stage of a sink with SQL for `work`, the second."""
+    from s3lake.land.sql.table import Tabulate
+
     transforms = work.chain
     return Tabulate(
         topic=topic,
@@ -99,6 +104,8 @@ def tabulate(sink: Sink, topic: str, query: Query, source: Columns, work: Work) 
 
 def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = True) -> Conversion:
     """The conversion; `keyed` and `valued` say whether the layout reads keys and values."""
+    from s3lake.convert.values import Conversion
+
     return Conversion(
         key=sink.converter.key,
         value=sink.converter.value,
@@ -172,6 +179,8 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
 
 def file_rule(sink: Sink) -> FileRule:
     """How files are written, and when they are closed."""
+    from s3lake.land.task.staging import FileRule
+
     flush = sink.flush
     data = file_format(sink.format)
     sidecars = {stream: sidecar_format(type) for stream, type in sink.sidecars.types.items()}

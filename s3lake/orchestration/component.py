@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.templated import settings, templated
 from s3lake.orchestration.topics import matching
 from s3lake.sink import Config
 
@@ -46,10 +47,10 @@ class SinkScaffolder(Scaffolder[Source]):
 
 
 @scaffold_with(SinkScaffolder)
-class SinkComponent(dg.StateBackedComponent, Config):
+class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
     """Kafka topics landed in S3 as hourly-partitioned assets, exactly once.
 
-    Attributes are those of the native configuration. State is which topics every `topics_regex` matches; a code
+    Settings are those of the native configuration. State is which topics every `topics_regex` matches; a code
     location without one asks nobody when it loads.
 
     Attributes:
@@ -57,6 +58,16 @@ class SinkComponent(dg.StateBackedComponent, Config):
     """
 
     defs_state: ResolvedDefsStateConfig = Field(default_factory=DefsStateConfigArgs.legacy_code_server_snapshots)
+
+    @classmethod
+    def model(cls) -> type[BaseModel]:
+        """See `Resolvable.model`."""
+        return templated(cls)
+
+    @classmethod
+    def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "SinkComponent":
+        """See `Resolvable.resolve_from_model`."""
+        return cls(**settings(cls, context, model))
 
     @property
     def defs_state_config(self) -> DefsStateConfig:

@@ -1,10 +1,10 @@
 """The sink model: what the pipeline reads, whichever dialect a configuration was written in.
 
-Frozen models on Dagster's `Model` and `Resolvable`, so one set of classes serves the YAML file, the Python API and the
-YAML component. Every rule of validity that needs no broker and no bucket lives here.
+Frozen models, one set of classes for the YAML file, the Python API and Dagster's YAML component. Every rule of validity
+that needs no broker and no bucket lives here.
 
-Rules are validators of the class, never constraints of the field: Dagster derives a second model from the fields, whose
-values may still be templates.
+Rules are validators of the class, never constraints of the field: for the component a second model is made of the
+fields, whose values may still be templates.
 """
 
 from s3lake.sink.config import Config, may_collide, sinks_of

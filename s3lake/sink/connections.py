@@ -3,9 +3,9 @@
 import re
 from typing import Literal
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, SecretStr, field_serializer, field_validator
 
-from s3lake.sink.part import Misfit, Part, Secret, at_least, matching
+from s3lake.sink.part import Misfit, Part, at_least, matching
 from s3lake.text.masking import masked
 from s3lake.text.quantities import duration_text, seconds_of
 
@@ -51,8 +51,8 @@ class Credentials(Part):
     """
 
     access_key_id: str = Field(examples=["${AWS_ACCESS_KEY_ID}"])
-    secret_access_key: Secret = Field(examples=["${AWS_SECRET_ACCESS_KEY}"])
-    session_token: Secret | None = None
+    secret_access_key: SecretStr = Field(examples=["${AWS_SECRET_ACCESS_KEY}"])
+    session_token: SecretStr | None = None
 
 
 class Role(Part):
@@ -96,7 +96,7 @@ class Proxy(Part):
 
     url: str = Field(examples=["http://proxy:3128"])
     user: str | None = None
-    password: Secret | None = None
+    password: SecretStr | None = None
 
     @field_validator("url")
     @classmethod

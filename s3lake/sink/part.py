@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-import dagster as dg
-from pydantic import ConfigDict, SecretStr, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 # S3 takes keys of 1,024 bytes. A topic has at most 249; this leaves room for it, numbers and the mark of a commit.
 _PREFIX_BYTES = 480
@@ -50,14 +49,7 @@ def plain_path(value: str) -> str:
     return value
 
 
-def _secret(context: dg.ResolutionContext, value: str) -> SecretStr:
-    return SecretStr(context.resolve_value(value, as_type=str))
-
-
-Secret = Annotated[SecretStr, dg.Resolver(_secret, model_field_type=str)]
-
-
-class Part(dg.Resolvable, dg.Model):
+class Part(BaseModel):
     """Base of every part of a configuration: frozen, unknown names refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=True)

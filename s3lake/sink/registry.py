@@ -3,9 +3,9 @@
 import re
 from typing import TYPE_CHECKING
 
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
-from s3lake.sink.part import Misfit, Part, Secret, at_least
+from s3lake.sink.part import Misfit, Part, at_least
 from s3lake.text.quantities import duration_text, seconds_of
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Registry(Part):
 
     url: str = Field(examples=["http://localhost:8081"])
     user: str | None = None
-    password: Secret | None = Field(default=None, examples=["${REGISTRY_PASSWORD}"])
-    token: Secret | None = None
+    password: SecretStr | None = Field(default=None, examples=["${REGISTRY_PASSWORD}"])
+    token: SecretStr | None = None
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None

@@ -18,8 +18,10 @@ def summary(model: type[BaseModel]) -> str:
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
     """What each setting of a part means, by its name in the configuration."""
-    attributes = (inspect.getdoc(model) or "").partition("\n\nAttributes:\n")[2]
-    meanings = {name: " ".join(text.split()) for name, text in _PART.findall(attributes + "\n")}
+    meanings: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        attributes = (inspect.getdoc(base) or "").partition("\n\nAttributes:\n")[2]
+        meanings |= {name: " ".join(text.split()) for name, text in _PART.findall(attributes + "\n")}
     return {field.alias or name: meanings[name] for name, field in model.model_fields.items() if name in meanings}
 
 

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import dagster as dg
 from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from s3lake import hours
@@ -91,9 +90,7 @@ class Sink(Part):
     bucket: str = Field(examples=["lake"])
     prefix: str = ""
     start: str = Field(examples=["2026-11-20T00"])
-    from_: Annotated[Literal["start", "earliest"], dg.Resolver(lambda _, value: value, model_field_name="from")] = (
-        Field(default="start", alias="from")
-    )
+    from_: Literal["start", "earliest"] = Field(default="start", alias="from")
     converter: Converter = Field(default_factory=Converter)
     format: Format = Field(default_factory=Format)
     columns: dict[str, str] = Field(default_factory=dict)

@@ -158,3 +158,64 @@ def test_dg_lists_scaffolds_and_checks_it(project: Path) -> None:
     assert written["attributes"]["sinks"][0]["bucket"] == "acme-lake"
     dg_cli(project, "check", "yaml")
     dg_cli(project, "check", "defs")
+
+
+def resolved(**kafka: Any) -> s3lake.SinkComponent:
+    attributes = {**ATTRIBUTES, "kafka": {**ATTRIBUTES["kafka"], **kafka}}  # type: ignore[dict-item]
+    component: s3lake.SinkComponent = s3lake.SinkComponent.resolve_from_yaml(yaml.safe_dump(attributes))
+    return component
+
+
+def test_a_value_from_the_environment_is_the_text_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "0123")
+    monkeypatch.setenv("KAFKA_TIMEOUT", "1_000")
+    component = resolved(
+        properties={"sasl.password": "{{ env.KAFKA_PASSWORD }}", "socket.timeout.ms": "{{ env.KAFKA_TIMEOUT }}"}
+    )
+    assert component.kafka.properties == {"sasl.password": "0123", "socket.timeout.ms": "1_000"}
+
+
+def test_a_component_is_the_configuration_of_its_python_twin() -> None:
+    assert Config.model_validate(resolved().model_dump(exclude={"defs_state"})) == Config.model_validate(ATTRIBUTES)
+
+
+def test_editors_are_told_what_every_setting_of_a_component_means() -> None:
+    schema = s3lake.SinkComponent.model().model_json_schema()
+    assert schema["$defs"]["Sink"]["properties"]["close_grace"]["description"].startswith("how long after its end")
+    assert "from" in schema["$defs"]["Sink"]["properties"]
+    assert schema["$defs"]["Kafka"]["required"] == ["bootstrap_servers"]
+
+
+def test_templates_are_filled_before_the_rules_are_applied() -> None:
+    resolved = s3lake.SinkComponent.resolve_from_yaml(
+        """
+        kafka: {bootstrap_servers: "{{ servers }}"}
+        s3: {credentials: {access_key_id: id, secret_access_key: "{{ password }}"}}
+        sinks:
+          - name: events
+            topics: ["{{ topic }}"]
+            bucket: "{{ bucket }}"
+            start: "{{ start }}"
+            from: "{{ first }}"
+            flush: {count: "{{ count }}", size: "{{ size }}"}
+            format: {type: parquet, codec: "{{ codec }}"}
+            layout: "{{ layout }}"
+        """,
+        scope={
+            "servers": "kafka:9092",
+            "password": "hunter2",
+            "topic": "clicks",
+            "bucket": "lake",
+            "start": "2026-11-20T00",
+            "first": "earliest",
+            "count": 7,
+            "size": "7MB",
+            "codec": "snappy",
+            "layout": {"partition_by": ["type"]},
+        },
+    )
+    made = resolved.sinks[0]
+    assert (resolved.kafka.bootstrap_servers, made.topics, made.bucket) == ("kafka:9092", ("clicks",), "lake")
+    assert (made.flush.count, made.flush.size, made.format.codec, made.from_) == (7, 7_000_000, "snappy", "earliest")
+    assert made.layout.partition_by == ("type",)
+    assert resolved.s3.credentials.secret_access_key.get_secret_value() == "hunter2"

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.sink.transforms import Predicate, Transform
-from s3lake.transform.chain import Chain, Transformed
+from s3lake.transform.chain import Chain
+from s3lake.transform.chained import Transformed
 from s3lake.transform.headers import TYPE
 
 CLOCK = 1_578_223_264_123  # 2020-01-05T11:21:04.123Z

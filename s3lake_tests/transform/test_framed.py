@@ -34,7 +34,7 @@ def test_what_no_step_looks_at_keeps_its_schema() -> None:
     }
     found = sink("http://nowhere", header)
     chain = binding.chain(found)
-    assert chain.unframing is None
+    assert chain.framed == ()
     assert found.landed.converter == found.converter
 
 
