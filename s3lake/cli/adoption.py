@@ -10,6 +10,7 @@ from s3lake.cli.options import (
     ConfigArgument,
     DialectOption,
     JsonOption,
+    ObservedOption,
     SinkOption,
     StrictOption,
     TopicOption,
@@ -18,8 +19,10 @@ from s3lake.cli.options import (
     notices,
     routes,
 )
-from s3lake.cli.terminal import say, tell
+from s3lake.cli.terminal import err, say, tell
 from s3lake.config import load as configuration
+from s3lake.config.connectors.observed import KEY, OBSERVED
+from s3lake.config.draft import Loaded
 from s3lake.errors import ConfigurationError
 
 Trust = Literal["index", "group", "objects"]
@@ -30,6 +33,7 @@ def adopt(
     dialect: DialectOption = None,
     worker: WorkerOption = None,
     strict: StrictOption = False,
+    observed: ObservedOption = False,
     sink: SinkOption = None,
     topic: TopicOption = None,
     connector: Annotated[
@@ -48,8 +52,10 @@ def adopt(
     from s3lake.adopt import Adoption, KafkaGroups, table
     from s3lake.adopt import adopt as adopted
 
-    loaded = configuration.loaded(config, dialect, beside(connector, worker, strict))
+    environment = beside(connector, worker, strict, observed)
+    loaded = configuration.loaded(config, dialect, environment)
     notices(loaded)
+    _propose(loaded, configuration.loaded(config, dialect, {**environment, OBSERVED: "true"}))
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     for lander in routes(loaded.config, sink, topic):
         connector_file = loaded.connectors.get(lander.sink.name)
@@ -80,3 +86,17 @@ def adopt(
             for line in table(outcome.evidence):
                 say(as_json, line)
         tell(as_json, rows.adopted_row(lander.sink.name, lander.topic, outcome), rows.adopted_line)
+
+
+def _propose(loaded: Loaded, observed: Loaded) -> None:
+    """Tell what the connector does otherwise than its document says, where that is not what will be done."""
+    here, there = (dict(rows.settings(one.config.model_dump(mode="json"))) for one in (loaded, observed))
+    changes = [
+        f"{'.'.join(map(str, path))} {rows.shown(value)}" for path, value in there.items() if here.get(path) != value
+    ]
+    if changes:
+        message = (
+            f"notice: the connector itself does otherwise than its document says: {', '.join(changes)}. To go on as it "
+            f"did, write {KEY}=true into its file, or give --observed"
+        )
+        err.print(message, markup=False)

@@ -17,6 +17,7 @@ from s3lake.cli.options import (
     DialectOption,
     JsonOption,
     NameOption,
+    ObservedOption,
     SinkOption,
     StrictOption,
     WorkerOption,
@@ -39,6 +40,7 @@ def check(
     name: NameOption = None,
     worker: WorkerOption = None,
     strict: StrictOption = False,
+    observed: ObservedOption = False,
     connect: Annotated[
         bool,
         typer.Option("--connect", help="Also try Kafka, schema registries, the buckets and what may be done there."),
@@ -49,7 +51,7 @@ def check(
     """What a configuration comes to: its sinks, what it sets and where that was read from, and what is doubtful."""
     from s3lake.kafka.properties import client_properties
 
-    loaded = configuration.loaded(config, dialect, beside(name, worker, strict), to_land=connect)
+    loaded = configuration.loaded(config, dialect, beside(name, worker, strict, observed), to_land=connect)
     effective = loaded.config.model_dump(mode="json", by_alias=True)
     if as_json:
         print_json(effective)
@@ -118,9 +120,10 @@ def convert(
     name: NameOption = None,
     worker: WorkerOption = None,
     strict: StrictOption = False,
+    observed: ObservedOption = False,
 ) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    sys.stdout.write(as_native(config, dialect, beside(name, worker, strict)))
+    sys.stdout.write(as_native(config, dialect, beside(name, worker, strict, observed)))
 
 
 def as_native(config: str | None, dialect: str | None, beside: Mapping[str, str]) -> str:
@@ -144,6 +147,7 @@ def preview(
     name: NameOption = None,
     worker: WorkerOption = None,
     strict: StrictOption = False,
+    observed: ObservedOption = False,
     sink: SinkOption = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write the objects below DIR.")] = None,
     as_json: JsonOption = False,
@@ -152,7 +156,7 @@ def preview(
     from s3lake.preview import preview as previewed
     from s3lake.preview.records import read
 
-    loaded = load(config, dialect, beside(name, worker, strict), to_land=False)
+    loaded = load(config, dialect, beside(name, worker, strict, observed), to_land=False)
     of_topic: dict[str, list[Any]] = {}
     for record in read(records):
         of_topic.setdefault(record.topic, []).append(record)

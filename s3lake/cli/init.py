@@ -10,7 +10,7 @@ import yaml
 
 from s3lake import hours
 from s3lake.cli.configuration import as_native
-from s3lake.cli.options import DialectOption, NameOption, StrictOption, WorkerOption, beside
+from s3lake.cli.options import DialectOption, NameOption, ObservedOption, StrictOption, WorkerOption, beside
 from s3lake.cli.terminal import err, say
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
@@ -36,6 +36,7 @@ def init(
     name: NameOption = None,
     worker: WorkerOption = None,
     strict: StrictOption = False,
+    observed: ObservedOption = False,
 ) -> None:
     """Write a first configuration: by questions, or --from the file of a connector that runs today."""
     if path.exists():
@@ -44,7 +45,7 @@ def init(
         text = _by_questions()
         native.loads(text, str(path))  # refuses what cannot be, before anything is written
     else:
-        text = as_native(source, dialect, beside(name, worker, strict))
+        text = as_native(source, dialect, beside(name, worker, strict, observed))
     path.write_text(text)
     say(False, f"{path} is written. Next: s3lake check --connect {path}; export S3LAKE_CONFIG={path}; dagster dev")
 

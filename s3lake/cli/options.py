@@ -9,6 +9,7 @@ import typer
 from s3lake import hours
 from s3lake.cli.terminal import err
 from s3lake.config import load as configuration
+from s3lake.config.connectors.observed import OBSERVED
 from s3lake.config.connectors.worker import WORKER
 from s3lake.config.dialects import NAME, STRICT
 from s3lake.config.draft import Loaded
@@ -54,6 +55,14 @@ StrictOption = Annotated[
     bool,
     typer.Option("--strict", help="Refuse settings that nothing reads, and keys that are given twice.", envvar=STRICT),
 ]
+ObservedOption = Annotated[
+    bool,
+    typer.Option(
+        "--observed",
+        help="As the connector does, where its document says otherwise: to go on in a bucket that it has written.",
+        envvar=OBSERVED,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document a line.")]
 SinkOption = Annotated[str | None, typer.Option("--sink", help="Only this sink.")]
 TopicOption = Annotated[str | None, typer.Option("--topic", help="Only this topic.")]
@@ -71,9 +80,10 @@ def load(
     return loaded.config
 
 
-def beside(name: str | None, worker: str | None, strict: bool) -> dict[str, str]:
+def beside(name: str | None, worker: str | None, strict: bool, observed: bool) -> dict[str, str]:
     """The environment with what options say beside a connector's file."""
-    options = {NAME: name, WORKER: worker, STRICT: "true" if strict else None}
+    flags = {STRICT: "true" if strict else None, OBSERVED: "true" if observed else None}
+    options = {NAME: name, WORKER: worker, **flags}
     return {**os.environ, **{variable: text for variable, text in options.items() if text}}
 
 

@@ -32,7 +32,7 @@ def record_lines(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
 
 
 def iggy_lines(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
-    """The Iggy S3 sink's line; without metadata and headers the payload alone."""
+    """The Iggy S3 sink's line; without metadata and headers the payload alone. No headers are no member."""
     payload = rows.value.as_json()
     pieces: list[Piece] = []
     order = None
@@ -45,14 +45,14 @@ def iggy_lines(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
         pieces += [names, json_text.numbers(rows.kafka.column("partition"))]
     if "headers" in envelope.fields:
         objects, order = headers.as_maps(rows.headers)
-        pieces += [b',"headers":', objects]
+        has_some = pc.not_equal(objects, pa.scalar(b"{}", pa.binary()))
+        pieces.append(pc.if_else(has_some, json_text.joined(b',"headers":', objects), pa.scalar(b"", pa.binary())))
     if "value" in envelope.fields:
         if not pieces:
             return payload
         pieces += [b',"payload":', payload]
-    assert isinstance(pieces[0], bytes)
-    pieces[0] = b"{" + pieces[0][1:]
-    return json_text.joined(*pieces, *([] if order is None else [order]), b"}")
+    members = json_text.joined(*pieces, *([] if order is None else [order]))
+    return json_text.joined(pc.binary_replace_slice(members, 0, 1, b"{"), b"}")
 
 
 def _metadata(envelope: Envelope, rows: Rows) -> list[Piece]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -120,12 +121,23 @@ def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
         raise Unplaceable(f"the record has no date: {error}") from None
 
 
+def field_times(element: Time, fields: Fields) -> list[int | None]:
+    """The epoch milliseconds of a field that has a time, None where a record has none."""
+    where, what = zones.zone(element.zone), f"time field {'.'.join(element.path)}"
+    times = [_attempt(_field_time, row, element, where, what) for row in _decoded(fields.values, element.path[:1])]
+    return [None if isinstance(time, Unplaceable) else time for time in times]
+
+
+def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
+    return milliseconds(_stepped(row, element.path, strict=True), where, what)
+
+
 def _field_times(element: Time, rows: list[Any]) -> Texts:
     formatter, where = _time_formatter(element), zones.zone(element.zone)
     what = f"time field {'.'.join(element.path)}"
 
     def text(row: Any) -> str:
-        epoch_ms = milliseconds(_stepped(row, element.path, strict=True), where, what)
+        epoch_ms = _field_time(row, element, where, what)
         try:
             return formatter(epoch_ms)
         except ValueError as error:

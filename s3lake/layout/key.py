@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from s3lake.layout.composition import MAX_KEY_BYTES, Composition, Placing, Span
-from s3lake.layout.elements import Fields, Reading, columns
-from s3lake.layout.pieces import Number, NumberName, Source, Unplaceable
+from s3lake.layout.elements import Fields, Reading, columns, field_times
+from s3lake.layout.pieces import Number, NumberName, Source, Time, Unplaceable
 
 __all__ = ["MAX_KEY_BYTES", "Fields", "KeyRule", "Span"]
 
@@ -64,6 +64,17 @@ class KeyRule:
     def needs(self, source: Source) -> bool:
         """Whether keys are made from this part of a record."""
         return any(element.source == source for composition in self._compositions for element in composition.elements)
+
+    @property
+    def clock(self) -> Time | None:
+        """The field of the value whose time keys print; None where they print none."""
+        return next((one for one in self.data.elements if isinstance(one, Time) and one.clock == "field"), None)
+
+    def times(self, fields: Fields) -> list[int | None]:
+        """The time of `clock` of each record, epoch milliseconds; None where it has none, and so no group."""
+        clock = self.clock
+        assert clock is not None, "asked for only where there is a clock"
+        return field_times(clock, fields)
 
     def fixed_group(self, partition: int) -> str | None:
         """The group of every record of a topic-partition, or None where it depends on the record."""

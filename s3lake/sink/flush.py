@@ -17,7 +17,8 @@ class Flush(Part):
         count: records a file; None for any number.
         size: of a file as it is stored.
         interval: the longest wait of a record in the open hour.
-        span: the record timestamps of a file lie less than that apart; None for any.
+        span: the times of a file lie less than that apart: of the records, or of the field that `layout.time` reads;
+            None for any.
         merge: one commit takes the place of an hour's small ones, once all of it is landed.
     """
 

@@ -47,6 +47,7 @@ class Envelopes:
     def __init__(self, shape: Shape, envelope: Envelope) -> None:
         self._members = list(_members(shape, envelope))
         self._names = {member.name for member in self._members}
+        self._needed = self._names - ({"headers"} if envelope.style == "iggy" else set())  # none are no member there
         self._bare = envelope.bare or (envelope.style == "iggy" and envelope.fields == ("value",))
         self._extra = {"headersOrder"} if envelope.style != "flat" else set()
         if envelope.style == "record":
@@ -66,7 +67,7 @@ class Envelopes:
         try:
             members: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else _decode(text)
             extra = members.keys() - self._names
-            if not self._names <= members.keys() or not extra <= self._extra or not _flags_fit(members, self._extra):
+            if not self._needed <= members.keys() or not extra <= self._extra or not _flags_fit(members, self._extra):
                 return digest.unfit(text, _FILE)
             return digest.of(_pack([member.of_file(members) for member in self._members]))
         except _BAD:
@@ -127,7 +128,7 @@ def _headers(records: Records) -> Iterable[Any]:
 
 
 def _headers_in_map(members: _Members) -> Any:
-    return parts.headers_of_map(members["headers"], members.get("headersOrder"))
+    return parts.headers_of_map(members.get("headers", b"{}"), members.get("headersOrder"))
 
 
 def _headers_in_list(members: _Members) -> Any:

@@ -28,7 +28,7 @@ connect.s3.aws.secret.key={secret}
 connect.s3.aws.region={region}
 connect.s3.custom.endpoint={endpoint}
 bootstrap.servers={servers}
-lenses.observed.names=true
+s3lake.observed=true
 s3lake.start={start}
 s3lake.close_grace=0s
 """

@@ -167,10 +167,10 @@ def test_braces_in_names_are_text() -> None:
     [
         ({"format.class": f"{FORMAT}avro.AvroFormat", "avro.codec": "snappy"}, ".avro"),
         ({"format.class": f"{FORMAT}parquet.ParquetFormat"}, ".parquet"),
-        ({"format.class": f"{FORMAT}parquet.ParquetFormat", "filename.codec.extension": "true"}, ".snappy.parquet"),
+        ({"format.class": f"{FORMAT}parquet.ParquetFormat", "s3lake.observed": "true"}, ".snappy.parquet"),
         *(
             (
-                {"format.class": f"{FORMAT}parquet.ParquetFormat", "filename.codec.extension": "true"}
+                {"format.class": f"{FORMAT}parquet.ParquetFormat", "s3lake.observed": "true"}
                 | {"parquet.codec": codec},
                 extension,
             )
@@ -216,6 +216,7 @@ def test_files_are_closed_by_count_time_and_part() -> None:
     assert (flush.count, flush.size, flush.span, flush.interval) == (1000, 80 * 10**9, None, 3600)
     changes: dict[str, str | None] = {
         **TIME,
+        "timestamp.extractor": "Record",
         "rotate.interval.ms": "60000",
         "rotate.schedule.interval.ms": "120000",
         "s3.part.size": "5242880",
@@ -339,5 +340,12 @@ def test_rotation_by_the_wall_clock_cuts_no_backlog_by_its_records_time() -> Non
     assert (flush.span, flush.interval) == (None, 60)
     flush = load({**changes, "rotate.schedule.interval.ms": "30000"}).config.sinks[0].flush
     assert flush.interval == 30
-    flush = load({**changes, "timestamp.extractor": "Record"}).config.sinks[0].flush
-    assert flush.span == 60
+    flush = load({**changes, "timestamp.extractor": None}).config.sinks[0].flush
+    assert (flush.span, flush.interval) == (None, 60)
+
+
+@pytest.mark.parametrize("extractor", ["Record", "RecordField"])
+def test_rotation_by_the_records_time_is_a_span(extractor: str) -> None:
+    loaded = load({**TIME, "rotate.interval.ms": "60000", "timestamp.extractor": extractor})
+    assert loaded.config.sinks[0].flush.span == 60
+    assert "rotate.interval.ms" not in noticed(loaded)

@@ -222,7 +222,7 @@ def test_confluent_role() -> None:
         ({"s3.part.size": "26214400"}, {"size": 26_214_400}),
         (
             {"s3.part.size": "52428800", "flush.size": "50000", "rotate.interval.ms": "600000"},
-            {"size": 52_428_800, "count": 50_000, "span": 600.0},
+            {"size": 52_428_800, "count": 50_000, "interval": 600.0, "span": None},
         ),
     ],
 )
@@ -262,7 +262,7 @@ def test_confluent_errors_parallelism_and_retries() -> None:
 def test_confluent_complete_example() -> None:
     loaded = load(documents.CONFIGURATIONS["confluent: complete"])
     (sink,) = loaded.config.sinks
-    assert (sink.topics, sink.flush.count, sink.flush.span) == (("events", "transactions"), 50_000, 600)
+    assert (sink.topics, sink.flush.count, sink.flush.interval) == (("events", "transactions"), 50_000, 600)
     assert keys_of(loaded, Record(12), topic="transactions", wallclock_ms=NOON) == [
         "topics/transactions/year=2024/month=01/day=15/hour=10/transactions+0+0000000012.parquet"
     ]
@@ -316,7 +316,7 @@ allow.optional.map.keys avro.codec parquet.codec json.decimal.format format.byte
 format.bytearray.separator behavior.on.null.values report.null.values.to.dlq tombstone.encoded.partition
 store.kafka.keys keys.format.class store.kafka.headers headers.format.class enable.conditional.writes topics.dir
 directory.delim file.delim partitioner.class partition.field.name partition.duration.ms path.format locale timezone
-timestamp.extractor timestamp.field max.files.scan.limit partitioner.max.open.files filename.codec.extension
+timestamp.extractor timestamp.field max.files.scan.limit partitioner.max.open.files
 """
 AIVEN_KEYS = """
 connector.class aws.access.key.id aws.secret.access.key aws.s3.bucket.name aws.s3.region aws.s3.endpoint aws.s3.prefix

@@ -159,7 +159,11 @@ def test_an_iggy_line_has_headers_before_the_payload() -> None:
         '{"offset":100,"timestamp":"1970-01-01T00:00:00Z","stream":"shop","topic":"orders-1","partition_id":3,'
         '"headers":{"a":["x","z"],"b":"y"},"payload":1,"headersOrder":["a","b","a"]}'
     ]
-    assert lines(iggy("headers", "value"), batch(b"1", headers=[None])) == ['{"headers":{},"payload":1}']
+
+
+def test_an_iggy_line_without_headers_has_no_member_for_them() -> None:
+    records = batch(b"1", b"2", headers=[None, [("a", b"x")]])
+    assert lines(iggy("headers", "value"), records) == ['{"payload":1}', '{"headers":{"a":"x"},"payload":2}']
 
 
 def test_without_metadata_an_iggy_line_is_the_payload() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from s3lake.config.connectors import connect, converters, credentials, overrides
 from s3lake.config.connectors.connect import literal
+from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
@@ -30,6 +31,7 @@ _OLD = {
 }
 _TYPES = {"csv": "csv", "json": "json_array", "jsonl": "json", "parquet": "parquet", "avro": "avro"}
 _FIELDS = ("key", "value", "offset", "timestamp", "headers")
+_SHUFFLED = ("headers", "offset", "value", "key", "timestamp")  # of a HashMap of Java's
 _CODECS = ("none", "gzip", "snappy", "zstd")
 _EXTENSIONS = {"none": "", "gzip": ".gz", "snappy": ".snappy", "zstd": ".zst"}
 _AVRO_CODECS = {
@@ -80,7 +82,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     converters.put(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
     connect.framework(keys, common, sink)
     _store(keys, common, sink)
-    codec = _format(keys, sink, form)
+    codec = _format(keys, sink, form, observed(keys, environment))
     _flush(keys, sink)
     _layout(keys, sink, form.value, codec)
     keys.meaningless(_MEANINGLESS)
@@ -106,7 +108,7 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     credentials.role(keys, common, "aws.sts.")
 
 
-def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
+def _format(keys: Keys, sink: Draft, form: Given[str], real: Given[bool]) -> str | None:
     """The codec as the file's name says it; None where the name says none."""
     sink.put("format.type", form)
     codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
@@ -130,17 +132,18 @@ def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
         sink.put("format.framing", _FRAMINGS[form.value], form.setting)
     if form.value == "csv":
         sink.put("format.header", False)
-    _envelope(keys, sink)
+    _envelope(keys, sink, _SHUFFLED if real.value and form.value.startswith("json") else None)
     return named
 
 
-def _envelope(keys: Keys, sink: Draft) -> None:
+def _envelope(keys: Keys, sink: Draft, order: Sequence[str] | None) -> None:
+    """Which fields a row has; `order` is that of JSON's members where it is not the file's."""
     fields = keys.several("format.output.fields")
     for field in fields.value:
         if fields.setting is not None and field not in _FIELDS:
             near = suggestion(field, _FIELDS)
             keys.wrong(fields.setting, f"{field!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
-    known_fields = [field for field in fields.value if field in _FIELDS]
+    known_fields = [field for field in order or fields.value if field in fields.value and field in _FIELDS]
     encoding = keys.choice("format.output.fields.value.encoding", {"base64": "base64", "none": "none"}, "base64")
     around = keys.boolean("format.output.envelope", True)
     if not around.value and around.setting is not None and len(fields.value) != 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 from s3lake.config.connectors import connect, converters, credentials, overrides
 from s3lake.config.connectors.connect import literal
+from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
@@ -85,8 +86,9 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     converters.put(keys, sink)
     connect.framework(keys, common, sink)
     _store(keys, common, sink)
-    _format(keys, sink)
-    _flush(keys, sink)
+    real = observed(keys, environment)
+    _format(keys, sink, real)
+    _flush(keys, sink, real)
     _layout(keys, sink)
     _nulls(keys, sink)
     keys.meaningless(_MEANINGLESS)
@@ -138,7 +140,7 @@ def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Gi
     return Given(classes[name], setting)
 
 
-def _format(keys: Keys, sink: Draft) -> None:
+def _format(keys: Keys, sink: Draft, real: Given[bool]) -> None:
     if not keys.has("format.class"):
         keys.needed("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
     form = _class(keys, "format.class", _FORMATS, "JsonFormat")
@@ -148,7 +150,6 @@ def _format(keys: Keys, sink: Draft) -> None:
     lines = keys.choice("s3.compression.type", {"none": "none", "gzip": "gzip"}, "none")
     level = keys.integer("s3.compression.level", -1, -1, 9)
     extension, separator = keys.text("format.bytearray.extension", ".bin"), keys.get("format.bytearray.separator")
-    named = keys.boolean("filename.codec.extension", False)
     decimals = keys.choice("json.decimal.format", {"BASE64": "BASE64", "NUMERIC": "NUMERIC"}, "NUMERIC")
     if decimals.value == "BASE64":
         keys.report.notice(decimals.setting, "decimals are written as plain numbers, as with NUMERIC")
@@ -161,8 +162,8 @@ def _format(keys: Keys, sink: Draft) -> None:
         sink.put("format.level", level)
     if parquet.setting and parquet.setting.value.lower() == "lz4":
         keys.report.notice(parquet.setting, "is written as LZ4_RAW, which replaced Hadoop's own LZ4 in Parquet")
-    if named.value and form.value == "parquet":
-        sink.put("layout.extension", _PARQUET_EXTENSIONS.get(parquet.value, ".parquet"), named.setting)
+    if real.value and form.value == "parquet":
+        sink.put("layout.extension", _PARQUET_EXTENSIONS.get(parquet.value, ".parquet"), real.setting)
     if form.value == "bytes":
         between = separator.value if separator is not None and separator.value else "\n"
         sink.put("format.framing", {"between": between, "closing": between}, separator)
@@ -173,7 +174,7 @@ def _format(keys: Keys, sink: Draft) -> None:
                 keys.report.notice(setting, f"has no meaning with format {form.value}")
 
 
-def _flush(keys: Keys, sink: Draft) -> None:
+def _flush(keys: Keys, sink: Draft, real: Given[bool]) -> None:
     sink.put("flush", connect.FLUSH)
     count = keys.integer("flush.size", 1, 1)
     if count.setting is None:
@@ -181,10 +182,13 @@ def _flush(keys: Keys, sink: Draft) -> None:
     sink.put("flush.count", count)
     size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
     sink.put("flush.size", connect.LARGEST_FILE)
-    if size.setting:
+    if size.setting and real.value:
+        keys.report.notice(size.setting, "has no meaning: parts of an upload have a size of their own")
+    elif size.setting:
         sink.put("flush.size", size)
         message = (
-            "closes a file at that size; s3lake.flush.size says another, parts of an upload have a size of their own"
+            "closes a file at that size, as the connector's manual says; the connector closes none: write "
+            "s3lake.observed=true for that, or another size as s3lake.flush.size"
         )
         keys.report.notice(size.setting, message)
     for key in ("rotate.interval.ms", "rotate.schedule.interval.ms"):
@@ -214,13 +218,11 @@ def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:
     """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
     seconds = span.to(lambda ms: ms / _SECONDS)
     extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
-    if extractor == "Wallclock":
+    if extractor in ("", "Wallclock"):
         sink.put("flush.interval", seconds)
         keys.report.notice(span.setting, "is by the wall clock: a micro-batch begins when a record waits that long")
-        return
-    sink.put("flush.span", seconds)
-    if extractor == "RecordField":
-        keys.report.notice(span.setting, "counts the Kafka records' timestamps, not the field's")
+    else:
+        sink.put("flush.span", seconds)
 
 
 def _layout(keys: Keys, sink: Draft) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, transforms
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.iggy_file import File
+from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml
@@ -120,6 +121,9 @@ def _connector(
     _chain(file, each, report)
     _plugin(keys, common, each)
     sinks = list(_sinks(file, keys, each, key, template))
+    real = observed(keys, references.environment)
+    if real.setting is not None:
+        report.notice(real.setting, "has no meaning: Iggy's document says nothing that its connector does otherwise")
     overrides.apply(keys, common, sinks, references.environment)
     keys.all_known()
     return common, sinks

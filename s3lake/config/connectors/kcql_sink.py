@@ -9,7 +9,7 @@ from s3lake.config.connectors import connect
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.kcql import Statement
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Keys
+from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Setting
 from s3lake.text.options import suggestion
 
@@ -25,10 +25,14 @@ _FORMATS = {
 }
 _PADDINGS = {"LeftPad": "left", "RightPad": "right", "NoOp": "none"}
 _ENVELOPE = ("key", "value", "headers", "metadata")
+_SHUFFLED = ("headers", "metadata", "value", "key")  # of a HashMap of Java's
 
 
-def put(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
-    """Put what a statement of the setting `query` says into its sink; some of the connector's keys say the same."""
+def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, real: Given[bool]) -> None:
+    """Put what a statement of the setting `query` says into its sink; some of the connector's keys say the same.
+
+    With `real` it is what the connector does: only CSV_WITHHEADERS has a header, names are of the last record.
+    """
 
     def at(part: str) -> Setting:
         return replace(query, place=query.at(statement.offsets[part]))
@@ -52,14 +56,16 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
             at("format"), f"STOREAS {statement.format}: no such format; {near}use one of: {', '.join(_FORMATS)}"
         )
     sink.put("format.type", _FORMATS.get(form, "json"), at("format") if statement.format else None)
+    if form == "CSV" and real.value:
+        sink.put("format.header", False, real.setting)
     if statement.partition_by:
         sink.put("layout.partition_by", list(map(_element, statement.partition_by)), at("partition_by"))
-    _properties(sink, statement, query, keys)
+    _properties(sink, statement, query, keys, real)
 
 
 def shared(keys: Keys) -> None:
     """The connector's keys that say the same for all statements are known."""
-    for name in (f"{_P}disable.flush.count", f"{_P}padding.strategy", f"{_P}padding.length", "lenses.observed.names"):
+    for name in (f"{_P}disable.flush.count", f"{_P}padding.strategy", f"{_P}padding.length"):
         keys.get(name)
 
 
@@ -69,7 +75,7 @@ def _element(path: Sequence[str]) -> str:
     return ".".join(f"`{step}`" if "." in step else step for step in path)
 
 
-def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
+def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys, real: Given[bool]) -> None:
     own = Keys(
         [
             Setting(stated.name, stated.value, replace(query.at(stated.offset), key=f"{query.key}: {stated.name}"))
@@ -79,24 +85,23 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -
     )
     _flush(sink, own, keys)
     _padding(sink, own, keys)
-    _envelope(sink, own)
+    _envelope(sink, own, real)
     suffix = own.text("key.suffix")
     for name in ("store.file.namer", "store.file.namer.param"):
         own.refused(name, "a class of Java's cannot name files here; write s3lake.layout.template")
-    observed = keys.boolean("lenses.observed.names", False)
     include = own.boolean("partition.include.keys", bool(statement.partition_by))
     if statement.partitioned:
         sink.put("layout.template", None)  # the elements are the connector's own
         sink.put("layout.suffix", suffix)
         if include.setting:
             sink.put("layout.include_keys", include)
-        if observed.setting:
-            sink.put("layout.observed_names", observed)
+        if real.value:
+            sink.put("layout.observed_names", real)
     else:
         if include.setting:
             own.wrong(include.setting, "has no meaning with NOPARTITION, which makes no directories; take it out")
         setting = replace(query, place=query.at(statement.offsets["partition_by"]))
-        offset = _number(sink, "last_offset" if observed.value else "offset", "offset", 12)
+        offset = _number(sink, "last_offset" if real.value else "offset", "offset", 12)
         template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){literal(suffix.value)}"
         sink.put("layout.template", template, setting)
     own.all_known()
@@ -140,11 +145,12 @@ def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
         sink.put("layout.padding.offset", length.to(lambda width: 12 if width == -1 else width))
 
 
-def _envelope(sink: Draft, own: Keys) -> None:
+def _envelope(sink: Draft, own: Keys, real: Given[bool]) -> None:
     on = own.boolean("store.envelope", False)
     fields = {name: own.boolean(f"store.envelope.fields.{name}", True) for name in _ENVELOPE}
     settings = [option.setting for option in fields.values() if option.setting is not None]
-    kept = [name for name, option in fields.items() if option.value]
+    order = _SHUFFLED if real.value and sink.get("format.type") == "json" else _ENVELOPE
+    kept = [name for name in order if fields[name].value]
     if settings and not on.value:
         own.wrong(settings[0], "has no meaning without the envelope; write 'store.envelope'=true, or take it out")
     elif settings and len(settings) < len(_ENVELOPE):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, overrides
 from s3lake.config.connectors.kcql import KcqlError, Statement
+from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
@@ -82,9 +83,10 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     )
     _store(keys, common)
     _behaviour(keys, each)
-    sinks = _sinks(keys, each, name, topics)
+    real = observed(keys, environment)
+    sinks = _sinks(keys, each, name, topics, real)
     for sink in sinks or [Draft()]:  # keys are known even where no statement can be read
-        _codec(keys, sink)
+        _codec(keys, sink, real)
     kcql_sink.shared(keys)
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, sinks, environment)
@@ -188,7 +190,7 @@ def _policy(keys: Keys, sink: Draft) -> None:
             keys.report.notice(setting, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
 
 
-def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) -> list[Draft]:
+def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics, real: Given[bool]) -> list[Draft]:
     query = keys.needed(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
     if query.setting is None or not query.value:
         return []
@@ -213,7 +215,7 @@ def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) ->
             sink.put("topics_regex", regex, topics.regex.setting)
         else:
             sink.put("topics", list(names), topics.names.setting or query.setting)
-        kcql_sink.put(sink, statement, query.setting, keys)
+        kcql_sink.put(sink, statement, query.setting, keys, real)
         sinks.append(sink)
     return sinks
 
@@ -277,12 +279,11 @@ def _matches(expression: str, topic: str) -> bool:
         return True  # the model says what is wrong with it
 
 
-def _codec(keys: Keys, sink: Draft) -> None:
+def _codec(keys: Keys, sink: Draft, real: Given[bool]) -> None:
     codec = keys.choice(f"{_P}compression.codec", _CODECS, "UNCOMPRESSED")
     sink.put("format.codec", codec)
     level = keys.integer(f"{_P}compression.level", -1, 1, 9)
     if level.setting:
         sink.put("format.level", level)
-    observed = keys.boolean("lenses.observed.names", False)
-    if observed.value and codec.value == "gzip" and sink.get("format.type") in ("json", "csv", "text", "bytes"):
-        sink.put("layout.extension", ".gz", observed.setting)
+    if real.value and codec.value == "gzip" and sink.get("format.type") in ("json", "csv", "text", "bytes"):
+        sink.put("layout.extension", ".gz", real.setting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import NoneType
 
+from s3lake.config.connectors import observed
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.model import fields, holds, names, parts
@@ -23,6 +24,8 @@ def apply(keys: Keys, common: Draft, sinks: Sequence[Draft], environment: Mappin
     if servers is not None:
         common.put("kafka.bootstrap_servers", servers.value, servers)
     for setting in keys.below(PREFIX):
+        if setting.key == observed.KEY:
+            continue  # no native setting: each dialect has asked for it
         put(setting.key.removeprefix(PREFIX), setting.value, setting, common, sinks, keys.report)
     complete(common, sinks, environment, keys.report)
 

@@ -309,7 +309,10 @@ class _Task:
                 self.staging.add(partition, fixed, rows)
             return len(rows)
         grouping = keys.tombstone_groups if tombstones else keys.groups
-        groups = grouping(partition, laid.fields(keys), len(rows))
+        fields = laid.fields(keys)
+        groups = grouping(partition, fields, len(rows))
+        if self.work.files.span_ms is not None and keys.clock is not None and not tombstones:
+            rows = replace(rows, clock=pa.array(keys.times(fields), pa.int64()))
         lost = {row: str(one) for row, one in enumerate(groups) if isinstance(one, Unplaceable)}
         if lost:
             if not self._refuse(partition, laid.original, "layout", lost):

@@ -35,7 +35,7 @@ class FileRule:
 
     Attributes:
         formats: of each stream.
-        span_ms: the record timestamps of a file lie less than that apart; None for any.
+        span_ms: the times of a file lie less than that apart; None for any.
     """
 
     formats: Mapping[str, FileFormat]
@@ -60,14 +60,24 @@ def key_of(keys: KeyRule, rule: FileRule, group: str, partition: int, span: Span
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one topic-partition, in offset order; timestamps are epoch milliseconds."""
+    """Rows of one topic-partition, in offset order; times are epoch milliseconds.
+
+    Attributes:
+        clock: what a file's span counts by where that is not the records' timestamps.
+    """
 
     offsets: pa.Int64Array
     timestamps: pa.Int64Array
     streams: Streams
+    clock: pa.Int64Array | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    @property
+    def times(self) -> pa.Int64Array:
+        """What a file's span counts by."""
+        return self.timestamps if self.clock is None else self.clock
 
     @property
     def nbytes(self) -> int:
@@ -86,12 +96,14 @@ class Rows:
     def take(self, order: pa.Array) -> Rows:
         """These rows, in that order."""
         streams = {name: payload.take(order) for name, payload in self.streams.items()}
-        return Rows(self.offsets.take(order), self.timestamps.take(order), streams)
+        clock = None if self.clock is None else self.clock.take(order)
+        return Rows(self.offsets.take(order), self.timestamps.take(order), streams, clock)
 
     def slice(self, start: int, count: int) -> Rows:
         """Some rows, without a copy."""
         streams = {name: payload.slice(start, count) for name, payload in self.streams.items()}
-        return Rows(self.offsets.slice(start, count), self.timestamps.slice(start, count), streams)
+        clock = None if self.clock is None else self.clock.slice(start, count)
+        return Rows(self.offsets.slice(start, count), self.timestamps.slice(start, count), streams, clock)
 
     @classmethod
     def concat(cls, parts: Sequence[Rows]) -> Rows:
@@ -100,7 +112,9 @@ class Rows:
             return parts[0]
         streams = {name: _concat([part.streams[name] for part in parts]) for name in parts[0].streams}
         offsets, timestamps = [part.offsets for part in parts], [part.timestamps for part in parts]
-        return cls(pa.concat_arrays(offsets), pa.concat_arrays(timestamps), streams)
+        clocks = [part.clock for part in parts if part.clock is not None]
+        clock = pa.concat_arrays(clocks) if clocks else None
+        return cls(pa.concat_arrays(offsets), pa.concat_arrays(timestamps), streams, clock)
 
 
 def _concat(payloads: Sequence[Any]) -> Any:
@@ -127,6 +141,8 @@ class _OpenFile:
     partition: int
     streams: dict[str, _Stream]
     span: Span
+    earliest: int
+    latest: int
 
     @property
     def buffered(self) -> int:
@@ -135,6 +151,11 @@ class _OpenFile:
     @property
     def size(self) -> int:
         return sum(stream.upload.size + stream.encoder.pending for stream in self.streams.values())
+
+
+def _widened(low: int, high: int, times: pa.Int64Array) -> tuple[int, int]:
+    bounds = pc.min_max(times).as_py()
+    return min(low, bounds["min"]), max(high, bounds["max"])
 
 
 class Staging:
@@ -236,7 +257,8 @@ class Staging:
             upload = Upload(self._store, key, self._metadata, self._spill)
             form = self._rule.formats[name]
             streams[name] = _Stream(upload, encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
-        file = self._open[where] = _OpenFile(group, partition, streams, span)
+        time = first.times[0].as_py()
+        file = self._open[where] = _OpenFile(group, partition, streams, span, time, time)
         return file
 
     def _refuse_more(self) -> None:
@@ -250,9 +272,10 @@ class Staging:
         for name, stream in file.streams.items():
             stream.encoder.write(rows.streams[name])
         low, high = file.span.min_timestamp, file.span.max_timestamp
-        if self._rule.span_ms is not None or self._keys.deferred:
-            found = pc.min_max(rows.timestamps).as_py()
-            low, high = min(low, found["min"]), max(high, found["max"])
+        if self._keys.deferred:
+            low, high = _widened(low, high, rows.timestamps)
+        if self._rule.span_ms is not None:
+            file.earliest, file.latest = _widened(file.earliest, file.latest, rows.times)
         file.span = Span(file.span.first, rows.offsets[-1].as_py(), low, high, file.span.records + len(rows))
 
     def _close(self, where: _Where) -> None:
@@ -302,15 +325,14 @@ class Staging:
         """Whether the record at `start` would stretch the file's time span too far."""
         if self._rule.span_ms is None:
             return False
-        stamp = rows.timestamps[start].as_py()
-        span = max(stamp, file.span.max_timestamp) - min(stamp, file.span.min_timestamp)
-        return bool(span >= self._rule.span_ms)
+        time = rows.times[start].as_py()
+        return bool(max(time, file.latest) - min(time, file.earliest) >= self._rule.span_ms)
 
     def _room(self, file: _OpenFile, rows: Rows, start: int) -> int:
         """How many rows from `start` the file takes; at least one, and the one that fills it is the last."""
         count = min(len(rows) - start, self._rule.count - file.span.records)
         if self._rule.span_ms is not None:
-            count = self._within_span(file, rows.timestamps.slice(start, count))
+            count = self._within_span(file, rows.times.slice(start, count))
         left = max(self._rule.size - file.size, 0 if self._rule.exact else self._rule.size // 20)
         part = rows.slice(start, count)
         if part.nbytes + count < left:
@@ -320,10 +342,10 @@ class Staging:
         ends = pc.cumulative_sum(pc.add(pc.binary_length(part.streams["data"]).cast(pa.int64()), 1))
         return min(count, int(pc.sum(pc.less(ends, left)).as_py()) + 1)
 
-    def _within_span(self, file: _OpenFile, timestamps: pa.Int64Array) -> int:
+    def _within_span(self, file: _OpenFile, times: pa.Int64Array) -> int:
         """How many rows keep the file's time span below its limit; the first one does, or it opened the file."""
-        highest = pc.max_element_wise(pc.cumulative_max(timestamps), file.span.max_timestamp)
-        lowest = pc.min_element_wise(pc.cumulative_min(timestamps), file.span.min_timestamp)
+        highest = pc.max_element_wise(pc.cumulative_max(times), file.latest)
+        lowest = pc.min_element_wise(pc.cumulative_min(times), file.earliest)
         fitting = pc.less(pc.subtract(highest, lowest), self._rule.span_ms)
         return max(1, int(pc.sum(fitting).as_py()))
 

@@ -369,6 +369,14 @@ def test_partitioned_by_the_records_own_time(bucket: Bucket) -> None:
     }
 
 
+def test_a_span_counts_by_the_field_whose_time_keys_print(bucket: Bucket) -> None:
+    layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}}
+    of = work(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"})
+    times = [0, 9_000, 11_000, "1970-01-01T00:00:30Z"]
+    done = outcome(of, [Record(b'{"at":%s}' % json.dumps(time).encode()) for time in times])
+    assert [(file.first, file.last) for file in done.files] == [(0, 1), (2, 2), (3, 3)]
+
+
 def test_partitioned_by_what_every_record_shares(bucket: Bucket) -> None:
     done = outcome(by(bucket, "_topic", "_partition"), objects(1), objects(2))
     assert list(bucket.visible(done)) == ["t/topic=t/partition=0/t(0_000000000000).json"]
