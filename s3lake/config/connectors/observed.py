@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Setting, variable
-from s3lake.options import flag
+from s3lake.text.options import flag
 
 KEY = "s3lake.observed"
 OBSERVED = "S3LAKE_OBSERVED"
