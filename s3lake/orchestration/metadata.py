@@ -1,54 +1,109 @@
-"""What an hour's materialisation says of itself, from the index alone."""
+"""What an hour's materialisation says of itself, from the index alone.
 
-from collections.abc import Iterable
+Dagster plots every number, hour by hour: a number here is one whose course means something. The rest are tables.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.plan import sealed
 from s3lake.plan.freshness import Wait, quantile_s
 from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import TopicIndex
+    from s3lake.commit.index import File, Manifest, TopicIndex
     from s3lake.land.observer import LandedHour
-    from s3lake.plan.tile import Tile
+    from s3lake.plan.tile import Sums, Tile
+    from s3lake.store import Store
+
+_OBJECTS = 10
 
 
-def of_hour(landed: "LandedHour", index: "TopicIndex", lag: int | None) -> dict[str, Any]:
-    """Metadata of one hour; counts are records unless they say bytes or files.
+@dataclass(frozen=True)
+class Lag:
+    """What of an hour under way is not landed yet.
+
+    Attributes:
+        seconds: how old the oldest such record is, at least; 0 where there is none.
+        ends: last stable offset per topic-partition.
+    """
+
+    seconds: float = 0.0
+    ends: Mapping[int, int] = field(default_factory=dict)
+
+
+def of_hour(landed: "LandedHour", index: "TopicIndex", lag: Lag | None) -> dict[str, Any]:
+    """Metadata of one hour.
 
     Args:
         landed: what the index says of the hour.
         index: of its sink and topic.
-        lag: offsets of the open tile that are not landed yet; None where the hour is closed.
+        lag: None where the hour is closed.
     """
-    tile, sums = landed.tile, landed.sums
-    bucket = index.store.bucket
-    metadata: dict[str, Any] = {
-        "dagster/partition_row_count": sums.landed,
-        "rows": sums.landed,
-        "bytes": sums.bytes,
-        "files": sums.files,
-        "dead_letters": sums.dead,
-        "skipped_nulls": sums.skipped,
-        "late": sums.late,
-        "expired": sum(end - start for _, start, end in tile.expired),
-        "lag": lag or 0,
-        "commits": len(tile.commits),
-        "new_commits": landed.new,
-        **freshness(sums.waits),
+    tile = landed.tile
+    return {
+        **of_content(tile, landed.sums, index, lag),
+        **({} if lag is None else {"lag_s": round(lag.seconds, 1)}),
+        **freshness(landed.sums.waits),
         "complete": dg.MetadataValue.bool(tile.complete),
-        "offsets": offsets(tile),
-        "index": dg.MetadataValue.path(f"s3://{bucket}/{index.tile_key(tile.hour)}"),
+        "commits": f"{len(tile.commits)}, {landed.new} of them new",
+        **(_of_newest(landed.manifests[-1], index.store) if landed.manifests else {}),
     }
-    if landed.manifests:
-        last = landed.manifests[-1]
-        metadata["dagster/uri"] = f"s3://{bucket}/{index.manifest_key(tile.hour, last.id)}"
-        if last.columns:
-            metadata["dagster/column_schema"] = dg.TableSchema(
-                columns=[dg.TableColumn(name, str(type)) for name, type in from_document(last.columns).items()]
-            )
-    return metadata
+
+
+def of_content(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: Lag | None = None) -> dict[str, Any]:
+    """What is there of an hour: counted, explained, and the document that says so."""
+    uncommon = {"dead_letters": sums.dead, "late": sums.late}
+    return {
+        "dagster/row_count": sums.landed,
+        "dagster/size_bytes": sums.bytes,
+        "files": sums.files,
+        **{name: count for name, count in uncommon.items() if count},
+        "records": records(tile, sums),
+        "offsets": offsets(index.topic, tile, lag.ends if lag else {}),
+        "index": dg.MetadataValue.path(f"s3://{index.store.bucket}/{index.tile_key(tile.hour)}"),
+    }
+
+
+def records(tile: "Tile", sums: "Sums") -> dg.TableMetadataValue:
+    """What became of the offsets that are landed: the lines after the first add up to it."""
+    outcomes = {
+        "landed offsets": sum(span.committed - span.start for span in tile.partitions.values()),
+        "rows": sums.landed,
+        "dead letters": sums.dead,
+        "skipped nulls": sums.skipped,
+        "expired before they were read": sum(end - start for _, start, end in tile.expired),
+        "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),
+    }
+    lines = [dg.TableRecord({"what": name, "count": count}) for name, count in outcomes.items() if count]
+    return dg.MetadataValue.table(lines, dg.TableSchema([dg.TableColumn("what"), dg.TableColumn("count", "int")]))
+
+
+def offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetadataValue:
+    """The tile's intervals, a topic-partition a row.
+
+    Args:
+        topic: its name.
+        tile: the hour.
+        ends: of an hour under way, where its topic-partitions end now.
+    """
+    columns = {
+        "start": "the first offset of the hour",
+        "landed": "up to here, not included, all is landed",
+        "end": "the first offset after the hour, or after all that there is of an hour under way",
+        "lag": "offsets that are not landed",
+    }
+    rows = []
+    for partition, span in sorted(tile.partitions.items()):
+        end = max(span.committed, ends.get(partition, 0)) if span.end is None else span.end
+        counts = {"start": span.start, "landed": span.committed, "end": end, "lag": end - span.committed}
+        rows.append(dg.TableRecord({"topic-partition": f"{topic}-{partition}", **counts}))
+    schema = [dg.TableColumn(name, "int", description) for name, description in columns.items()]
+    return dg.MetadataValue.table(rows, dg.TableSchema([dg.TableColumn("topic-partition"), *schema]))
 
 
 def freshness(waits: Iterable[Wait]) -> dict[str, float]:
@@ -59,18 +114,38 @@ def freshness(waits: Iterable[Wait]) -> dict[str, float]:
     return {name: round(seconds, 1) for name, seconds in quantiles.items() if seconds is not None}
 
 
-def offsets(tile: "Tile") -> dg.TableMetadataValue:
-    """The tile's intervals, a topic-partition a row."""
-    columns = [dg.TableColumn(name, "int") for name in ("partition", "start", "landed")]
-    records = [
+def _of_newest(manifest: "Manifest", store: "Store") -> dict[str, Any]:
+    """Columns and objects of an hour's newest commit: after a merge, and mostly, it is the only one."""
+    metadata: dict[str, Any] = {}
+    files = [file for file in manifest.files if file.kind == "data"]
+    if files:
+        metadata["newest_objects"] = _objects(files[:_OBJECTS], store.bucket)
+        shared = commonprefix([file.key for file in files])  # noqa: RUF071 - it is cut at its last slash
+        directory = shared[: shared.rfind("/") + 1]
+        metadata["dagster/uri"] = f"s3://{store.bucket}/{directory}"
+        page = store.console_url(directory)
+        if page is not None:
+            metadata["console"] = dg.MetadataValue.url(page)
+    if manifest.columns:
+        metadata["dagster/column_schema"] = dg.TableSchema(
+            [dg.TableColumn(name, str(type)) for name, type in from_document(manifest.columns).items()]
+        )
+    return metadata
+
+
+def _objects(files: "Iterable[File]", bucket: str) -> dg.TableMetadataValue:
+    columns = ("rows", "bytes", "first_offset", "last_offset")
+    rows = [
         dg.TableRecord(
             {
-                "partition": partition,
-                "start": span.start,
-                "landed": span.committed,
-                "end": "open" if span.end is None else str(span.end),
+                "object": f"s3://{bucket}/{file.key}",
+                "rows": file.records,
+                "bytes": file.bytes,
+                "first_offset": file.first_offset,
+                "last_offset": file.last_offset,
             }
         )
-        for partition, span in sorted(tile.partitions.items())
+        for file in files
     ]
-    return dg.MetadataValue.table(records, dg.TableSchema([*columns, dg.TableColumn("end")]))
+    schema = dg.TableSchema([dg.TableColumn("object"), *(dg.TableColumn(name, "int") for name in columns)])
+    return dg.MetadataValue.table(rows, schema)

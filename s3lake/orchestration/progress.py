@@ -10,6 +10,7 @@ import dagster as dg
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import metadata
 from s3lake.orchestration.versions import version_tags
+from s3lake.plan import due
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,13 +152,16 @@ def _counted(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
-def _lag(landing: "Landing", landed: "LandedHour") -> int | None:
-    """Offsets of an open hour that are not landed yet."""
+def _lag(landing: "Landing", landed: "LandedHour") -> metadata.Lag | None:
+    """What of an open hour is not landed yet."""
     if landed.tile.closed or not landed.tile.partitions:
         return None
+    reached = {partition: span.committed for partition, span in landed.tile.partitions.items()}
     ends = {partition: end for partition, (_, end) in landing.offsets.ranges(landing.topic).items()}
-    spans = landed.tile.partitions.items()
-    return sum(max(0, ends.get(partition, span.committed) - span.committed) for partition, span in spans)
+    if not due.backlog(landed.tile, ends):
+        return metadata.Lag(0.0, ends)
+    waiting = landing.offsets.waiting(landing.topic, reached, begin_ms=0, now_ms=landing.clock())
+    return metadata.Lag(waiting.seconds, ends)
 
 
 def _materialised(context: dg.AssetExecutionContext) -> frozenset[str]:

@@ -147,17 +147,9 @@ def _announcement(
 ) -> dg.AssetMaterialization:
     sums, sink = sealing.sums(tile), lander.sink
     event_metadata: dict[str, Any] = {
-        "dagster/partition_row_count": sums.landed,
-        "rows": sums.landed,
-        "files": sums.files,
-        "bytes": sums.bytes,
-        "dead_letters": sums.dead,
-        "late": sums.late,
-        "expired": sum(end - start for _, start, end in tile.expired),
-        "offsets": metadata.offsets(tile),
+        **metadata.of_content(tile, sums, lander.index),
         "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
         "reason": _reason(lander, tile) if again else FIRST,
-        "index": dg.MetadataValue.path(f"s3://{sink.bucket}/{lander.index.tile_key(tile.hour)}"),
     }
     key = marker_key(sink, lander.topic, tile.hour)
     if key is not None:

@@ -163,6 +163,7 @@ class S3(Part):
         proxy: what requests go through.
         objects: what every object is created with.
         retries: of each request.
+        console: the page where people look at objects, for links in Dagster; None for AWS's own.
     """
 
     endpoint_url: str | None = None
@@ -174,8 +175,19 @@ class S3(Part):
     proxy: Proxy | None = None
     objects: Objects = Field(default_factory=Objects)
     retries: Retries = Field(default_factory=Retries)
+    console: str | None = Field(default=None, examples=["https://minio.example:9001/browser/{bucket}/{prefix}"])
 
     _some = field_validator("max_pool_connections")(at_least(1))
+
+    @field_validator("console")
+    @classmethod
+    def _page(cls, value: str | None) -> str | None:
+        if value is not None and (
+            not re.fullmatch(r"https?://[^\s@]+", value)
+            or not {"bucket", "prefix"} >= set(re.findall(r"\{([^{}]*)\}?", value))
+        ):
+            raise ValueError("write http(s)://HOST/PATH, without a user, with {bucket} and {prefix} in it")
+        return value
 
     @field_validator("endpoint_url")
     @classmethod

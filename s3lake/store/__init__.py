@@ -110,3 +110,7 @@ class Store(Protocol):
         MinIO names only those of one whole key, and of a key that a page of 1,000 ends with the rest is passed over.
         """
         ...
+
+    def console_url(self, prefix: str) -> str | None:
+        """The page where people look at what is below `prefix`; None where there is none, or nobody named it."""
+        ...

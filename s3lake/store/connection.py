@@ -34,6 +34,7 @@ class S3Connection:
         role_arn: a role that these credentials assume, again before it ends; the `role_*` beside it are AssumeRole's.
         proxy_url: None for the environment's, `HTTPS_PROXY`.
         created_with: what each object is created with beside its bytes: encryption, ACL, storage class.
+        console: the page where people look at objects, with `{bucket}` and `{prefix}`; None for AWS's own.
     """
 
     endpoint_url: str | None = None
@@ -61,6 +62,7 @@ class S3Connection:
     proxy_user: str | None = None
     proxy_password: str | None = field(default=None, repr=False)
     created_with: tuple[tuple[str, str], ...] = ()
+    console: str | None = None
 
     def __post_init__(self) -> None:
         # The endpoint is named in every error.
@@ -102,6 +104,7 @@ class S3Connection:
             proxy_user=proxy.user if proxy else None,
             proxy_password=proxy.password.get_secret_value() if proxy and proxy.password else None,
             created_with=s3.objects.created_with,
+            console=s3.console,
         )
 
     @classmethod

@@ -107,6 +107,10 @@ class MemoryStore:
         begun = [Begun(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
         return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=lambda one: one.key))
 
+    def console_url(self, prefix: str) -> str | None:  # noqa: ARG002
+        """See `Store.console_url`."""
+        return None
+
     def _upload(self, key: str, upload: str) -> _Upload | None:
         """An upload is known by its key and its id, as in S3."""
         started = self.uploads.get(upload)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 from s3lake.errors import StoreConflictError, StoreUnavailableError
-from s3lake.store import Begun, Completion, Document, Head
+from s3lake.store import Begun, Completion, Document, Head, console
 from s3lake.store.answers import Answer, NoAnswer, NotReached, Silent, meaning_of
 from s3lake.store.client import shared
 from s3lake.store.connection import S3Connection
@@ -201,6 +201,11 @@ class S3Store:
             if not page.get("IsTruncated"):
                 return
             query[marker] = page[f"Next{marker}"]
+
+    def console_url(self, prefix: str) -> str | None:
+        """See `Store.console_url`."""
+        reached = shared(self.connection).meta  # the environment may name another endpoint and region
+        return console.address(self.connection.console, reached.endpoint_url, reached.region_name, self.bucket, prefix)
 
     def _ask(
         self, operation: str, key: str, request: Callable[[Any], A], *, answers: Set[int | str] = frozenset()

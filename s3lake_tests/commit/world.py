@@ -38,7 +38,7 @@ from s3lake.errors import (
     StoreDeniedError,
     StoreUnavailableError,
 )
-from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.kafka.offsets import LogRange, Snapshot, Waiting
 from s3lake.land.task.outcomes import merged
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Completion, Document, Head
@@ -198,6 +198,13 @@ class FakeKafka:
         return {
             partition: (log.low, log.end) for partition, log in enumerate(self.logs) if partition not in self.unseen
         }
+
+    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:  # noqa: ARG002
+        """See `Offsets.waiting`."""
+        ends = {partition: end for partition, (_, end) in self.ranges(topic).items()}
+        stamps = [self.logs[partition].stamps[at:end] for partition, end in ends.items() for at in [reached[partition]]]
+        ages_s = [(now_ms - stamp) / 1000 for some in stamps for stamp in some]
+        return Waiting(len(ages_s), max(ages_s, default=0.0))
 
     def read(self, topic_id: str, partition: int, start: int, end: int) -> list[tuple[str, int, int]]:
         """Records of `[start, end)` as (topic id, topic-partition, offset)."""

@@ -69,7 +69,7 @@ def failures(result: dg.ExecuteInProcessResult) -> list[str]:
 
 
 def offsets(metadata: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Topic-partition, start, landed and end, a row each."""
+    """Topic-partition, start, landed, end and lag, a row each."""
     return [tuple(row.data.values()) for row in metadata["offsets"].records]
 
 
@@ -94,16 +94,33 @@ class TestOneHour:
         result = runs.land(TEN)
         assert result.success
         (found,) = runs.metadata(result).values()
-        counts = {name: found[name] for name in ("rows", "files", "dead_letters", "skipped_nulls", "late", "expired")}
-        assert counts == {"rows": 50, "files": 3, "dead_letters": 1, "skipped_nulls": 1, "late": 1, "expired": 0}
-        assert found["dagster/partition_row_count"] == 50
-        assert found["bytes"] == sum(one[3] for one in state(lake) if not one[0].startswith(".indexes/"))
-        assert (found["lag"], found["complete"], found["new_commits"]) == (0, True, 1)
-        assert offsets(found) == [(0, 0, 42, "42"), (1, 0, 10, "10")]
+        numbers = {name: value for name, value in found.items() if type(value) in (int, float)}
+        assert numbers.pop("dagster/size_bytes") == sum(
+            one[3] for one in state(lake) if not one[0].startswith(".indexes/")
+        )
+        freshness = {name for name in numbers if name.startswith("freshness_")}
+        assert {name: numbers[name] for name in numbers.keys() - freshness} == {
+            "dagster/row_count": 50,
+            "files": 3,
+            "dead_letters": 1,
+            "late": 1,
+        }
+        assert [tuple(line.data.values()) for line in found["records"].records] == [
+            ("landed offsets", 52),
+            ("rows", 50),
+            ("dead letters", 1),
+            ("skipped nulls", 1),
+        ]
+        assert (found["complete"], found["commits"]) == (True, "1, 1 of them new")
+        assert offsets(found) == [(f"{topic}-0", 0, 42, 42, 0), (f"{topic}-1", 0, 10, 10, 0)]
         columns = {column.name: column.type for column in found["dagster/column_schema"].columns}
         assert columns == {"id": "int64", "type": "string"}
-        assert found["dagster/uri"].startswith(f"s3://{lake.bucket}/.indexes/events/{topic}/{TEN}/")
-        assert lake.store.head(found["dagster/uri"].removeprefix(f"s3://{lake.bucket}/")) is not None
+        assert found["dagster/uri"] == f"s3://{lake.bucket}/raw/{topic}/date=2026-01-05/hour=10/"
+        objects = [(line.data["object"], line.data["rows"]) for line in found["newest_objects"].records]
+        assert sorted(key for key, _ in objects) == sorted(
+            f"s3://{lake.bucket}/{one[0]}" for one in state(lake) if one[0].startswith(f"raw/{topic}/")
+        )
+        assert sum(rows for _, rows in objects) == 50
 
     def test_the_hour_under_way_tells_its_lag(self, lake: Lake, instance: dg.DagsterInstance) -> None:
         topic = lake.topic()
@@ -112,8 +129,8 @@ class TestOneHour:
         runs = Runs(instance, lake, topic, f"start: {hours.shift(now, -1)}")
         (found,) = runs.metadata(runs.land(now)).values()
         assert found["complete"] is False
-        assert found["lag"] == 0
-        assert offsets(found) == [(0, 0, 10, "open")]
+        assert found["lag_s"] == 0
+        assert offsets(found) == [(f"{topic}-0", 0, 10, 10, 0)]
 
     def test_the_checks_are_made_in_the_same_run(self, lake: Lake, instance: dg.DagsterInstance) -> None:
         topic = lake.topic()
@@ -138,7 +155,7 @@ class TestRangeOfHours:
     def test_each_hour_has_its_own_metadata(self, runs: Runs, lake: Lake) -> None:
         found = runs.metadata(runs.land(NINE, ELEVEN))
         assert list(found) == [NINE, TEN, ELEVEN]
-        assert [one["rows"] for one in found.values()] == [10, 20, 30]
+        assert [one["dagster/row_count"] for one in found.values()] == [10, 20, 30]
         assert sum(one["files"] for one in found.values()) == len(lake.objects())
         assert [offsets(one)[0][1:3] for one in found.values()] == [(0, 10), (10, 30), (30, 60)]
         assert len({one["dagster/uri"] for one in found.values()}) == 3
@@ -149,8 +166,8 @@ class TestRangeOfHours:
         result = runs.land(NINE, ELEVEN)
         assert result.success
         assert runs.log(result).count("nothing new to land") == 3
-        assert [one["new_commits"] for one in runs.metadata(result).values()] == [0, 0, 0]
-        assert [one["rows"] for one in runs.metadata(result).values()] == [10, 20, 30]
+        assert {one["commits"] for one in runs.metadata(result).values()} == {"1, 0 of them new"}
+        assert [one["dagster/row_count"] for one in runs.metadata(result).values()] == [10, 20, 30]
         assert state(lake) == before
 
     def test_rewrite_lands_them_once_more_in_place_of_what_was_landed(self, runs: Runs, lake: Lake) -> None:
@@ -158,7 +175,7 @@ class TestRangeOfHours:
         before = lake.objects()
         result = runs.land(TEN, ELEVEN, rewrite=True)
         assert result.success
-        assert [one["rows"] for one in runs.metadata(result).values()] == [20, 30]
+        assert [one["dagster/row_count"] for one in runs.metadata(result).values()] == [20, 30]
         assert len(set(lake.objects()) & set(before)) == 1
         assert len(lake.objects()) == len(before)
 
@@ -177,7 +194,7 @@ class TestRangeOfHours:
         result = runs.definitions.resolve_job_def("land_events").execute_in_process(
             tags=request.tags, asset_selection=list(request.asset_selection or ()), instance=runs.instance
         )
-        assert [one["rows"] for one in runs.metadata(result).values()][:4] == [0, 10, 20, 30]
+        assert [one["dagster/row_count"] for one in runs.metadata(result).values()][:4] == [0, 10, 20, 30]
         assert len(result.get_asset_check_evaluations()) == 4 * len(runs.metadata(result))
 
     def test_the_example_downstream_counts_exactly_what_was_landed(
@@ -231,7 +248,7 @@ class TestErrors:
         result = runs.land(TEN)
         assert result.success
         assert retried(result) == 2
-        assert runs.metadata(result)[TEN]["rows"] == 10
+        assert runs.metadata(result)[TEN]["dagster/row_count"] == 10
 
     def test_that_do_not_pass_fail_the_run_in_the_end_with_the_reason(
         self, lake: Lake, instance: dg.DagsterInstance
@@ -289,7 +306,7 @@ class TestStandIns:
             raise_on_error=False,
         )
         assert result.success, failures(result)
-        assert [one["rows"] for one in runs.metadata(result).values()] == [10, 10]
+        assert [one["dagster/row_count"] for one in runs.metadata(result).values()] == [10, 10]
 
 
 class TestSecrets:

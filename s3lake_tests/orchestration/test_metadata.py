@@ -5,14 +5,17 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from s3lake.commit.index import Manifest, Read, TopicIndex
+from s3lake.commit.index import File, Manifest, Read, TopicIndex
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration import metadata
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.schema.grammar import parse
 from s3lake.schema.types import Primitive, to_document
+from s3lake.store import Store
+from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
+from s3lake.store.s3 import S3Store
 
 HOUR = "2026-01-05T10"
 WRITTEN = (
@@ -62,8 +65,84 @@ def test_freshness_is_seconds_from_record_timestamp_to_commit() -> None:
 def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
     tile = Tile(HOUR, {1: Span(3, 4), 0: Span(0, 10, 12)})
     index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
-    table = metadata.of_hour(LandedHour(tile, (), 0), index, 0)["offsets"]
-    assert [record.data for record in table.records] == [
-        {"partition": 0, "start": 0, "landed": 10, "end": "12"},
-        {"partition": 1, "start": 3, "landed": 4, "end": "open"},
+    table = metadata.of_hour(LandedHour(tile, (), 0), index, metadata.Lag(3.04, {0: 20, 1: 9}))
+    assert table["lag_s"] == 3.0
+    assert [record.data for record in table["offsets"].records] == [
+        {"topic-partition": "orders-0", "start": 0, "landed": 10, "end": 12, "lag": 2},
+        {"topic-partition": "orders-1", "start": 3, "landed": 4, "end": 9, "lag": 5},
     ]
+
+
+def shown(*files: File, store: Store | None = None, **sums: int) -> dict[str, Any]:
+    """The metadata of an hour of 100 offsets, whose one commit has these files."""
+    tile = Tile(HOUR, {0: Span(0, 100, 100)}, commits=("c",), sums=Sums(**sums))
+    manifest = Manifest("c", "orders", HOUR, {0: Read(0, 100, 100, 100)}, files)
+    index = TopicIndex(store or MemoryStore("lake"), ".indexes/events", "orders")
+    return metadata.of_hour(LandedHour(tile, (manifest,), 1), index, None)
+
+
+def numbers(metadata_of_hour: dict[str, Any]) -> dict[str, float]:
+    """What Dagster plots."""
+    return {name: value for name, value in metadata_of_hour.items() if type(value) in (int, float)}
+
+
+def file(key: str, kind: str = "data") -> File:
+    return File(key, "u", ("p",), 0, 0, 9, 10, 1_000, kind)
+
+
+def test_what_mostly_is_nothing_is_a_number_only_where_it_is_something() -> None:
+    assert numbers(shown(read=100, landed=100, files=4)) == {
+        "dagster/row_count": 100,
+        "dagster/size_bytes": 0,
+        "files": 4,
+    }
+    some = numbers(shown(read=100, landed=97, dead=3, late=2))
+    assert (some["dead_letters"], some["late"]) == (3, 2)
+
+
+def test_what_became_of_the_offsets_adds_up() -> None:
+    lines = [tuple(line.data.values()) for line in shown(read=90, landed=80, dead=7, skipped=3)["records"].records]
+    assert lines == [
+        ("landed offsets", 100),
+        ("rows", 80),
+        ("dead letters", 7),
+        ("skipped nulls", 3),
+        ("without a record: markers, aborted or compacted", 10),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "directory"),
+    [
+        (["raw/orders/1/a.parquet", "raw/orders/10/b.parquet"], "raw/orders/"),
+        (["raw/orders/0/a.parquet"], "raw/orders/0/"),
+        (["a.parquet", "b.parquet"], ""),
+    ],
+)
+def test_its_uri_is_the_directory_that_its_objects_share(keys: list[str], directory: str) -> None:
+    letters = file("raw/_dead_letters/orders/0/x.jsonl", "dead_letters")
+    assert shown(*map(file, keys), letters)["dagster/uri"] == f"s3://lake/{directory}"
+
+
+def test_a_store_with_a_console_is_linked_to() -> None:
+    store = S3Store(S3Connection(region="eu-west-1", access_key_id="k", secret_access_key="s"), "lake")
+    link = shown(file("raw/orders/0/a.parquet"), store=store)["console"]
+    assert isinstance(link, dg.UrlMetadataValue)
+    page = "https://eu-west-1.console.aws.amazon.com/s3/buckets/lake?region=eu-west-1&prefix=raw/orders/0/"
+    assert link.url == page
+
+
+def test_at_most_ten_objects_are_named() -> None:
+    objects = shown(*(file(f"raw/orders/{number:02}.parquet") for number in range(12)))["newest_objects"].records
+    assert [line.data["object"] for line in objects] == [f"s3://lake/raw/orders/{n:02}.parquet" for n in range(10)]
+    assert objects[0].data == {
+        "object": "s3://lake/raw/orders/00.parquet",
+        "rows": 10,
+        "bytes": 1_000,
+        "first_offset": 0,
+        "last_offset": 9,
+    }
+
+
+def test_an_hour_without_a_file_names_none() -> None:
+    assert {"dagster/uri", "newest_objects", "console"}.isdisjoint(shown(read=100))

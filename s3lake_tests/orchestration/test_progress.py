@@ -136,7 +136,7 @@ class TestMaterialisations:
         result = runs.land()
         assert result.success
         assert runs.hours == [FIRST, SECOND, THIRD]
-        assert [one.metadata["rows"].value for one in runs.materialisations()] == [10, 10, 10]
+        assert [one.metadata["dagster/row_count"].value for one in runs.materialisations()] == [10, 10, 10]
 
     def test_a_run_of_one_hour_has_one_too(self, runs: Runs) -> None:
         tags = {"dagster/partition": FIRST}
@@ -155,7 +155,9 @@ class TestMaterialisations:
         runs.landing.before = cancel
         assert not runs.land().success
         assert runs.hours == [FIRST, SECOND]
-        found = [(one.metadata["rows"].value, one.metadata["complete"].value) for one in runs.materialisations()]
+        found = [
+            (one.metadata["dagster/row_count"].value, one.metadata["complete"].value) for one in runs.materialisations()
+        ]
         assert found == [(10, True), (4, False)]
         assert f"orders, hour {SECOND}: not done, 1 commit of this run stay" in runs.lines()
 
@@ -213,10 +215,23 @@ class TestMaterialisations:
 
     def test_the_open_hour_tells_its_lag(self, runs: Runs) -> None:
         runs.landing = runs.world.landing(now_minute=130)
-        runs.landing.before = lambda _: runs.world.kafka.produce(0, 131, 132)
+        runs.landing.before = lambda _: runs.world.kafka.produce(0, 128, 129)
         runs.land(THIRD, THIRD)
-        (found,) = runs.materialisations()
-        assert (found.metadata["lag"].value, found.metadata["complete"].value) == (2, False)
+        (hour,) = runs.materialisations()
+        assert (hour.metadata["lag_s"].value, hour.metadata["complete"].value) == (120.0, False)
+        (row,) = hour.metadata["offsets"].value.records
+        assert row.data == {"topic-partition": "orders-0", "start": 20, "landed": 30, "end": 32, "lag": 2}
+
+    def test_the_open_hour_of_which_nothing_waits_lags_by_nothing(self, runs: Runs) -> None:
+        runs.landing = runs.world.landing(now_minute=130)
+        runs.land(THIRD, THIRD)
+        (hour,) = runs.materialisations()
+        assert hour.metadata["lag_s"].value == 0.0
+
+    def test_a_closed_hour_has_no_lag(self, runs: Runs) -> None:
+        runs.land(FIRST, FIRST)
+        (hour,) = runs.materialisations()
+        assert "lag_s" not in hour.metadata
 
     def test_what_comes_after_the_asset_in_the_same_run_is_done(self, runs: Runs) -> None:
         assert len(runs.land().get_asset_check_evaluations()) > 0
@@ -224,7 +239,7 @@ class TestMaterialisations:
     def test_the_output_says_what_the_hours_hold_together(self, runs: Runs) -> None:
         (found,) = [event for event in runs.land().all_events if event.event_type_value == "HANDLED_OUTPUT"][:1]
         metadata = {name: value.value for name, value in found.event_specific_data.metadata.items()}  # type: ignore[union-attr]
-        assert metadata == {"hours": 3, "rows": 30, "bytes": 0, "files": 0, "dead_letters": 0, "new_commits": 3}
+        assert metadata == {"hours": 3, "rows": 30, "size_bytes": 0, "files": 0, "dead_letters": 0, "new_commits": 3}
 
 
 class TestVersions:

@@ -72,10 +72,10 @@ class TestRun:
     def test_says_what_the_hour_holds(self, runs: Runs) -> None:
         runs.land(FIRST, SECOND)
         metadata = {name: value.value for name, value in events(runs)[1].metadata.items()}
-        counts = {name: metadata[name] for name in ("rows", "files", "bytes", "dead_letters", "late", "expired")}
-        assert counts == {"rows": 10, "files": 1, "bytes": 10, "dead_letters": 0, "late": 0, "expired": 0}
+        numbers = {name: metadata[name] for name in ("dagster/row_count", "dagster/size_bytes", "files")}
+        assert numbers == {"dagster/row_count": 10, "dagster/size_bytes": 10, "files": 1}
         (row,) = metadata["offsets"].records
-        assert row.data == {"partition": 0, "start": 10, "landed": 20, "end": "20"}
+        assert row.data == {"topic-partition": "orders-0", "start": 10, "landed": 20, "end": 20, "lag": 0}
         assert metadata["sealed_after_s"] == (600 - 120) * 60
         assert metadata["sealed_up_to"] == SECOND
 
@@ -236,7 +236,7 @@ class TestSensor:
 def test_a_quiet_hour_is_sealed_too(runs: Runs) -> None:
     runs.land(FIRST, FOURTH)
     assert told(runs)[3:] == [(FOURTH, "landed")]
-    assert events(runs)[3].metadata["rows"].value == 0
+    assert events(runs)[3].metadata["dagster/row_count"].value == 0
 
 
 def test_a_second_look_passes_over_what_was_written_long_ago() -> None:

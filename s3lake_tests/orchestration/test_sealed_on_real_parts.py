@@ -22,7 +22,7 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     def told() -> list[tuple[str | None, object, object]]:
         records = instance.fetch_materializations(key, limit=100, ascending=True).records
         found = [record.asset_materialization for record in records if record.asset_materialization]
-        return [(one.partition, one.metadata["reason"].value, one.metadata["rows"].value) for one in found]
+        return [(one.partition, one.metadata["reason"].value, one.metadata["dagster/row_count"].value) for one in found]
 
     assert runs.land(NINE, TEN).success
     assert told() == [(NINE, "landed", 10), (TEN, "landed", 5)]
