@@ -12,6 +12,7 @@ from s3lake.cli.options import ConfigArgument, DialectOption, SinkOption, load, 
 from s3lake.cli.terminal import err
 from s3lake.sink import S3, Config, Sink
 from s3lake.sink.collisions import begins
+from s3lake.sink.objects import Objects
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -56,14 +57,18 @@ def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False)
         if not read_only and any(begins(sink) for sink in inside):
             listing.append("s3:ListBucketMultipartUploads")
         statements.append({"Effect": "Allow", "Action": listing, "Resource": place})
-        actions = list(_READ if read_only else _WRITE)
-        if not read_only and config.s3.objects.acl is not None:
-            actions.append("s3:PutObjectAcl")
+        actions = [*(_READ if read_only else _WRITE), *([] if read_only else _of_objects(config.s3.objects))]
         keys = _outermost(key for sink in inside for key in _places(sink, read_only=read_only))
         statements.append(
             {"Effect": "Allow", "Action": actions, "Resource": [f"{place}/{_plain(key)}*" for key in keys]}
         )
     return {"Version": "2012-10-17", "Statement": statements + _of_keys(config.s3, partition, read_only=read_only)}
+
+
+def _of_objects(objects: Objects) -> list[str]:
+    """What an ACL and tags take, though they come with the request that creates the object."""
+    rights = {"s3:PutObjectAcl": objects.acl, "s3:PutObjectTagging": objects.tags}
+    return [right for right, asked in rights.items() if asked]
 
 
 def _places(sink: Sink, *, read_only: bool) -> Iterable[str]:

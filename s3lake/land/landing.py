@@ -44,7 +44,7 @@ from s3lake.plan.tile import Sums, Tile
 from s3lake.schema.types import from_document, to_document
 from s3lake.sink.collisions import Keys
 from s3lake.store import Store
-from s3lake.store.probe import trust
+from s3lake.store.probe import created, trust
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -201,6 +201,8 @@ class Landing:
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
             trust(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)
+        else:
+            created(self.store, self.sink.root)
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
         return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
 

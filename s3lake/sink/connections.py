@@ -2,9 +2,11 @@
 
 import re
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_serializer, field_validator
+from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
+from s3lake.sink.objects import Objects
 from s3lake.sink.part import Misfit, Part, at_least, matching
 from s3lake.text.masking import masked
 from s3lake.text.quantities import duration_text, seconds_of
@@ -42,7 +44,7 @@ class Kafka(Part):
 
 
 class Credentials(Part):
-    """Static keys. Without them boto3's own chain is used: environment, profile, instance role.
+    """Static keys.
 
     Attributes:
         access_key_id: of the key pair.
@@ -60,17 +62,19 @@ class Role(Part):
 
     Attributes:
         arn: `arn:aws:iam::ACCOUNT:role/NAME`.
-        external_id: where the role asks for one.
+        external_id: where the role asks for one; never printed.
         session_name: what the account's log calls it.
         duration: how long it is asked for at once, in seconds; the role itself may allow less.
         endpoint_url: of the token service, where it is not AWS's own.
+        token_file: of a web identity (Kubernetes, OIDC), which assumes the role instead of the credentials.
     """
 
     arn: str = Field(examples=["arn:aws:iam::123456789012:role/lake"])
-    external_id: str | None = None
+    external_id: SecretStr | None = None
     session_name: str = "s3lake"
     duration: float = 3600.0
     endpoint_url: str | None = None
+    token_file: str | None = None
 
     _seconds = field_validator("duration", mode="before")(seconds_of)
     _shown = field_serializer("duration")(duration_text)
@@ -83,6 +87,12 @@ class Role(Part):
         if not 900 <= value <= 43_200:
             raise ValueError(f"{duration_text(value)} is out of range: 15m to 12h")
         return value
+
+    @model_validator(mode="after")
+    def _one_proof(self) -> "Role":
+        if self.token_file is not None and self.external_id is not None:
+            raise Misfit("a web identity has no external id: take it out, or token_file", "external_id")
+        return self
 
 
 class Proxy(Part):
@@ -104,30 +114,6 @@ class Proxy(Part):
         if not re.fullmatch(r"https?://[^/?#\s@]+/?", value):
             raise ValueError("write http://HOST:PORT or https://HOST:PORT; user and password stand beside it")
         return value.rstrip("/")
-
-
-class Objects(Part):
-    """What every object is created with, data and index alike.
-
-    Attributes:
-        encryption: AES256 (SSE-S3) or aws:kms; None for the bucket's own.
-        kms_key_id: of aws:kms; None for the account's own key.
-        acl: a canned one, for example bucket-owner-full-control.
-    """
-
-    encryption: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
-    kms_key_id: str | None = None
-    acl: str | None = None
-
-    _canned = field_validator("acl")(
-        lambda value: value if value is None else matching(r"[a-z-]+", "a canned ACL, for example private")(value)
-    )
-
-    @property
-    def created_with(self) -> tuple[tuple[str, str], ...]:
-        """The parameters of S3's requests that create an object."""
-        options = {"ServerSideEncryption": self.encryption, "SSEKMSKeyId": self.kms_key_id, "ACL": self.acl}
-        return tuple((name, value) for name, value in options.items() if value is not None)
 
 
 class Retries(Part):
@@ -158,10 +144,14 @@ class S3(Part):
         region: of the buckets.
         path_style: bucket in the path instead of in the host's name.
         max_pool_connections: connections that one process keeps open.
-        credentials: `default` is boto3's chain: variables, profile, the machine's role.
+        credentials: a key pair, or where boto3 looks for one: `default` is its whole chain, the others are one place of
+            it each; `anonymous` sends none.
+        profile: of the AWS configuration files, for `default` and `profile`.
         role: a role that the credentials assume.
         proxy: what requests go through.
         objects: what every object is created with.
+        requester_pays: who asks pays, as buckets of others may want it.
+        accelerate: through the nearest edge of AWS (transfer acceleration); not with paths or an endpoint.
         retries: of each request.
         console: the page where people look at objects, for links in Dagster; None for AWS's own.
     """
@@ -170,10 +160,15 @@ class S3(Part):
     region: str = "us-east-1"
     path_style: bool = True
     max_pool_connections: int = 50
-    credentials: Literal["default"] | Credentials = "default"
+    credentials: (
+        Literal["default", "environment", "profile", "web_identity", "container", "instance", "anonymous"] | Credentials
+    ) = "default"
+    profile: str | None = None
     role: Role | None = None
     proxy: Proxy | None = None
     objects: Objects = Field(default_factory=Objects)
+    requester_pays: bool = False
+    accelerate: bool = False
     retries: Retries = Field(default_factory=Retries)
     console: str | None = Field(default=None, examples=["https://minio.example:9001/browser/{bucket}/{prefix}"])
 
@@ -197,6 +192,23 @@ class S3(Part):
         if value is not None and not re.fullmatch(r"https?://[^/?#\s]+/?", value):
             raise ValueError(f"{value!r} is no endpoint: write http://HOST:PORT or https://HOST, without a path")
         return value
+
+    @model_validator(mode="after")
+    def _agree(self) -> "S3":
+        if self.profile is not None and self.credentials not in ("default", "profile"):
+            raise Misfit("is of the AWS configuration files: write credentials: profile, or take it out", "profile")
+        if self.credentials == "anonymous" and self.role is not None:
+            raise Misfit("nobody in particular cannot assume a role: give credentials, or take role out", "role")
+        if self.accelerate and (self.endpoint_url is not None or self.path_style):
+            raise Misfit("is AWS' own and needs path_style: false and no endpoint_url; or take it out", "accelerate")
+        if self.objects.customer_key is not None and _is_in_the_clear(self.endpoint_url):
+            raise Misfit("the key would travel in the clear: write https:// in endpoint_url", "objects", "customer_key")
+        return self
+
+
+def _is_in_the_clear(endpoint: str | None) -> bool:
+    url = urlsplit(endpoint or "")
+    return url.scheme == "http" and url.hostname not in ("localhost", "127.0.0.1", "::1")
 
 
 class Spark(Part):

@@ -14,7 +14,12 @@ _AGAIN = {
 }
 _REMEDIES = {
     "NoSuchBucket": "create the bucket, or correct its name or s3.endpoint_url",
-    "NotImplemented": "use a store that has this operation; without conditional writes, set exactly_once: false",
+    "NotImplemented": "use a store that has this operation; without conditional writes, set exactly_once: false; what "
+    "s3.objects asks of it and it has not, take out",
+    "InvalidStorageClass": "write a storage class that the store has as s3.objects.storage_class, or take it out",
+    "KMS.NotFoundException": "correct s3.objects.kms_key_id: the key has to be in the bucket's region",
+    "KMS.DisabledException": "enable the key of s3.objects.kms_key_id",
+    "AccessControlListNotSupported": "take s3.objects.acl out, or let the bucket have ACLs (object ownership)",
     "RequestTimeTooSkewed": "set this machine's clock",
     **dict.fromkeys(
         ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"),
@@ -85,6 +90,10 @@ def meaning_of(
         if isinstance(error, exceptions.EndpointConnectionError | exceptions.ConnectTimeoutError):
             return NotReached(message)
         return (Silent if isinstance(error, exceptions.ReadTimeoutError) else NoAnswer)(message)
+    if isinstance(error, exceptions.MissingDependencyException):
+        return StoreDeniedError(
+            f"{what} cannot be asked: {message}. To go on: do that, or correct s3.objects.checksum."
+        )
     if isinstance(error, exceptions.BotoCoreError | ValueError):
         return StoreDeniedError(
             f"{what} cannot be asked: {message}. "
@@ -105,6 +114,11 @@ def _refusal(
     if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
         return NoAnswer(answer)
     remedy = "see the store's documentation for this code"
+    # An answer to HEAD has no body that says more.
+    if status == 400 and (code == "400" or re.search("server side encryption|encryption (key|param)", message, re.I)):
+        remedy = (
+            "where objects are written with a key of your own, s3.objects.customer_key has to be that key, over https"
+        )
     if status in (401, 403):
         remedy = (
             f"allow these credentials {_PERMISSIONS.get(operation, 's3:PutObject')} here, "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from s3lake.store import parameters
 from s3lake.store.connection import S3Connection
 
 _clients: dict[S3Connection, Any] = {}
@@ -27,7 +29,10 @@ def client(connection: S3Connection) -> Any:
         read_timeout=connection.read_timeout_s,
         max_pool_connections=connection.max_pool_connections,
         retries={"total_max_attempts": 1},  # ours are counted, and know which answers are answers
-        s3={"addressing_style": "path" if connection.path_style else "auto"},
+        s3={
+            "addressing_style": "path" if connection.path_style else "auto",
+            "use_accelerate_endpoint": connection.accelerate,
+        },
         proxies=_proxies(connection),
         # boto3's default adds a checksum to every upload, over https as a trailer in an encoding of the body that older
         # MinIO, Ceph and others refuse, and then Complete wants the checksums of all parts. Bodies are signed anyway.
@@ -36,11 +41,13 @@ def client(connection: S3Connection) -> Any:
     )
     # A session of its own: boto3's default session is one per process, and not safe with threads.
     core = botocore.session.Session(profile=connection.profile)
+    if connection.source is not None:
+        _look_only_in(core, connection.source)
     if connection.access_key_id is not None:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
         _assume(core, connection)
-    return boto3.session.Session(botocore_session=core).client(
+    made = boto3.session.Session(botocore_session=core).client(
         "s3",
         endpoint_url=connection.endpoint_url,
         region_name=connection.region,
@@ -48,6 +55,8 @@ def client(connection: S3Connection) -> Any:
         verify=connection.verify,
         config=config,
     )
+    parameters.register(made, connection)
+    return made
 
 
 def _proxies(connection: S3Connection) -> dict[str, str] | None:
@@ -61,17 +70,36 @@ def _proxies(connection: S3Connection) -> dict[str, str] | None:
     return {"http": address, "https": address}
 
 
+_METHODS = {
+    "environment": ("env",),
+    "profile": ("assume-role", "sso", "shared-credentials-file", "login", "custom-process", "config-file"),
+    "web_identity": ("assume-role-with-web-identity",),
+    "container": ("container-role",),
+    "instance": ("iam-role",),
+}
+"""Botocore's names of the places where credentials are looked for."""
+
+
+def _look_only_in(core: Any, source: str) -> None:
+    resolver = core.get_component("credential_provider")
+    resolver.providers = [provider for provider in resolver.providers if provider.METHOD in _METHODS[source]]
+
+
 def _assume(core: Any, connection: S3Connection) -> None:
     """Let the session's credentials become those of the role, and be asked for anew before they end."""
     from botocore.config import Config
-    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+    from botocore.credentials import (
+        AssumeRoleCredentialFetcher,
+        AssumeRoleWithWebIdentityCredentialFetcher,
+        DeferredRefreshableCredentials,
+    )
 
-    def tokens(service: str, **keys: Any) -> Any:
+    def tokens(service: str, config: Any = None, **keys: Any) -> Any:
         return core.create_client(
             service,
             region_name=connection.region,
             endpoint_url=connection.role_endpoint_url,
-            config=Config(proxies=_proxies(connection)),
+            config=Config(proxies=_proxies(connection)).merge(config or Config()),
             **keys,
         )
 
@@ -80,13 +108,34 @@ def _assume(core: Any, connection: S3Connection) -> None:
         "DurationSeconds": connection.role_duration_s,
         "ExternalId": connection.role_external_id,
     }
-    fetcher = AssumeRoleCredentialFetcher(
-        client_creator=tokens,
-        source_credentials=core.get_credentials(),
-        role_arn=connection.role_arn,
-        extra_args={name: value for name, value in settings.items() if value is not None},
+    extra = {name: value for name, value in settings.items() if value is not None}
+    fetcher = (
+        AssumeRoleWithWebIdentityCredentialFetcher(
+            client_creator=tokens,
+            web_identity_token_loader=lambda: _token(connection.role_token_file),
+            role_arn=connection.role_arn,
+            extra_args=extra,
+        )
+        if connection.role_token_file
+        else AssumeRoleCredentialFetcher(
+            client_creator=tokens,
+            source_credentials=core.get_credentials(),
+            role_arn=connection.role_arn,
+            extra_args=extra,
+        )
     )
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+
+
+def _token(path: str | None) -> str:
+    """The web identity's token, which whoever gave the file replaces now and then."""
+    from botocore.exceptions import InvalidConfigError
+
+    try:
+        return Path(path or "").read_text("utf-8").strip()
+    except OSError as error:
+        message = f"s3.role.token_file {path} cannot be read: {error.strerror}"
+        raise InvalidConfigError(error_msg=message) from None
 
 
 def shared(connection: S3Connection) -> Any:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from s3lake import sink
 
 
@@ -22,6 +24,7 @@ class S3Connection:
         secret_access_key: never printed.
         session_token: never printed.
         profile: of the AWS configuration files.
+        source: where alone boto3 looks for credentials, by S3's names of the model; None for its whole chain.
         unsigned: send no credentials at all.
         use_ssl: https where `endpoint_url` does not say.
         verify: check the server's certificate; None leaves it to boto3, which does.
@@ -32,8 +35,13 @@ class S3Connection:
         connect_timeout_s: of one attempt.
         read_timeout_s: of one attempt, between two bytes.
         role_arn: a role that these credentials assume, again before it ends; the `role_*` beside it are AssumeRole's.
+        role_token_file: of a web identity that assumes the role instead of the credentials.
         proxy_url: None for the environment's, `HTTPS_PROXY`.
-        created_with: what each object is created with beside its bytes: encryption, ACL, storage class.
+        created_with: what each object is created with beside its bytes: encryption, ACL, tags, storage class.
+        customer_key: in base64, what objects are encrypted with (SSE-C); never printed.
+        checksum: what S3 checks each upload with, and keeps.
+        requester_pays: say with every request that we pay.
+        accelerate: go to the nearest edge of AWS.
         console: the page where people look at objects, with `{bucket}` and `{prefix}`; None for AWS's own.
     """
 
@@ -45,6 +53,7 @@ class S3Connection:
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     profile: str | None = None
+    source: str | None = None
     unsigned: bool = False
     use_ssl: bool = True
     verify: bool | None = None
@@ -54,14 +63,19 @@ class S3Connection:
     read_timeout_s: float = 45.0
     patience_s: float = 90.0
     role_arn: str | None = None
-    role_external_id: str | None = None
+    role_external_id: str | None = field(default=None, repr=False)
     role_session_name: str = "s3lake"
     role_duration_s: int | None = None
     role_endpoint_url: str | None = None
+    role_token_file: str | None = None
     proxy_url: str | None = None
     proxy_user: str | None = None
     proxy_password: str | None = field(default=None, repr=False)
-    created_with: tuple[tuple[str, str], ...] = ()
+    created_with: tuple[tuple[str, str | bool], ...] = ()
+    customer_key: str | None = field(default=None, repr=False)
+    checksum: str | None = None
+    requester_pays: bool = False
+    accelerate: bool = False
     console: str | None = None
 
     def __post_init__(self) -> None:
@@ -75,14 +89,19 @@ class S3Connection:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What is never printed."""
-        secrets = (self.secret_access_key, self.session_token, self.proxy_password)
+        secrets = (
+            self.secret_access_key,
+            self.session_token,
+            self.proxy_password,
+            self.role_external_id,
+            self.customer_key,
+        )
         return tuple(secret for secret in secrets if secret)
 
     @classmethod
     def of(cls, s3: "sink.S3") -> "S3Connection":
         """The connection that the configuration's `s3` part describes."""
-        keys = None if s3.credentials == "default" else s3.credentials
-        token = keys.session_token if keys else None
+        source, keys = (s3.credentials, None) if isinstance(s3.credentials, str) else (None, s3.credentials)
         role, proxy = s3.role, s3.proxy
         return cls(
             endpoint_url=s3.endpoint_url,
@@ -90,20 +109,28 @@ class S3Connection:
             path_style=s3.path_style,
             max_pool_connections=s3.max_pool_connections,
             access_key_id=keys.access_key_id if keys else None,
-            secret_access_key=keys.secret_access_key.get_secret_value() if keys else None,
-            session_token=token.get_secret_value() if token else None,
+            secret_access_key=_plain(keys.secret_access_key) if keys else None,
+            session_token=_plain(keys.session_token) if keys else None,
+            profile=s3.profile,
+            source=None if source in ("default", "anonymous") else source,
+            unsigned=source == "anonymous",
             max_attempts=s3.retries.max_attempts,
             backoff_ms=s3.retries.backoff_ms,
             patience_s=s3.retries.patience,
             role_arn=role.arn if role else None,
-            role_external_id=role.external_id if role else None,
+            role_external_id=_plain(role.external_id) if role else None,
             role_session_name=role.session_name if role else "s3lake",
             role_duration_s=round(role.duration) if role else None,
             role_endpoint_url=role.endpoint_url if role else None,
+            role_token_file=role.token_file if role else None,
             proxy_url=proxy.url if proxy else None,
             proxy_user=proxy.user if proxy else None,
-            proxy_password=proxy.password.get_secret_value() if proxy and proxy.password else None,
+            proxy_password=_plain(proxy.password) if proxy else None,
             created_with=s3.objects.created_with,
+            customer_key=_plain(s3.objects.customer_key),
+            checksum=s3.objects.checksum,
+            requester_pays=s3.requester_pays,
+            accelerate=s3.accelerate,
             console=s3.console,
         )
 
@@ -147,3 +174,7 @@ class S3Connection:
             max_attempts=plain("max_attempts") if max_attempts is None else max_attempts,
             backoff_ms=backoff_ms,
         )
+
+
+def _plain(secret: "SecretStr | None") -> str | None:
+    return secret.get_secret_value() if secret else None

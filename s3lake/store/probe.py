@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from s3lake.errors import S3LakeError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import COMMIT, Document, Store
+from s3lake.store.s3 import S3Store
 
 _log = logging.getLogger(__name__)
 _honest: set[tuple[str, ...]] = set()
@@ -34,16 +35,29 @@ def trust(store: Store, index: str, data: str) -> None:
     if endpoint is None:
         probe(store, index, data)
         return
-    place = (str(endpoint), store.bucket, index, data)
+    place = (str(endpoint), store.bucket, index, data, _terms(store))
     if place in _honest:
         return
-    memory = _key(f"{index.rstrip('/')}/", hashlib.sha256("\n".join(place).encode()).hexdigest()[:16])
+    memory = _key(f"{index.rstrip('/')}/", hashlib.sha256("\n".join(filter(None, place)).encode()).hexdigest()[:16])
     with _trying:  # of the threads that land many topics one tries for all
         if place in _honest:
             return
         if not _is_recent(store.get(memory)):
             probe(store, index, data)
             store.put(memory, str(int(time.time())).encode())
+        _honest.add(place)
+
+
+def created(store: Store, data: str) -> None:
+    """Try that objects below `data` are created as the configuration says, once in a process.
+
+    Raises:
+        StoreDeniedError: the store does not do it, or does not let us write and delete there at all.
+        StoreUnavailableError: the store does not answer.
+    """
+    place = (str(getattr(store, "endpoint", "")), store.bucket, data, _terms(store))
+    if _terms(store) and place not in _honest:
+        _tried(store, _key(data, str(uuid.uuid4())), _upload_alone)
         _honest.add(place)
 
 
@@ -108,6 +122,7 @@ def _write_on_condition(store: Store, key: str) -> None:
         raise _dishonest(store, "a PUT with If-Match and the right ETag was refused")
     if _put(store, key, third, if_match=etag) is not None:
         raise _dishonest(store, "a PUT with If-Match and an ETag of the past overwrote an object")
+    _as_said(store, key)
 
 
 def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
@@ -134,6 +149,7 @@ def _upload(store: Store, key: str) -> None:
             "Without it nobody can tell whose an object is",
             "let what stands between here and the store pass x-amz-meta- headers on",
         )
+    _as_said(store, key)
     _complete(store, key, other)
     if _owner(store, key) != mine:
         _log.warning(
@@ -141,6 +157,25 @@ def _upload(store: Store, key: str) -> None:
             "objects of other programs are not safe under this sink's prefix. s3lake's own never share a key.",
             _place(store),
         )
+
+
+def _upload_alone(store: Store, key: str) -> None:
+    _complete(store, key, uuid.uuid4().hex)
+    _as_said(store, key)
+
+
+def _as_said(store: Store, key: str) -> None:
+    """A store that reads over a setting would keep in the clear what its owner believes to be encrypted."""
+    lost = store.ignored(key) if isinstance(store, S3Store) and store.terms else []
+    if lost:
+        raise StoreDeniedError(
+            f"{_place(store)} took an object and did not heed {', '.join(lost)}. To go on: take "
+            f"{'them' if len(lost) > 1 else 'it'} out, or use a store that does it."
+        )
+
+
+def _terms(store: Store) -> str:
+    return store.terms if isinstance(store, S3Store) else ""
 
 
 def _complete(store: Store, key: str, commit: str) -> str:

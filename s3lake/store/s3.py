@@ -13,6 +13,7 @@ from s3lake.store import Begun, Completion, Document, Head, console
 from s3lake.store.answers import Answer, NoAnswer, NotReached, Silent, meaning_of
 from s3lake.store.client import shared
 from s3lake.store.connection import S3Connection
+from s3lake.store.parameters import ignored, of_receipt, receipt
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)
@@ -54,6 +55,17 @@ class S3Store:
         """Where the bucket is, for people and for telling stores apart."""
         return self.connection.endpoint_url or f"AWS region {self.connection.region or '(default)'}"
 
+    @property
+    def terms(self) -> str:
+        """What the store has to do beside keeping bytes, if anything: a trial of it holds for the same terms."""
+        terms = (self.connection.created_with, self.connection.checksum, bool(self.connection.customer_key))
+        return repr(terms) if any(terms) else ""
+
+    def ignored(self, key: str) -> list[str]:
+        """The settings of `s3.objects` that the store did not heed when it took the object."""
+        head = self._ask("HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key))
+        return ignored(self.connection, head)
+
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         """See `Store.get`."""
         ranged = {"Range": f"bytes={span[0]}-{span[1] - 1}"} if span else {}
@@ -88,14 +100,16 @@ class S3Store:
         metadata: Mapping[str, str] = {},
     ) -> str | None:
         """See `Store.put`."""
-        created: dict[str, Any] = {**dict(self.connection.created_with), "Metadata": dict(metadata)}
         condition = {"IfMatch": if_match} if if_match is not None else {"IfNoneMatch": "*"} if if_absent else {}
         # 404: AWS's answer to If-Match on a key without an object.
         answers = {404, 409, 412} if if_match is not None else {409, 412} if if_absent else set()
 
         def write(client: Any) -> str:
             # boto3 refuses memoryview; bytes of bytes is no copy.
-            return str(client.put_object(Bucket=self.bucket, Key=key, Body=bytes(body), **created, **condition)["ETag"])
+            written = client.put_object(
+                Bucket=self.bucket, Key=key, Body=bytes(body), Metadata=dict(metadata), **condition
+            )
+            return str(written["ETag"])
 
         try:
             return self._ask("PutObject", key, write, answers=answers)
@@ -130,8 +144,7 @@ class S3Store:
         """See `Store.create_upload`."""
 
         def create(client: Any) -> str:
-            created = dict(self.connection.created_with)
-            upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata), **created)
+            upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata))
             return str(upload["UploadId"])
 
         return self._ask("CreateMultipartUpload", key, create)
@@ -145,7 +158,7 @@ class S3Store:
 
         def write(client: Any) -> str:
             part = client.upload_part(Bucket=self.bucket, Key=key, UploadId=upload, PartNumber=number, Body=bytes(body))
-            return str(part["ETag"])
+            return receipt(part, self.connection.checksum)
 
         try:
             return self._ask("UploadPart", key, write, answers={_NO_SUCH_UPLOAD})
@@ -157,7 +170,7 @@ class S3Store:
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         """See `Store.complete_upload`."""
-        listed = {"Parts": [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(parts, 1)]}
+        listed = {"Parts": [of_receipt(number, part) for number, part in enumerate(parts, 1)]}
         unless_taken = {} if replace else {"IfNoneMatch": "*"}
 
         def complete(client: Any) -> None:

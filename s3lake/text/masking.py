@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|basic\.?auth|oauthbearer\.(config|extensions)"
-    r"|\.key(\.|$)|api[._-]?key",
+    r"|\.key(\.|$)|(api|customer)[._-]?key|external[._-]?id",
     re.IGNORECASE,
 )
 # Secrets hide inside harmless names too, for example in the JVM options of spark.conf.

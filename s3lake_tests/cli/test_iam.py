@@ -115,6 +115,12 @@ def test_an_acl_takes_its_own_right() -> None:
     assert "s3:PutObjectAcl" in policy(ORDERS, s3="{objects: {acl: private}}")["Statement"][1]["Action"]
 
 
+def test_tags_take_their_own_right() -> None:
+    assert "s3:PutObjectTagging" in policy(ORDERS, s3="{objects: {tags: {team: data}}}")["Statement"][1]["Action"]
+    read = policy(ORDERS, s3="{objects: {tags: {team: data}}}", read_only=True)
+    assert read["Statement"][1]["Action"] == ["s3:GetObject"]
+
+
 def test_the_command_prints_the_policy_and_says_whose_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from s3lake.config.draft import Loaded
+from s3lake.config.native import dump, rewritten
 from s3lake.errors import ConfigurationError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
@@ -87,6 +88,90 @@ def test_objects_are_encrypted_as_the_connector_does() -> None:
     assert dict(given({"aws.s3.sse.algorithm": "AES256"}, bases.AIVEN).created_with) == {
         "ServerSideEncryption": "AES256"
     }
+
+
+KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+
+def test_a_key_of_ones_own_is_taken_with_its_algorithm_and_shown_nowhere() -> None:
+    configuration = loaded({"s3.ssea.name": "AES256", "s3.sse.customer.key": KEY})
+    connection = S3Connection.of(configuration.config.s3)
+    assert (connection.customer_key, connection.created_with) == (KEY, ())
+    text, variables, _ = rewritten(configuration.config)
+    for shown in (dump(configuration.config), text, repr(configuration), repr(connection)):
+        assert KEY not in shown
+    assert variables == {"S3LAKE_SECRET_S3_OBJECTS_CUSTOMER_KEY": "s3.objects.customer_key"}
+
+
+@pytest.mark.parametrize("name", ["aws:kms", "aws:kms:dsse"])
+def test_keys_of_the_key_service_are_named(name: str) -> None:
+    connection = given({"s3.ssea.name": name, "s3.sse.kms.key.id": "alias/lake"})
+    assert dict(connection.created_with) == {"ServerSideEncryption": name, "SSEKMSKeyId": "alias/lake"}
+
+
+def test_tags_are_given_and_what_the_connector_adds_is_told() -> None:
+    configuration = loaded({"s3.object.tagging": "true", "s3.object.tagging.key.value.pairs": "team:data,cost:a:b"})
+    assert configuration.config.s3.objects.tags == {"team": "data", "cost": "a:b"}
+    assert "no tags say which records an object holds" in "\n".join(map(str, configuration.notices))
+
+
+def test_tags_that_the_connector_would_not_give_are_told() -> None:
+    configuration = loaded({"s3.object.tagging.key.value.pairs": "team:data"})
+    assert configuration.config.s3.objects.tags == {}
+    assert "has no meaning without s3.object.tagging=true" in "\n".join(map(str, configuration.notices))
+
+
+@pytest.mark.parametrize("name", ["bucket-owner-full-control", "BucketOwnerFullControl"])
+def test_an_acl_has_the_name_of_the_api_or_of_javas_kit(name: str) -> None:
+    assert given({"s3.acl.canned": name}).created_with == (("ACL", "bucket-owner-full-control"),)
+
+
+def test_wan_mode_is_transfer_acceleration() -> None:
+    connection = given({"s3.wan.mode": "true"})
+    assert (connection.accelerate, connection.path_style) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("com.amazonaws.auth.EnvironmentVariableCredentialsProvider", "environment"),
+        ("com.amazonaws.auth.InstanceProfileCredentialsProvider", "instance"),
+        ("com.amazonaws.auth.profile.ProfileCredentialsProvider", "profile"),
+        ("software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider", "web_identity"),
+        ("software.amazon.awssdk.auth.credentials.ContainerCredentialsProvider", "container"),
+        ("software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider", "anonymous"),
+        ("com.amazonaws.auth.DefaultAWSCredentialsProviderChain", "default"),
+    ],
+)
+@pytest.mark.parametrize(("base", "key"), [(bases.CONFLUENT, CLASS), (bases.AIVEN, "aws.credentials.provider")])
+def test_a_class_of_awss_own_looks_where_it_says(base: dict[str, str], key: str, name: str, place: str) -> None:
+    without_keys = {"aws.access.key.id": None, "aws.secret.access.key": None}
+    assert loaded({**without_keys, key: name}, base).config.s3.credentials == place
+
+
+def test_keys_beside_a_class_are_what_is_used_and_that_is_told() -> None:
+    pair = {"aws.access.key.id": "AK", "aws.secret.access.key": "SK"}
+    configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
+    assert S3Connection.of(configuration.config.s3).access_key_id == "AK"
+    assert "is not asked: the connector takes the key pair" in "\n".join(map(str, configuration.notices))
+
+
+def test_a_web_identity_and_a_profile_of_a_provider_are_used() -> None:
+    web = {f"{OPTION}role.arn": "arn:aws:iam::1:role/lake", f"{OPTION}web.identity.token.file": "/var/run/token"}
+    connection = given({CLASS: "com.acme.WebIdentity", **web})
+    assert (connection.role_arn, connection.role_token_file) == ("arn:aws:iam::1:role/lake", "/var/run/token")
+    named = {CLASS: "com.amazonaws.auth.profile.ProfileCredentialsProvider", f"{OPTION}profile.name": "lake"}
+    connection = given(named)
+    assert (connection.profile, connection.source) == ("lake", "profile")
+
+
+def test_an_external_id_is_a_secret() -> None:
+    role = {"aws.sts.role.arn": "arn:aws:iam::1:role/lake", "aws.sts.role.external.id": "hush-hush"}
+    configuration = loaded({**role}, bases.AIVEN)
+    assert S3Connection.of(configuration.config.s3).role_external_id == "hush-hush"
+    text, variables, _ = rewritten(configuration.config)
+    assert "hush" not in dump(configuration.config) + text + repr(configuration)
+    assert variables["S3LAKE_SECRET_S3_ROLE_EXTERNAL_ID"] == "s3.role.external_id"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,15 +46,13 @@ _PARQUET_EXTENSIONS = {
     "lz4": ".lz4raw.parquet",
 }
 _DAY, _HOUR = 86_400_000, 3_600_000
-_CUSTOMER_KEY = "keys of one's own are not supported; write s3.ssea.name=aws:kms with s3.sse.kms.key.id, or AES256"
 _ONE_BY_ONE = "has no meaning: files are uploaded in parts of a few MB, whatever is in memory"
 _MEANINGLESS = {
     "s3.http.send.expect.continue": "has no meaning: boto3 decides that",
     "s3.send.digest": "has no meaning: every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
     "s3.elastic.buffer.init.capacity": _ONE_BY_ONE,
-    "s3.object.tagging": "has no meaning: which records an object holds stands in its commit's manifest",
-    "s3.object.behavior.on.tagging.error": "has no meaning: objects are not tagged",
+    "s3.object.behavior.on.tagging.error": "has no meaning: an object is created with its tags, or not at all",
     "max.write.duration.ms": "has no meaning: a micro-batch is a job, not a call that has to end in time",
     "retry.backoff.ms": "has no meaning: Dagster tries a micro-batch again by its own retry policy",
     "shutdown.timeout.ms": "has no meaning here",
@@ -103,7 +102,10 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     endpoint = keys.text("store.url")
     if endpoint.value:
         common.put("s3.endpoint_url", endpoint)
-    common.put("s3.path_style", keys.boolean("s3.path.style.access.enabled", True))
+    edges = keys.boolean("s3.wan.mode", False)
+    common.put("s3.path_style", keys.boolean("s3.path.style.access.enabled", not edges.value))
+    if edges.value:
+        common.put("s3.accelerate", edges)
     attempts = keys.integer("s3.part.retries", 3, 0)
     common.put("s3.retries.max_attempts", attempts.to(lambda count: max(1, count)))
     common.put("s3.retries.backoff_ms", keys.integer("s3.retry.backoff.ms", 200, 0))
@@ -112,19 +114,27 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     storage = keys.get("storage.class")
     if storage is not None and storage.value.rpartition(".")[2] != "S3Storage":
         keys.wrong(storage, f"{storage.shown} is not known; use io.confluent.connect.s3.storage.S3Storage")
-    credentials.encryption(keys, common, "s3.ssea.name")
-    kms = keys.text("s3.sse.kms.key.id")
-    if kms.value and common.get("s3.objects.encryption") == "aws:kms":
-        common.put("s3.objects.kms_key_id", kms)
-    elif kms.value and kms.setting is not None:
-        keys.wrong(kms.setting, "is used with s3.ssea.name=aws:kms only; write that, or take it out")
-    keys.refused("s3.sse.customer.key", _CUSTOMER_KEY)
-    acl = keys.text("s3.acl.canned")
+    credentials.encryption(keys, common, "s3.ssea.name", "s3.sse.kms.key.id", "s3.sse.customer.key")
+    acl = keys.text("s3.acl.canned").to(lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower())
     if acl.value:
         common.put("s3.objects.acl", acl)
-    keys.refused("s3.wan.mode", "transfer acceleration is not supported; take it out", ("", "false"))
-    keys.refused("s3.object.tagging.key.value.pairs", "objects are not tagged by s3lake; take it out")
+    _tags(keys, common)
     credentials.proxy(keys, common, "s3.proxy.")
+
+
+def _tags(keys: Keys, common: Draft) -> None:
+    tagged, pairs = keys.boolean("s3.object.tagging", False), keys.several("s3.object.tagging.key.value.pairs")
+    if tagged.value:
+        message = "no tags say which records an object holds: that stands in its commit's manifest"
+        keys.report.notice(tagged.setting, message)
+    elif pairs.setting is not None and pairs.value:
+        keys.report.notice(pairs.setting, "has no meaning without s3.object.tagging=true")
+        return
+    tags = dict(pair.partition(":")[::2] for pair in pairs.value)
+    if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
+        keys.wrong(pairs.setting, f"{pairs.setting.shown} is no list of tags; write NAME:VALUE,NAME:VALUE")
+    elif tags:
+        common.put("s3.objects.tags", tags, pairs.setting)
 
 
 def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Given[str]:

@@ -9,16 +9,23 @@ from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Setting
 
 LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
-_OWN_CHAIN = (
-    "DefaultAWSCredentialsProviderChain",
-    "DefaultCredentialsProvider",
-    "EnvironmentVariableCredentialsProvider",
-    "InstanceProfileCredentialsProvider",
-    "ProfileCredentialsProvider",
-    "WebIdentityTokenCredentialsProvider",
-    "WebIdentityTokenFileCredentialsProvider",
-    "ContainerCredentialsProvider",
-)
+_PLACES = {
+    "DefaultAWSCredentialsProviderChain": "default",
+    "DefaultCredentialsProvider": "default",
+    "AwsCredentialsProviderChain": "default",
+    "EC2ContainerCredentialsProviderWrapper": "default",
+    "EnvironmentVariableCredentialsProvider": "environment",
+    "ProfileCredentialsProvider": "profile",
+    "ProcessCredentialsProvider": "profile",
+    "WebIdentityTokenCredentialsProvider": "web_identity",
+    "WebIdentityTokenFileCredentialsProvider": "web_identity",
+    "StsWebIdentityTokenFileCredentialsProvider": "web_identity",
+    "ContainerCredentialsProvider": "container",
+    "InstanceProfileCredentialsProvider": "instance",
+    "AnonymousCredentialsProvider": "anonymous",
+    "AnonymousAWSCredentials": "anonymous",
+}
+"""AWS' own classes, of both versions of its SDK: where each looks for credentials, in words of `s3.credentials`."""
 _INSTEAD = "take it out, and let boto3 find credentials, or give a role: s3lake.s3.role.arn"
 _OPTIONS = {
     "accesskeyid": "credentials.access_key_id",
@@ -31,7 +38,14 @@ _OPTIONS = {
     "externalid": "role.external_id",
     "rolesessionname": "role.session_name",
     "sessionname": "role.session_name",
+    "rolesessionduration": "role.duration",
+    "sessionduration": "role.duration",
+    "webidentitytokenfile": "role.token_file",
+    "tokenfile": "role.token_file",
+    "profile": "profile",
+    "profilename": "profile",
 }
+_SECRET = ("credentials.secret_access_key", "credentials.session_token", "role.external_id")
 _PAIR = ("credentials.access_key_id", "credentials.secret_access_key")
 
 
@@ -71,8 +85,13 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
     if provider_class is None or not provider_class.value:
         return
     name = provider_class.value.rpartition(".")[2]
-    if name in _OWN_CHAIN and "credentials.access_key_id" not in options:
+    place = _PLACES.get(name)
+    if place is not None and isinstance(common.get("s3.credentials"), dict):
+        keys.report.notice(provider_class, "is not asked: the connector takes the key pair that stands beside it")
+    elif place == "default":
         keys.report.notice(provider_class, f"has no meaning: {LOCAL_CHAIN}")
+    elif place is not None:
+        common.put("s3.credentials", place, provider_class)
     elif "role.arn" in options or (all(path in options for path in _PAIR) and "AssumeRole" not in name):
         keys.report.notice(provider_class, "is not run: boto3 takes what its options say")
     else:
@@ -115,11 +134,34 @@ def proxy(keys: Keys, common: Draft, prefix: str) -> None:
             keys.report.notice(option.setting, f"has no meaning without {prefix}url")
 
 
-def encryption(keys: Keys, common: Draft, algorithm: str) -> None:
-    """How objects are encrypted: by S3's own keys, or by those of its key service."""
-    method = keys.choice(algorithm, {"": None, "AES256": "AES256", "aws:kms": "aws:kms"}, "")
+def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:
+    """How objects are encrypted: by S3's own keys, by those of its key service, or by one that we bring along.
+
+    Args:
+        keys: the connector's.
+        common: where it goes.
+        algorithm: the key that says how.
+        kms_key: the key that names the key service's, where the connector has one.
+        own_key: the key that holds one of the owner's, where the connector has one.
+    """
+    methods = {"": None, "AES256": "AES256", "aws:kms": "aws:kms", "aws:kms:dsse": "aws:kms:dsse"}
+    method = keys.choice(algorithm, methods, "")
+    ours = keys.text(own_key) if own_key else Given("")
+    if ours.setting is not None and ours.value:
+        keys.report.secrets.add(ours.value)
+        if method.value == "AES256":
+            common.put("s3.objects.customer_key", ours)
+            return
+        keys.wrong(ours.setting, f"is used with {algorithm}=AES256 only; write that, or take it out")
     if method.value is not None:
         common.put("s3.objects.encryption", method)
+    theirs = keys.text(kms_key) if kms_key else Given("")
+    if theirs.setting is None or not theirs.value:
+        return
+    if (method.value or "").startswith("aws:kms"):
+        common.put("s3.objects.kms_key_id", theirs)
+    else:
+        keys.wrong(theirs.setting, f"is used with {algorithm}=aws:kms only; write that, or take it out")
 
 
 def _use(keys: Keys, common: Draft, options: dict[str, Setting]) -> None:
@@ -127,8 +169,9 @@ def _use(keys: Keys, common: Draft, options: dict[str, Setting]) -> None:
         if common.get(f"s3.{path}") is not None:
             keys.wrong(option, "says the same as the connector's own keys of AWS; take one of them out")
             continue
-        keys.report.secrets |= {option.value} if path.startswith("credentials.s") else set()
-        common.put(f"s3.{path}", option.value, option)
+        keys.report.secrets |= {option.value} if path in _SECRET else set()
+        value = int(option.value) if path == "role.duration" and option.value.isdigit() else option.value
+        common.put(f"s3.{path}", value, option)
 
 
 def _plain(option: str) -> str:

@@ -1,0 +1,125 @@
+"""A proxy in front of an S3 server that keeps what is asked, and holds clients to S3's rules for their own keys."""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field
+from http.client import HTTPResponse
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from s3lake_tests.proxy import Proxy
+
+_KEY = "x-amz-server-side-encryption-customer-key"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request: its operation in S3's words, path, headers in lower case, body."""
+
+    operation: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Refusal:
+    """An answer of the proxy itself."""
+
+    status: int
+    reason: str = "Bad Request"
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def getheaders(self) -> list[tuple[str, str]]:
+        return list(self.headers.items())
+
+    def getheader(self, name: str) -> str | None:
+        return self.headers.get(name)
+
+
+class Watching(Proxy):
+    """Passes requests on and keeps them.
+
+    With `strict` an object that was created with a key of the client's own is given to nobody without that key, and the
+    parts of an upload need it too. Neither moto nor versitygw do that, so this stands in for S3: a fake of its rules as
+    Amazon's manual states them, in front of a real server.
+    """
+
+    def __init__(self, upstream: str, *, strict: bool = False) -> None:
+        super().__init__(upstream)
+        self.strict = strict
+        self.asked: list[Asked] = []
+        self._keys: dict[str, str] = {}
+
+    def of(self, operation: str) -> list[Asked]:
+        return [request for request in self.asked if request.operation == operation]
+
+    def _passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Any, bytes]:
+        address = urlsplit(request.path)
+        query = parse_qs(address.query, keep_blank_values=True)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        asked = Asked(_operation(request.command, address.path, query), address.path, headers, body)
+        self.asked.append(asked)
+        place = query.get("uploadId", [address.path])[0]
+        if self.strict and (why := self._broken(asked, place)):
+            error = f"<Error><Code>InvalidRequest</Code><Message>{why}</Message></Error>".encode()
+            return Refusal(400), b"" if request.command == "HEAD" else error
+        answer, content = super()._passed_on(request, body)
+        if self.strict and answer.status < 300:
+            self._remember(asked, place, content)
+            if _KEY in headers:
+                answer = _Echoing(answer)
+        return answer, content
+
+    def _broken(self, asked: Asked, place: str) -> str:
+        key, kept = asked.headers.get(_KEY), self._keys.get(place)
+        if key is not None and asked.headers.get(f"{_KEY}-md5") != _md5(base64.b64decode(key)):
+            return "The calculated MD5 hash of the encryption key did not match the hash that was provided."
+        if asked.operation not in ("GetObject", "HeadObject", "UploadPart"):
+            return ""
+        if kept is not None and key is None:
+            return "The object was stored using a form of Server Side Encryption. The correct parameters must be given."
+        if key is not None and key != kept:
+            return "The provided encryption parameters did not match the ones used originally."
+        return ""
+
+    def _remember(self, asked: Asked, place: str, content: bytes) -> None:
+        if asked.operation == "CreateMultipartUpload":
+            upload = content.partition(b"<UploadId>")[2].partition(b"</UploadId>")[0].decode()
+            self._keys[upload] = asked.headers.get(_KEY, "")
+        elif asked.operation == "CompleteMultipartUpload":
+            self._keys[asked.path] = self._keys.pop(place)
+        elif asked.operation == "PutObject":
+            self._keys[asked.path] = asked.headers.get(_KEY, "")
+        self._keys = {name: key for name, key in self._keys.items() if key}
+
+
+class _Echoing:
+    """An answer that says, as S3 does, that the client's key was used."""
+
+    def __init__(self, answer: HTTPResponse) -> None:
+        self._answer = answer
+        self.status, self.reason = answer.status, answer.reason
+
+    def getheaders(self) -> list[tuple[str, str]]:
+        return [*self._answer.getheaders(), ("x-amz-server-side-encryption-customer-algorithm", "AES256")]
+
+    def getheader(self, name: str) -> str | None:
+        return self._answer.getheader(name)
+
+
+def _md5(key: bytes) -> str:
+    return base64.b64encode(hashlib.md5(key).digest()).decode()
+
+
+def _operation(method: str, path: str, query: dict[str, list[str]]) -> str:
+    if method == "POST":
+        return "CreateMultipartUpload" if "uploads" in query else "CompleteMultipartUpload"
+    if method == "PUT":
+        return "UploadPart" if "partNumber" in query else "PutObject"
+    if method == "DELETE":
+        return "AbortMultipartUpload" if "uploadId" in query else "DeleteObject"
+    if path.count("/") < 2 or path.endswith("/contract"):
+        return "ListMultipartUploads" if "uploads" in query else "ListObjectsV2"
+    return "HeadObject" if method == "HEAD" else "GetObject"
