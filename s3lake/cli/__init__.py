@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, iam, index, init, landed, metrics, spark, verify
+from s3lake.cli import adoption, configuration, demo, iam, index, init, landed, metrics, spark, trials, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -34,6 +34,7 @@ for command in (
     configuration.check,
     configuration.convert,
     configuration.preview,
+    trials.hold,
     configuration.schema,
     iam.iam,
     adoption.adopt,
@@ -44,7 +45,7 @@ for command in (
     landed.clean,
     spark.spark,
 ):
-    app.command()(command)
+    app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
 app.add_typer(index.app, name="index")
 
 

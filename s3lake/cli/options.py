@@ -19,11 +19,12 @@ from s3lake.sink import Config, Sink
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
 
+CONFIG = "A file, a directory or an http(s) address, in any dialect."
 ConfigArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="CONFIG",
-        help="A file, a directory or an http(s) address, in any dialect.",
+        help=CONFIG,
         envvar="S3LAKE_CONFIG",
         show_default=False,
     ),

@@ -50,7 +50,7 @@ def sketched(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
 
 def dump(config: Config) -> str:
     """The effective configuration: every default present, quantities as people write them, secrets masked."""
-    values = _escaped(config.model_dump(mode="json", by_alias=True))
+    values = escaped(config.model_dump(mode="json", by_alias=True))
     text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
 
@@ -72,7 +72,7 @@ def rewritten(
     values["sinks"] = [_least(sink) for sink in config.sinks]
     if config.examples:
         values["examples"] = True
-    done = kept(config, _escaped(values), references)
+    done = kept(config, escaped(values), references)
     variables: dict[str, str] = {}
 
     def named(value: Any, path: Path, words: tuple[str, ...]) -> Any:
@@ -122,12 +122,13 @@ def _least(part: Part) -> dict[str, Any]:
     return values
 
 
-def _escaped(value: Any) -> Any:
+def escaped(value: Any) -> Any:
+    """Values as they are written where `${NAME}` stands for a variable."""
     match value:
         case dict():
-            return {name: _escaped(item) for name, item in value.items()}
+            return {name: escaped(item) for name, item in value.items()}
         case list():
-            return [_escaped(item) for item in value]
+            return [escaped(item) for item in value]
         case str():
             return value.replace("${", "$${")
     return value

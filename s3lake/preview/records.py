@@ -7,11 +7,13 @@ import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from s3lake.dates import iso
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.reader import HEADERS, SCHEMA
 
@@ -34,12 +36,7 @@ class Record:
 
 
 def read(path: Path) -> list[Record]:
-    """Records of a JSON lines file.
-
-    A line is `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`. Key, value and header values:
-    a string stands for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for null, any other JSON for its
-    compact encoding. Headers are an object or a list of pairs. Without a partition it is 0, without an offset the next
-    one of its topic-partition, without a timestamp there is none.
+    """Records of a JSON lines file, one a line, as `Records.add` has them.
 
     Raises:
         ConfigurationError: the file cannot be read, or a line is no record.
@@ -48,21 +45,60 @@ def read(path: Path) -> list[Record]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"--records {path}: cannot be read: {error}") from None
-    by_place: dict[tuple[str, int, int], Record] = {}
-    following: dict[tuple[str, int], int] = {}
+    records = Records()
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            record = _record(json.loads(line), following)
-            place = (record.topic, record.partition, record.offset)
-            if place in by_place:
-                raise ValueError("this topic, partition and offset stand on an earlier line: offsets are unique")
+            records.add(json.loads(line))
         except ValueError as error:
             raise ConfigurationError(f"{path}:{number}: no record: {error}") from None
-        by_place[place] = record
-        following[place[:2]] = record.offset + 1
-    return list(by_place.values())
+    return list(records)
+
+
+class Records:
+    """Records that somebody writes down, in their order."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[tuple[str, int, int], Record] = {}
+        self._following: dict[tuple[str, int], int] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._by_place.values())
+
+    def add(self, row: Any) -> None:
+        """One more: `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`.
+
+        Key, value and header values: a string stands for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for
+        null, any other JSON for its compact encoding. Headers are an object or a list of pairs. Without a partition it
+        is 0, without an offset the next one of its topic-partition. A timestamp is in milliseconds or in ISO 8601;
+        without it there is none.
+
+        Raises:
+            ValueError: it is no record.
+        """
+        record = _record(row, self._following)
+        place = (record.topic, record.partition, record.offset)
+        if place in self._by_place:
+            raise ValueError("this topic, partition and offset are those of an earlier one: offsets are unique")
+        self._by_place[place] = record
+        self._following[place[:2]] = record.offset + 1
+
+
+def moment(value: Any) -> int:
+    """Epoch milliseconds as they are written down: a number, or ISO 8601.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str):
+        try:
+            return iso.epoch_ms(value, timezone.utc)
+        except (ValueError, OverflowError):
+            raise ValueError(f"{value!r} is no time: write milliseconds, or as 2026-11-22T10:15:00Z") from None
+    if type(value) is not int or abs(value) > _LARGEST:
+        raise ValueError(f"{value!r} is no whole number up to {_LARGEST}")
+    return value
 
 
 def _record(row: Any, following: Mapping[tuple[str, int], int]) -> Record:
@@ -79,7 +115,7 @@ def _record(row: Any, following: Mapping[tuple[str, int], int]) -> Record:
         row["topic"],
         partition,
         offset,
-        _number(row, "timestamp", -1),
+        _timestamp(row),
         _bytes(row.get("key")),
         _bytes(row.get("value")),
         tuple(_headers(row.get("headers"))),
@@ -93,6 +129,15 @@ def _number(row: Mapping[str, Any], name: str, default: int) -> int:
     if type(value) is not int or abs(value) > _LARGEST:
         raise ValueError(f"{name} {value!r} is no whole number up to {_LARGEST}")
     return value
+
+
+def _timestamp(row: Mapping[str, Any]) -> int:
+    if row.get("timestamp") is None:
+        return -1
+    try:
+        return moment(row["timestamp"])
+    except ValueError as error:
+        raise ValueError(f"timestamp {error}") from None
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -34,19 +34,28 @@ def batches(body: bytes, key: str, shape: Shape, schema: pa.Schema) -> Iterator[
                 "itself, or rewrite its hour with columns that the configuration gives"
             ) from None
     elif shape.frame is None:
-        yield _values([decompressed(body, shape.codec or codec_of(key))], schema)
-    else:
+        yield _values(list(texts(body, key, shape)), schema)
+    elif shape.in_columns:
         text = _inner(decompressed(body, shape.codec or codec_of(key)), shape.frame, key)
-        if shape.in_columns:
-            yield from tables.csv(text, shape.header, shape.columns, shape.frame or LINES, schema)
-            return
-        for some in _parts(_records(text, shape, key)):
+        yield from tables.csv(text, shape.header, shape.columns, shape.frame or LINES, schema)
+    else:
+        for some in _parts(texts(body, key, shape)):
             if shape.style in ("", "iggy"):
                 yield _values(some, schema)
             elif shape.format == "csv":
                 yield envelopes.flat_rows(shape, some, schema)
             else:
                 yield envelopes.json_rows(shape, some, schema)
+
+
+def texts(body: bytes, key: str, shape: Shape) -> Iterable[bytes]:
+    """What stands for each record in an object of a text format; all of it where an object is one record.
+
+    Raises:
+        DataLossError: it is no file of its shape.
+    """
+    text = decompressed(body, shape.codec or codec_of(key))
+    return [text] if shape.frame is None else _records(_inner(text, shape.frame, key), shape, key)
 
 
 def codec_of(key: str) -> str:

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -213,6 +214,69 @@ class TestPreview:
         outcome = self.preview(run, nobody, "1")
         assert outcome.code == 2
         assert "no sink takes topic 'orders'" in outcome.err
+
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+class TestTest:
+    """`s3lake test`, with the example of the documentation."""
+
+    @pytest.fixture
+    def cases(self, tmp_path: Path) -> Path:
+        return Path(shutil.copy(EXAMPLES / "cases.yaml", tmp_path))
+
+    def test_is_fine_where_everything_is_as_expected(self, run: Run, cases: Path) -> None:
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out.splitlines() == [
+            "ok: events lie by their type, below the date of their hour",
+            "ok: what is no JSON becomes a dead letter, and stops nothing",
+            "2 cases, all as expected",
+        ]
+
+    def test_shows_what_differs_and_ends_with_one(self, run: Run, cases: Path) -> None:
+        cases.write_text(cases.read_text().replace("stage: convert", "stage: layout"))
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
+        assert outcome.code == 1
+        assert outcome.out.splitlines()[1:] == [
+            f"differs: what is no JSON becomes a dead letter, and stops nothing ({cases}:17:5)",
+            "  dead_letters:",
+            '    -{"offset": 0, "stage": "layout"}',
+            '    +{"offset": 0, "stage": "convert"}',
+            "1 of 2 cases differ (- expected, + there); --update writes what is there",
+        ]
+        rows = run("test", EXAMPLES / "s3lake.yaml", cases, "--json").rows
+        assert [(row["passed"], [part["what"] for part in row["differences"]]) for row in rows] == [
+            (True, []),
+            (False, ["dead_letters"]),
+        ]
+
+    def test_update_writes_what_there_is_and_says_where_there_was_nothing_to_do(self, run: Run, cases: Path) -> None:
+        cases.write_text(cases.read_text().replace("stage: convert", "stage: layout"))
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases, "--update")
+        assert (outcome.code, outcome.out.splitlines()[-1]) == (0, f"{cases} is written")
+        again = run("test", EXAMPLES / "s3lake.yaml", cases, "--update")
+        assert (again.code, again.out.splitlines()[-1]) == (0, "nothing to update: all is as expected")
+
+    def test_a_case_of_which_nothing_is_expected_is_no_success(self, run: Run, cases: Path) -> None:
+        cases.write_text("cases: [{name: a, records: [{topic: orders, value: {type: click}}]}]")
+        assert run("test", EXAMPLES / "s3lake.yaml", cases).code == 1
+
+    def test_notices_of_the_configuration_can_be_expected(self, run: Run, nobody: Path, cases: Path) -> None:
+        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
+        cases.write_text("notices: []\ncases: [{name: a, records: [], expect: {files: 0}}]\n")
+        outcome = run("test", nobody, cases)
+        assert outcome.code == 1
+        assert "    +sink events: exactly_once is off" in outcome.out
+        cases.write_text("notices: [exactly_once is off]\ncases: [{name: a, records: [], expect: {files: 0}}]\n")
+        assert run("test", nobody, cases).code == 0
+
+    def test_a_file_that_is_none_of_cases_is_exit_code_two(self, run: Run, cases: Path) -> None:
+        cases.write_text("cases: [{name: a, records: [], expects: {}}]")
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
+        assert outcome.code == 2
+        assert "did you mean expect?" in outcome.err
 
 
 class TestConvert:

@@ -73,6 +73,10 @@ def blocks(*languages: str) -> list[Block]:
     return found
 
 
+def title(block: Block) -> str:
+    return block.title.removeprefix("title=").strip('"')
+
+
 def of_languages(*languages: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("block", blocks(*languages), ids=str)
 
@@ -203,7 +207,9 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dag
     if "attributes" in document:  # of a component
         assert hasattr(s3lake, document["type"].removeprefix("s3lake."))
         document = document["attributes"]
-    if "ops" in document:  # of a run
+    if "cases" in document:
+        assert (ROOT / title(block)).is_file(), "the command line's tests run it"
+    elif "ops" in document:  # of a run
         [operation] = document["ops"]
         sink = Sink.model_validate({**MINIMAL, "topics": ["orders", "clicks"], "fleet": "on"})
         config = Config.model_validate({"kafka": {"bootstrap_servers": "kafka:9092"}, "sinks": [sink]})
@@ -289,7 +295,7 @@ def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
 
 
 def engine(block: Block) -> str:
-    return block.title.removeprefix("title=").strip('"').lower()
+    return title(block).lower()
 
 
 @pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) != "duckdb"], ids=str)
@@ -313,6 +319,13 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path
     statements = [text for text in block.text.split(";") if text.strip() and not _LOADS.match(text.strip())]
     rows = duckdb.sql(statements[-1].replace("s3://lake", str(tmp_path))).fetchall()
     assert rows == [("click", 3, 7.5), ("view", 3, 7.5)]
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in blocks("yaml", "json", "properties") if "/" in title(block)], ids=str
+)
+def test_a_block_that_is_called_like_a_file_is_that_file(block: Block) -> None:
+    assert block.text == (ROOT / title(block)).read_text("utf-8")
 
 
 def test_every_block_says_what_it_is_of_and_is_of_a_sort_that_is_looked_at() -> None:

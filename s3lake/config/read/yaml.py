@@ -84,12 +84,21 @@ def read(
     Raises:
         ConfigurationError: it is no YAML.
     """
-    root = _composed(text, report.file, _Loader.get_single_node)
+    root = composed(text, report.file)
     reader = _Reader(report, hidden, environment)
     data = reader.value(root, (), root) if root is not None else None
     if reader.size > _LARGEST:
         raise ConfigurationError(f"{report.file}: with its aliases written out it has more than {_LARGEST:,} values")
     return data, reader.settings
+
+
+def composed(text: str, name: str) -> Node | None:
+    """The tree of a text's nodes, each with where it stands; `name` is what errors call the file.
+
+    Raises:
+        ConfigurationError: it is no YAML.
+    """
+    return _composed(text, name, _Loader.get_single_node)
 
 
 class _Reader:

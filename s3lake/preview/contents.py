@@ -1,0 +1,63 @@
+"""What a previewed object holds, as values that JSON and YAML can say."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from s3lake.readback import objects
+from s3lake.readback.shape import LINES, Shape
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+
+def rows(sink: Sink, key: str, body: bytes) -> list[Any]:
+    """The rows of an object: those of a table by column, of JSON as they are, of other texts as they stand there.
+
+    Bytes are text where they are UTF-8, else `{"base64": …}`, as in records that are written down.
+    """
+    shape = _shape(sink, key)
+    match shape.format:
+        case "parquet":
+            import pyarrow.parquet as pq
+
+            return [_plain(row) for row in pq.read_table(io.BytesIO(body)).to_pylist()]
+        case "avro":
+            import fastavro
+
+            return [_plain(row) for row in fastavro.reader(io.BytesIO(body))]
+        case "json" | "json_array":
+            return [json.loads(text) for text in objects.texts(body, key, shape)]
+        case _:
+            return [_plain(text) for text in objects.texts(body, key, shape)]
+
+
+def _shape(sink: Sink, key: str) -> Shape:
+    for stream, type in sink.sidecars.types.items():
+        if key.endswith(f".{stream}.{type}"):
+            return Shape(type, "json", codec="none", frame=LINES)
+    return Shape.of_sink(sink)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal() | UUID():
+            return str(value)
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return {"base64": base64.b64encode(value).decode()}
+    return value
