@@ -9,8 +9,8 @@ from requests_log import Request
 from traffic import Traffic
 
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.orchestration import names
 from s3lake.orchestration.resources import S3, KafkaResource, landing
+from s3lake.orchestration.translator import sealed_key
 from s3lake.sink import Sink
 
 _MOST_SAMPLES = 2_000_000
@@ -21,7 +21,7 @@ def sealed(instance: dg.DagsterInstance, sink: Sink, wanted: Sequence[str]) -> d
     """When each topic's hours of `wanted` were announced as sealed, as far as they were."""
     found: dict[tuple[str, str], float] = {}
     for topic in sink.topics:
-        events = instance.fetch_materializations(names.sealed_key(sink, topic), limit=_MOST_EVENTS)
+        events = instance.fetch_materializations(sealed_key(sink, topic), limit=_MOST_EVENTS)
         for record in events.records:  # the newest first: what stays is the first time
             if record.partition_key in wanted:
                 found[topic, str(record.partition_key)] = record.timestamp

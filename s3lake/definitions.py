@@ -12,4 +12,6 @@ from s3lake.orchestration.build import build_definitions
 def defs() -> dg.Definitions:
     """Definitions of the configuration."""
     config = configuration.load(os.environ.get(configuration.LOCATION) or "s3lake.yaml")
-    return build_definitions(config, sensors_running=os.environ.get("S3LAKE_SENSORS") == "running")
+    built = build_definitions(config, sensors_running=os.environ.get("S3LAKE_SENSORS") == "running")
+    # A JVM per step costs more than the steps; the location is ours, so runs that are of no job of ours have it too.
+    return dg.Definitions.merge(built, dg.Definitions(executor=dg.in_process_executor))

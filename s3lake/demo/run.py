@@ -27,6 +27,8 @@ from s3lake.demo.spark import EmbeddedSpark
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.sink import Config, Credentials
 
 if TYPE_CHECKING:
@@ -157,7 +159,7 @@ def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
     Raises:
         DagsterError: as Dagster reports a step that failed.
     """
-    definitions = build_definitions(demo.config)
+    definitions, catalogue = build_definitions(demo.config), Catalogue(demo.config)
     job = definitions.resolve_implicit_global_asset_job_def()
     routes = [(sink, topic) for sink in demo.config.sinks for topic in demo.topics if sink.reads(topic)]
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
@@ -173,10 +175,10 @@ def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
                     instance=instance,
                 )
 
-        run([names.sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
+        run([sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
         for route in routes:
-            example = names.example_key(*route)
-            sealed = sorted(instance.get_materialized_partitions(names.sealed_key(*route)))
+            example = catalogue.example_key(*route)
+            sealed = sorted(instance.get_materialized_partitions(sealed_key(*route)))
             if definitions.resolve_asset_graph().has(example) and sealed:
                 run([example], sealed[0], sealed[-1])
 

@@ -1,73 +1,91 @@
-"""Assets: an external one for each topic, and one for each sink and topic, partitioned by hours."""
+"""The assets of a sink: their body is ours, or the user's own."""
 
-import hashlib
-import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
+from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.orchestration import names
-from s3lake.orchestration.alive import alive
-from s3lake.orchestration.io_manager import Landed
-from s3lake.orchestration.progress import Announced
-from s3lake.orchestration.resources import landing
-from s3lake.sink import Sink
-
-_SEMANTIC: dict[str, Any] = {
-    **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
-    "errors": {"tolerance"},  # the rest of it says what happens beside the files
-}
-
-# Dagster materialises every hour of a range when the op's output is handled, that is, when the last hour is done, and
-# has no other way to leave that out. Ours are materialised one by one before.
-_MATERIALISED_BEFORE = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.sinks import Landed, SinkResource
+from s3lake.orchestration.translator import SinkTranslator
+from s3lake.sink import Config, Sink
 
 
 class LandConfig(dg.Config):
-    """Run config of a sink asset."""
+    """Run config of a sink asset.
+
+    Attributes:
+        rewrite: land complete hours once more, in place of what was landed.
+    """
 
     rewrite: bool = False
 
 
-def topic_asset(topic: str) -> dg.AssetSpec:
-    """The topic, observed by its sensor and never materialised."""
-    return dg.AssetSpec(
-        names.topic_key(topic), kinds={"kafka"}, group_name="kafka", description=f"Kafka topic {topic}."
-    )
+Body = Callable[[dg.AssetExecutionContext, SinkResource, LandConfig], Iterator[Any]]
+"""What an asset does in a run: yields an output for each topic."""
 
 
-def sink_asset(route: Sink, topic: str) -> dg.AssetsDefinition:
-    """The hours of `topic` in the bucket."""
+def sink_assets(
+    config: Config, sink: str, *, translator: SinkTranslator | None = None, name: str | None = None
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Decorates a function that lands the hours of a sink: the body of its assets, one for each topic.
 
-    @dg.asset(
-        key=names.sink_key(route, topic),
-        deps=[names.topic_key(topic)],
-        description=f"Topic {topic} in s3://{route.bucket}/{route.root}, hour by hour, as {route.format.type}.",
-        partitions_def=names.hourly(route),
-        backfill_policy=backfill_policy(route),
-        io_manager_key="sink",
-        kinds={"s3", "pyspark", route.format.type},
-        group_name=names.identifier(route.name),
-        pool=f"s3lake_{names.identifier(route.name, topic)}",
-        code_version=code_version(route),
-        metadata={"topic": topic, "bucket": route.bucket, "prefix": route.prefix, "format": route.format.type},
-        op_tags={"s3lake/sink": route.name},
-    )
-    def land(
-        context: dg.AssetExecutionContext,
-        config: LandConfig,
-        kafka: dg.ResourceParam[Any],
-        s3: dg.ResourceParam[Any],
-        spark: dg.ResourceParam[Any],
-        sink: dg.ResourceParam[Any],
-    ) -> dg.Output[Landed]:
-        lander = landing(route, topic, kafka, s3, Announced(spark, context.log))
-        with alive(context):
-            landed = sink.land(context, lander, list(context.partition_keys), rewrite=config.rewrite)
-        return dg.Output(landed, metadata=_MATERIALISED_BEFORE)
+    The function gets a context and, under its key (`s3lake`, or the translator's prefix), a `SinkResource`; its `land`
+    lands what the run asks for and yields what the function has to yield. Give what is made of it to
+    `build_definitions` as one of its `assets`, or with `resources` to definitions of your own.
 
-    return land
+    Args:
+        config: the configuration.
+        sink: the name of the sink.
+        translator: what the assets are called and what is said of them.
+        name: of the op; that of the function where it is not given.
+    """
+    catalogue = Catalogue(config, translator)
+    found = config.sink(sink)
+    return defined(catalogue, found, catalogue.topics[sink], name, catalogue.pool(sink))
+
+
+def sink_asset(catalogue: Catalogue, sink: Sink, topic: str, body: Body) -> dg.AssetsDefinition:
+    """The hours of `topic` in the bucket, landed by `body`."""
+    key = catalogue.keys.sinks
+
+    def land(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
+        yield from body(context, getattr(context.resources, key), config)
+
+    name, pool = catalogue.key(sink, topic).to_python_identifier(), catalogue.pool(sink.name, topic)
+    return defined(catalogue, sink, [topic], name, pool, {key})(land)
+
+
+def land(context: dg.AssetExecutionContext, sinks: SinkResource, config: LandConfig) -> Iterator[dg.Output[Landed]]:
+    """The body that assets have by themselves."""
+    yield from sinks.land(context, rewrite=config.rewrite)
+
+
+def defined(
+    catalogue: Catalogue,
+    sink: Sink,
+    topics: Sequence[str],
+    name: str | None,
+    pool: str,
+    required_resource_keys: set[str] | None = None,
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Makes assets of a function, as Dagster's own decorators do."""
+
+    def decorate(function: Callable[..., Any]) -> dg.AssetsDefinition:
+        with disable_dagster_warnings():  # backfill policies are beta, and what hours_per_run is made of
+            return dg.multi_asset(
+                name=name or function.__name__,
+                specs=[catalogue.landed(sink, topic).with_io_manager_key(catalogue.keys.sinks) for topic in topics],
+                can_subset=True,
+                backfill_policy=backfill_policy(sink),
+                pool=pool,
+                op_tags={names.SINK: catalogue.tag(sink)},
+                required_resource_keys=required_resource_keys,
+            )(function)
+
+    return decorate
 
 
 def backfill_policy(sink: Sink) -> dg.BackfillPolicy:
@@ -75,10 +93,3 @@ def backfill_policy(sink: Sink) -> dg.BackfillPolicy:
     if sink.hours_per_run is None:
         return dg.BackfillPolicy.single_run()
     return dg.BackfillPolicy.multi_run(sink.hours_per_run)
-
-
-def code_version(sink: Sink) -> str:
-    """Changes when the bytes that the sink writes would."""
-    settings = sink.model_dump(mode="json", include=_SEMANTIC)
-    settings["converter"].pop("registry")  # where schemas are is no part of them
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -23,13 +23,13 @@ def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
     )
 
 
-def follower(assets: "list[dg.AssetsDefinition]", status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]:
+def follower(name: str, assets: "list[dg.AssetsDefinition]", status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]:
     """The sensor that materialises these `assets` by their conditions; none where there are no assets."""
     if not assets:
         return []
     return [
         dg.AutomationConditionSensorDefinition(
-            "follow_sealed_hours",
+            name,
             target=dg.AssetSelection.assets(*assets),
             default_status=status,
             description="Materialises the example assets, an hour each, when it is sealed.",

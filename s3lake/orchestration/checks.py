@@ -19,7 +19,8 @@ from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration import names
-from s3lake.orchestration.resources import landing
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.resources import looking
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.sealed import announcements
 from s3lake.plan import due, sealed
@@ -33,23 +34,29 @@ NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10
 
 
-def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
+def sink_checks(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetChecksDefinition:
     """The checks of one sink asset, in one step."""
-    key, partitions = names.sink_key(sink, topic), names.hourly(sink)
+    keys, landed = catalogue.keys, catalogue.landed(sink, topic)
     with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
         specs = [
-            dg.AssetCheckSpec(name, asset=key, description=_DESCRIPTIONS[name], partitions_def=partitions)
+            dg.AssetCheckSpec(
+                name, asset=landed.key, description=_DESCRIPTIONS[name], partitions_def=landed.partitions_def
+            )
             for name in NAMES
         ]
 
-    @dg.multi_asset_check(name=names.identifier("check", sink.name, topic), specs=specs, can_subset=True)
-    def check(
-        context: dg.AssetCheckExecutionContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
-    ) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
+    @dg.multi_asset_check(
+        name=catalogue.name("check", sink.name, topic),
+        specs=specs,
+        can_subset=True,
+        required_resource_keys={keys.kafka, keys.s3},
+    )
+    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         chosen = sorted(one.name for one in context.selected_asset_check_keys)
 
         def looked() -> Checked:
-            return checked(context.instance, landing(sink, topic, kafka, s3, spark=None), _hours_of(context), chosen)
+            lander = looking(context.resources, keys, sink, topic)
+            return checked(context.instance, catalogue, lander, _hours_of(context), chosen)
 
         found = retried(looked, sink.errors)
         yield from found.evaluations(context.instance)
@@ -62,7 +69,11 @@ def sink_checks(sink: Sink, topic: str) -> dg.AssetChecksDefinition:
 
 
 def checked(
-    instance: dg.DagsterInstance, lander: "Landing", wanted: Sequence[str], chosen: Sequence[str] = NAMES
+    instance: dg.DagsterInstance,
+    catalogue: Catalogue,
+    lander: "Landing",
+    wanted: Sequence[str],
+    chosen: Sequence[str] = NAMES,
 ) -> "Checked":
     """Look at the hours `wanted`, at every hour where there are none, with the checks `chosen`."""
     head = lander.index.head()
@@ -70,8 +81,8 @@ def checked(
     asked = wanted or hours.expand(sealing.head.hours)
     seen = [_Hour(lander, hour, sealing) for hour in asked]
     verdicts = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
-    key = names.sink_key(lander.sink, lander.topic)
-    return Checked(key, verdicts, announcements(instance, lander, sealing, asked, lander.clock()))
+    key = catalogue.key(lander.sink, lander.topic)
+    return Checked(key, verdicts, announcements(instance, catalogue, lander, sealing, asked, lander.clock()))
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,23 @@ from typing import Any
 
 import dagster as dg
 
-from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.automation import on_sealed_hours
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.sink import Sink
 
 
-def counts_by_type(sink: Sink, topic: str) -> dg.AssetsDefinition:
+def counts_by_type(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetsDefinition:
     """Counts the records of each `type` in each of the hours that are sealed."""
 
+    sealed = catalogue.sealed(sink, topic)
+
     @dg.asset(
-        key=names.example_key(sink, topic),
-        ins={"landed": dg.AssetIn(names.sealed_key(sink, topic), input_manager_key="sink")},
-        deps=[names.sink_key(sink, topic)],  # in one run with the hours themselves it comes after them
+        key=catalogue.example_key(sink, topic),
+        ins={"landed": dg.AssetIn(sealed.key, input_manager_key=catalogue.keys.sinks)},
+        deps=[catalogue.key(sink, topic)],  # in one run with the hours themselves it comes after them
         automation_condition=on_sealed_hours(),
-        partitions_def=names.hourly_over(sink),
+        partitions_def=sealed.partitions_def,
         backfill_policy=backfill_policy(sink),
         kinds={"spark"},
         group_name="example",

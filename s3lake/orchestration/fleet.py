@@ -23,7 +23,7 @@ from s3lake import hours
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import fleet_runs, names
 from s3lake.orchestration.alive import alive
-from s3lake.orchestration.assets import code_version
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
 from s3lake.orchestration.progress import Announced, Progress
 from s3lake.orchestration.resources import landing
@@ -46,21 +46,20 @@ class FleetConfig(dg.Config):
     )
 
 
-def fleet_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
-    """Lands hours of many topics of `sink` together; `topics` are those that have assets."""
-    assets = frozenset(topics)
+def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+    """Lands hours of many topics of `sink` together, also of those that have no assets yet."""
+    assets, keys = frozenset(catalogue.topics[sink.name]), catalogue.keys
 
-    @dg.op(name=fleet_runs.op_name(sink), tags={names.SINK: sink.name})
-    def land(
-        context: dg.OpExecutionContext,
-        config: FleetConfig,
-        kafka: dg.ResourceParam[Any],
-        s3: dg.ResourceParam[Any],
-        spark: dg.ResourceParam[Any],
-    ) -> None:
+    @dg.op(
+        name=fleet_runs.op_name(catalogue, sink),
+        tags={names.SINK: catalogue.tag(sink)},
+        required_resource_keys={keys.kafka, keys.s3, keys.spark},
+    )
+    def land(context: dg.OpExecutionContext, config: FleetConfig) -> None:
         hours_by_topic = _hours_by_topic(config)
+        kafka, s3, spark = (getattr(context.resources, key) for key in (keys.kafka, keys.s3, keys.spark))
         announced = Announced(spark, context.log)
-        fleet = _Fleet(context, sink, lambda topic: landing(sink, topic, kafka, s3, announced))
+        fleet = _Fleet(context, catalogue, sink, lambda topic: landing(sink, topic, kafka, s3, announced))
         for topic in sorted(hours_by_topic.keys() - assets):
             context.log.info(
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
@@ -77,7 +76,7 @@ def fleet_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
             )
 
     @dg.job(
-        name=fleet_runs.job_name(sink),
+        name=fleet_runs.job_name(catalogue, sink),
         executor_def=dg.in_process_executor,
         description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor asks for it.",
     )
@@ -128,14 +127,19 @@ class _Fleet:
         events: what is to be stored; None when a topic is done.
     """
 
-    def __init__(self, context: dg.OpExecutionContext, sink: Sink, landing: "Callable[[str], Landing]") -> None:
-        self.context, self.sink = context, sink
+    def __init__(
+        self,
+        context: dg.OpExecutionContext,
+        catalogue: Catalogue,
+        sink: Sink,
+        landing: "Callable[[str], Landing]",
+    ) -> None:
+        self.context, self.catalogue, self.sink = context, catalogue, sink
         self.failed: dict[str, BaseException] = {}
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self.reached: dict[str, Mapping[int, int]] = {}
         self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
         self._landing = landing
-        self._code_version = code_version(sink)
 
     def land(self, hours_by_topic: Mapping[str, Sequence[str]]) -> None:
         """Land all of it, what may pass again and again, as often as the sink says."""
@@ -155,16 +159,15 @@ class _Fleet:
     def materialise(self, topic: str, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
         """Store the event of an hour."""
         self.materialised[topic].add(hour)
-        parent = names.topic_key(topic)
+        landed, parent = self.catalogue.landed(self.sink, topic), self.catalogue.topic(topic).key
         observed = next(
             iter(self.context.instance.fetch_observations(parent, limit=1).records), None
         )  # never materialised
         version = extract_data_version_from_entry(observed.event_log_entry) if observed else None
-        tags = own_tags(self._code_version, commits) | input_tags(
+        tags = own_tags(landed.code_version or self.context.run.run_id, commits) | input_tags(
             parent, version, observed.storage_id if observed else None
         )
-        key = names.sink_key(self.sink, topic)
-        self.context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=metadata, tags=tags))
+        self.context.log_event(dg.AssetMaterialization(landed.key, partition=hour, metadata=metadata, tags=tags))
 
     def _attempt(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.land.fleet import together
@@ -216,7 +219,7 @@ class _Fleet:
             # The hour under way is checked when it is over: every few minutes nobody looks.
             complete = [hour.tile.hour for hour in landed if hour.tile.complete]
             if complete:
-                looked = checked(self.context.instance, lander, complete)
+                looked = checked(self.context.instance, self.catalogue, lander, complete)
                 self.events.put(lambda: self._log(looked.evaluations(self.context.instance), looked.sealed))
 
         lander.observer = progress
@@ -248,7 +251,7 @@ class _Fleet:
 
     def _fail(self, topic: str, hours_by_topic: Sequence[str], error: BaseException) -> None:
         """Show a topic's failure on its asset, and leave what the sensor has to know of it."""
-        context, key = self.context, names.sink_key(self.sink, topic)
+        context, key = self.context, self.catalogue.key(self.sink, topic)
         if isinstance(error, S3LakeError):
             context.log.error(f"{topic}: {error}")
         else:

@@ -18,6 +18,7 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
 from s3lake.errors import TerminalError
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.alive import silent
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
 
@@ -28,44 +29,42 @@ _MOST_KNOWN = 200
 _WAITING = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
 
 
-def job_name(sink: Sink) -> str:
+def job_name(catalogue: Catalogue, sink: Sink) -> str:
     """The job of the sink's fleet."""
-    return names.identifier("fleet", sink.name)
+    return catalogue.name("fleet", sink.name)
 
 
-def op_name(sink: Sink) -> str:
+def op_name(catalogue: Catalogue, sink: Sink) -> str:
     """Its op."""
-    return names.identifier("land_fleet", sink.name)
+    return catalogue.name("land_fleet", sink.name)
 
 
-def run_config(sink: Sink, topics_by_span: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+def run_config(catalogue: Catalogue, sink: Sink, topics_by_span: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """The config of a run that lands topics by range of hours."""
-    return {
-        "ops": {op_name(sink): {"config": {"hours": {span: sorted(topics) for span, topics in topics_by_span.items()}}}}
-    }
+    hours = {span: sorted(topics) for span, topics in topics_by_span.items()}
+    return {"ops": {op_name(catalogue, sink): {"config": {"hours": hours}}}}
 
 
-def run_tags(sink: Sink, topics: Collection[str]) -> dict[str, str]:
+def run_tags(catalogue: Catalogue, sink: Sink, topics: Collection[str]) -> dict[str, str]:
     """The tags of a run that lands `topics`."""
-    return {names.SINK: sink.name, names.FLEET: str(len(topics))}
+    return {names.SINK: catalogue.tag(sink), names.FLEET: str(len(topics))}
 
 
-def topics_of(sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
+def topics_of(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     """The topics of `sink` that a run lands, whatever asked for it."""
-    if run.job_name == job_name(sink):
-        return frozenset(_last_hours(sink, run))
-    if run.tags.get(names.SINK) == sink.name and names.TOPIC in run.tags:
+    if run.job_name == job_name(catalogue, sink):
+        return frozenset(_last_hours(catalogue, sink, run))
+    if run.tags.get(names.SINK) == catalogue.tag(sink) and names.TOPIC in run.tags:
         return frozenset({run.tags[names.TOPIC]})
-    ours = names.sink_key(sink, "").path[:-1]
-    keys = [key.path for key in run.asset_selection or ()]
-    return frozenset(path[-1] for path in keys if path[:-1] == ours)
+    routes = [catalogue.route(key) for key in run.asset_selection or ()]
+    return frozenset(route[1] for route in routes if route is not None and route[0].name == sink.name)
 
 
-def _last_hours(sink: Sink, run: dg.DagsterRun) -> Mapping[str, str]:
+def _last_hours(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> Mapping[str, str]:
     """The last hour of each topic that a run of the fleet lands, by its config."""
     try:
         config: Any = run.run_config
-        spans = config["ops"][op_name(sink)]["config"]["hours"]
+        spans = config["ops"][op_name(catalogue, sink)]["config"]["hours"]
         return {topic: span.rpartition("..")[2] for span, topics in spans.items() for topic in topics}
     except (LookupError, TypeError, AttributeError):
         return {}
@@ -109,15 +108,16 @@ class _Failure:
 class FleetRuns:
     """The runs that matter at one moment."""
 
-    def __init__(self, instance: dg.DagsterInstance, sink: Sink, now_ms: int) -> None:
+    def __init__(self, instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, now_ms: int) -> None:
         """Ask for them, and end those that have stopped to say that they work.
 
         Args:
             instance: where runs are.
+            catalogue: what all is called.
             sink: whose fleet it is.
             now_ms: the clock.
         """
-        self._instance, self._sink, self._now_ms = instance, sink, now_ms
+        self._instance, self._catalogue, self._sink, self._now_ms = instance, catalogue, sink, now_ms
         self._ended: set[str] = set()
         self._busy: dict[str, str] = {}
         self.waits = False
@@ -126,13 +126,13 @@ class FleetRuns:
             self._under_way(record)
         since = datetime.fromtimestamp((now_ms - runs.REFUSED_MS - runs.CANCELED_MS) / 1000, timezone.utc)
         runs_filter = dg.RunsFilter(
-            job_name=job_name(sink),
+            job_name=job_name(catalogue, sink),
             statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED],
             updated_after=since,
         )
         self._failed: dict[str, RunRecord] = {}
         for record in instance.get_run_records(runs_filter, limit=_MOST_FAILED):  # the latest first
-            for topic in topics_of(sink, record.dagster_run):
+            for topic in topics_of(catalogue, sink, record.dagster_run):
                 self._failed.setdefault(topic, record)
 
     def busy(self, topic: str) -> str | None:
@@ -150,7 +150,7 @@ class FleetRuns:
         record = self._failed.get(topic)
         if record is None:
             return None
-        run_id, key = record.dagster_run.run_id, names.sink_key(self._sink, topic)
+        run_id, key = record.dagster_run.run_id, self._catalogue.key(self._sink, topic)
         outcomes = _outcomes(self._instance, run_id)
         failed = outcomes.get(key)
         if failed is None and key in outcomes:
@@ -177,17 +177,18 @@ class FleetRuns:
     @cached_property
     def _succeeded(self) -> Sequence[tuple[int, Mapping[str, str]]]:
         """The latest runs of the fleet that have landed all their topics: their starts, and last hours by topic."""
-        runs_filter = dg.RunsFilter(job_name=job_name(self._sink), statuses=[dg.DagsterRunStatus.SUCCESS])
+        name = job_name(self._catalogue, self._sink)
+        runs_filter = dg.RunsFilter(job_name=name, statuses=[dg.DagsterRunStatus.SUCCESS])
         records = self._instance.get_run_records(runs_filter, limit=_MOST_SUCCEEDED)
         return [
-            (int(record.start_time * 1000), _last_hours(self._sink, record.dagster_run))
+            (int(record.start_time * 1000), _last_hours(self._catalogue, self._sink, record.dagster_run))
             for record in records
             if record.start_time
         ]
 
     def _under_way(self, record: RunRecord) -> None:
         run = record.dagster_run
-        topics = topics_of(self._sink, run)
+        topics = topics_of(self._catalogue, self._sink, run)
         if not topics:
             return
         why = silent(record, self._now_ms) if run.status == dg.DagsterRunStatus.STARTED else None
@@ -195,9 +196,10 @@ class FleetRuns:
             runs.end(self._instance, run, why)
             self._ended.add(run.run_id)
             return
-        asked = run.job_name == job_name(self._sink) or names.TOPIC in run.tags
+        of_fleet = run.job_name == job_name(self._catalogue, self._sink)
+        asked = of_fleet or names.TOPIC in run.tags
         if run.status in _WAITING:
-            self.waits |= run.job_name == job_name(self._sink)
+            self.waits |= of_fleet
             if not asked:
                 return  # hours of a long backfill, which may wait for long
         self._busy |= dict.fromkeys(topics, run.run_id)

@@ -23,9 +23,10 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError, TransientError
-from s3lake.orchestration import fleet_runs, names, runs, sensors
+from s3lake.orchestration import fleet_runs, runs, sensors
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import FleetRuns, State
-from s3lake.orchestration.resources import landing
+from s3lake.orchestration.resources import looking
 from s3lake.orchestration.sealed import left_behind
 from s3lake.orchestration.sensors import INTERVAL_S, OBSERVE_EVERY_MS, TICK_S, Cursor, Seen, look, observation, wanted
 from s3lake.plan import due
@@ -94,28 +95,28 @@ class Memory(msgspec.Struct, omit_defaults=True):
 
 
 def fleet_sensor(
-    sink: Sink, topics: Sequence[str], observed: Collection[str], status: dg.DefaultSensorStatus
+    catalogue: Catalogue, sink: Sink, observed: Collection[str], status: dg.DefaultSensorStatus
 ) -> dg.SensorDefinition:
     """Asks for what is due of all topics of `sink`, as one run.
 
     Args:
+        catalogue: which topics have assets; with `topics_regex` others may match meanwhile.
         sink: the sink.
-        topics: those that have assets; with `topics_regex` others may match meanwhile.
         observed: topics that another sensor observes.
         status: before anybody switches it in the UI.
     """
-    assets = frozenset(topics)
+    assets, keys = frozenset(catalogue.topics[sink.name]), catalogue.keys
 
     @dg.sensor(
-        name=names.identifier("sink", sink.name),
-        job_name=fleet_runs.job_name(sink),  # of a job itself Dagster would make another one, with a warning
+        name=catalogue.name("sink", sink.name),
+        required_resource_keys={keys.kafka, keys.s3},
+        job_name=fleet_runs.job_name(catalogue, sink),  # of a job itself Dagster would make another one, with a warning
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
         description=f"Lands the topics of sink {sink.name}, many in one run.",
     )
-    def sense(
-        context: dg.SensorEvaluationContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
-    ) -> dg.SensorResult:
+    def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        kafka = getattr(context.resources, keys.kafka)
         now, memory = sensors.now_ms(), remembered(context.cursor)
         try:
             matching = assets if sink.topics_regex is None else assets | _matching(sink, kafka.offsets.topics())
@@ -128,8 +129,9 @@ def fleet_sensor(
                 "location to give it assets"
             )
         memory.topics = {topic: memory.topics.get(topic) or Topic() for topic in matching}
-        standing = FleetRuns(context.instance, sink, now)
-        tick = _Tick(sink, ends, memory, standing, now, lambda topic: landing(sink, topic, kafka, s3, None, hasty=True))
+        standing = FleetRuns(context.instance, catalogue, sink, now)
+        lander = partial(looking, context.resources, keys, sink, hasty=True)
+        tick = _Tick(catalogue, sink, ends, memory, standing, now, lander)
         looks = [] if standing.waits else tick.looks(context.instance)
         for looked in looks:
             if looked.error is not None:
@@ -141,7 +143,7 @@ def fleet_sensor(
             tick.remember_run(looked)
         memory.ticked_ms = now
         return dg.SensorResult(
-            run_requests=[_request(sink, asked, now)] if asked else [],
+            run_requests=[_request(catalogue, sink, asked, now)] if asked else [],
             skip_reason=None if asked else tick.why(looks),
             cursor=kept(memory),
             asset_events=[*(event for looked in looks for event in looked.sealed), *tick.observations(observed)],
@@ -172,6 +174,7 @@ class _Looked:
 class _Tick:
     """One evaluation of the sensor."""
 
+    catalogue: Catalogue
     sink: Sink
     ends: Mapping[str, Mapping[int, int]]
     memory: Memory
@@ -229,7 +232,7 @@ class _Tick:
         for topic in sorted(grown, key=lambda topic: self.memory.topics[topic].cursor.observed_ms)[:OBSERVED_PER_TICK]:
             kept, ends = self.memory.topics[topic], self.ends[topic]
             lags = {self.sink.name: self._waiting(topic)} if kept.landed >= 0 else {}
-            events.append(observation(topic, ends, lags, kept.cursor, self.now))
+            events.append(observation(self.catalogue, topic, ends, lags, kept.cursor, self.now))
             kept.cursor.observed_ms, kept.cursor.ends = self.now, dict(ends)
         return events
 
@@ -294,10 +297,10 @@ class _Tick:
         last = tiles[-1] if tiles else None
         if last is not None and kept.since_ms:
             kept.cursor.waiting.setdefault(sink.name, Seen(last.hour, last.rev, kept.since_ms))
-        hours_due = wanted(lander, head[0] if head else None, tiles, ends, kept.cursor, self.now)
+        hours_due = wanted(self.catalogue, lander, head[0] if head else None, tiles, ends, kept.cursor, self.now)
         chosen = set(hours_due.hours)
         if along and not chosen and last is not None and not last.closed:
-            chosen = {last.hour}
+            chosen = self.catalogue.within(sink, topic, {last.hour})
         self._keep(kept, lander, last, ends)
         sealed = self._sealed(instance, lander, head[0], tiles, kept.cursor, turn=turn) if head else ()
         if not chosen:
@@ -349,7 +352,7 @@ class _Tick:
         if not turn and not hours.without(complete, announced):
             return ()
         sealing = Sealing.of(lander.index, head, tiles)
-        events, cursor.announced[name] = left_behind(instance, lander, sealing, tiles, announced, complete, self.now)
+        events, cursor.announced[name] = left_behind(instance, self.catalogue, lander, sealing, tiles, announced, complete, self.now)
         return events
 
 
@@ -373,7 +376,7 @@ def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
         raise dg.Failure(f"topics_regex: {error}") from None
 
 
-def _request(sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
+def _request(catalogue: Catalogue, sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
     spans: dict[str, list[str]] = defaultdict(list)
     for looked in asked:
         assert looked.span is not None
@@ -383,11 +386,11 @@ def _request(sink: Sink, asked: Sequence[_Looked], now: int) -> dg.RunRequest:
     why, count = reasons.most_common(1)[0]
     rest = f"; {len(asked) - count} others" if count < len(asked) else ""
     return dg.RunRequest(
-        run_key=f"{sink.name}/{fleet_runs.digest(state)}/{now // runs.SOON_MS}",
-        job_name=fleet_runs.job_name(sink),
-        run_config=fleet_runs.run_config(sink, spans),
+        run_key=f"{catalogue.tag(sink)}/{fleet_runs.digest(state)}/{now // runs.SOON_MS}",
+        job_name=fleet_runs.job_name(catalogue, sink),
+        run_config=fleet_runs.run_config(catalogue, sink, spans),
         tags={
-            **fleet_runs.run_tags(sink, [looked.topic for looked in asked]),
+            **fleet_runs.run_tags(catalogue, sink, [looked.topic for looked in asked]),
             "s3lake/reason": f"{why}: {count} topics{rest}",
         },
     )

@@ -14,6 +14,7 @@ from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
 from s3lake.orchestration import names
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.sealed import announced
 from s3lake.sink import Sink
 from s3lake.text.quantities import duration_text
@@ -36,34 +37,37 @@ class Cursor(msgspec.Struct):
     late: dict[str, list[str]] = {}
 
 
-def in_time_checks(sink: Sink, topics: Sequence[str]) -> dg.AssetChecksDefinition:
+def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition:
     """The check of each topic of `sink`, in one step: for whoever wants to look at hours again."""
-    by_key = {names.sealed_key(sink, topic): topic for topic in topics}
+    sealed = [catalogue.sealed(sink, topic) for topic in catalogue.topics[sink.name]]
     with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
         specs = [
-            dg.AssetCheckSpec(NAME, asset=key, description=_description(sink), partitions_def=names.hourly_over(sink))
-            for key in by_key
+            dg.AssetCheckSpec(
+                NAME, asset=spec.key, description=_description(sink), partitions_def=spec.partitions_def
+            )
+            for spec in sealed
         ]
 
-    @dg.multi_asset_check(name=names.identifier("in_time", sink.name), specs=specs, can_subset=True)
+    @dg.multi_asset_check(name=catalogue.name("in_time", sink.name), specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         tags = context.run.tags
         first = tags.get(names.RANGE_START) or tags.get(names.PARTITION) or sink.start
         last = tags.get(names.RANGE_END) or tags.get(names.PARTITION) or _NEVER
         hours_due = hours.latest(hours.between(first, last, _due(sink)), _MOST)
         for one in sorted(context.selected_asset_check_keys):
-            yield from _evaluations(context.instance, sink, by_key[one.asset_key], hours_due)
+            yield from _evaluations(context.instance, sink, one.asset_key, hours_due)
         for output in sorted(context.op_execution_context.selected_output_names):
             yield dg.Output(None, output_name=output)
 
     return check
 
 
-def in_time_sensor(sink: Sink, topics: Sequence[str], status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     """Looks at each hour of every topic once its time is over, and again at those that were late."""
+    topics = catalogue.topics[sink.name]
 
     @dg.sensor(
-        name=names.identifier("in_time", sink.name),
+        name=catalogue.name("in_time", sink.name),
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
         description=f"{_description(sink)} No run is started for it.",
@@ -76,7 +80,8 @@ def in_time_sensor(sink: Sink, topics: Sequence[str], status: dg.DefaultSensorSt
         late: dict[str, list[str]] = {}
         for topic in topics:
             before = cursor.late.get(topic, [])
-            for one in _evaluations(context.instance, sink, topic, sorted({*before, *new})):
+            key, wanted = catalogue.sealed_key(sink, topic), catalogue.within(sink, topic, {*before, *new})
+            for one in _evaluations(context.instance, sink, key, sorted(wanted)):
                 if not one.passed:
                     late.setdefault(topic, []).append(str(one.partition))
                 if one.passed or one.partition not in before:
@@ -88,12 +93,12 @@ def in_time_sensor(sink: Sink, topics: Sequence[str], status: dg.DefaultSensorSt
 
 
 def _evaluations(
-    instance: dg.DagsterInstance, sink: Sink, topic: str, hours_due: Sequence[str]
+    instance: dg.DagsterInstance, sink: Sink, key: dg.AssetKey, hours_due: Sequence[str]
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    there = announced(instance, sink, topic, hours_due)
+    there = announced(instance, key, hours_due)
     for hour in hours_due:
         yield dg.AssetCheckEvaluation(
-            asset_key=names.sealed_key(sink, topic),
+            asset_key=key,
             check_name=NAME,
             passed=hour in there,
             severity=dg.AssetCheckSeverity.ERROR,

@@ -1,13 +1,9 @@
-"""Names in Dagster: asset keys, op and sensor names, and hours as partitions."""
+"""Names in Dagster: tags of runs, and what ops and sensors may be called."""
 
 import re
 from collections.abc import Iterable
 
-import dagster as dg
-
-from s3lake import hours
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Sink
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -19,26 +15,6 @@ BEAT = "s3lake/beat"
 REFUSED = "s3lake/refused"
 SEALED = "s3lake/sealed"
 FLEET = "s3lake/topics"
-
-
-def topic_key(topic: str) -> dg.AssetKey:
-    """The external asset of a topic: `kafka/<topic>`."""
-    return dg.AssetKey(["kafka", topic])
-
-
-def sink_key(sink: Sink, topic: str) -> dg.AssetKey:
-    """The asset of what `sink` lands of `topic`: `s3/<sink>/<topic>`."""
-    return dg.AssetKey(["s3", sink.name, topic])
-
-
-def sealed_key(sink: Sink, topic: str) -> dg.AssetKey:
-    """The asset of the sealed hours of `topic`: `s3/<sink>/<topic>/sealed`."""
-    return dg.AssetKey([*sink_key(sink, topic).path, "sealed"])
-
-
-def example_key(sink: Sink, topic: str) -> dg.AssetKey:
-    """The asset of the example on what `sink` lands of `topic`."""
-    return dg.AssetKey(["example", sink.name, f"{topic}_by_type"])
 
 
 def identifier(*parts: str) -> str:
@@ -63,13 +39,3 @@ def refuse_clashes(names: Iterable[tuple[str, str]]) -> None:
                 f"{other!r} and {name!r} would both be called {dagster_name!r} in Dagster, which knows only letters, "
                 "digits and underscores: land them in two code locations"
             )
-
-
-def hourly(sink: Sink) -> dg.HourlyPartitionsDefinition:
-    """The hours of a sink, UTC, the one under way included."""
-    return dg.HourlyPartitionsDefinition(start_date=sink.start, fmt=hours.FORMAT, timezone="UTC", end_offset=1)
-
-
-def hourly_over(sink: Sink) -> dg.HourlyPartitionsDefinition:
-    """The same hours without the one under way: only an hour that is over can be sealed, or be late."""
-    return dg.HourlyPartitionsDefinition(start_date=sink.start, fmt=hours.FORMAT, timezone="UTC")

@@ -67,9 +67,9 @@ class Reporter(Protocol):
 class AssetReporter:
     """Into the run of a sink asset."""
 
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self._context = context
-        self.before = _materialised(context) if context.retry_number else frozenset()
+    def __init__(self, context: dg.AssetExecutionContext, key: dg.AssetKey) -> None:
+        self._context, self._key = context, key
+        self.before = _materialised(context, key) if context.retry_number else frozenset()
 
     def say(self, line: str) -> None:
         """See `Reporter.say`."""
@@ -81,8 +81,8 @@ class AssetReporter:
 
     def materialise(self, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]) -> None:
         """See `Reporter.materialise`."""
-        key, tags = self._context.asset_key, version_tags(self._context, commits)
-        self._context.log_event(dg.AssetMaterialization(key, partition=hour, metadata=metadata_of_hour, tags=tags))
+        tags = version_tags(self._context, self._key, commits)
+        self._context.log_event(dg.AssetMaterialization(self._key, partition=hour, metadata=metadata_of_hour, tags=tags))
 
 
 class Progress:
@@ -164,10 +164,10 @@ def _lag(landing: "Landing", landed: "LandedHour") -> metadata.Lag | None:
     return metadata.Lag(waiting.seconds, ends)
 
 
-def _materialised(context: dg.AssetExecutionContext) -> frozenset[str]:
+def _materialised(context: dg.AssetExecutionContext, key: dg.AssetKey) -> frozenset[str]:
     """Hours that an earlier attempt of this run's step has materialised."""
     records = context.instance.get_records_for_run(
         context.run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
     ).records
     events = [record.event_log_entry.asset_materialization for record in records]
-    return frozenset(one.partition for one in events if one and one.asset_key == context.asset_key and one.partition)
+    return frozenset(one.partition for one in events if one and one.asset_key == key and one.partition)

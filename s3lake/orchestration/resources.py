@@ -1,4 +1,4 @@
-"""The parts that assets and sensors ask Dagster for: `kafka`, `s3` and `spark`.
+"""The parts that assets and sensors ask Dagster for: the cluster, the S3 API and the Spark session.
 
 Plain objects, so that no value of theirs, secret or not, shows in the UI or in run config. Anything with the same
 attributes can stand in: a `dagster_pyspark.LazyPySparkResource` for `spark`, a `dagster_aws.s3.S3Resource` for `s3`.
@@ -12,6 +12,7 @@ from s3lake import sink
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
+from s3lake.orchestration.catalogue import ResourceKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,3 +127,8 @@ def landing(
         # Nor of a group where nothing can be landed.
         group=kafka.group(route) if route.publish_offsets and spark is not None else None,
     )
+
+
+def looking(resources: Any, keys: ResourceKeys, route: sink.Sink, topic: str, *, hasty: bool = False) -> "Landing":
+    """The same of the resources that a context has, for those who look and land nothing."""
+    return landing(route, topic, getattr(resources, keys.kafka), getattr(resources, keys.s3), spark=None, hasty=hasty)

@@ -1,6 +1,6 @@
 """Whether another run of a sink and topic may be asked for, by what became of those before."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -12,6 +12,7 @@ from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from s3lake.orchestration import names
 from s3lake.orchestration.alive import silent
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.sink import Sink
 
 SOON_MS = 60_000
@@ -23,14 +24,16 @@ State = Callable[[str, str], str]
 """Of the configuration and the index from one hour to another, as a digest."""
 
 
-def held(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int, state: State) -> str | None:
+def held(
+    instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, topic: str, now_ms: int, state: State
+) -> str | None:
     """Why no run may be asked for now: one has not ended, or the last one failed and nothing is different since.
 
     A run that has stopped to say that it works is ended here: it would hold the topic's pool, and one of the runs that
     may go on at once, for as long as Dagster's monitoring lets it. If it works after all it is fenced.
     """
-    ours = {names.SINK: sink.name, names.TOPIC: topic}
-    ended = _end_silent(instance, sink, topic, now_ms)
+    ours = {names.SINK: catalogue.tag(sink), names.TOPIC: topic}
+    ended = _end_silent(instance, catalogue.key(sink, topic), ours, now_ms)
     if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(NOT_FINISHED_STATUSES)), limit=1):
         return "a run that was asked for is under way; what it lands decides what is due next"
     last = next(iter(instance.get_run_records(dg.RunsFilter(tags=ours), limit=1)), None)
@@ -83,13 +86,17 @@ def _state(run: dg.DagsterRun, state: State) -> str | None:
     return state(first, last) if first and last else None
 
 
-def _end_silent(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int) -> set[str]:
+def _end_silent(
+    instance: dg.DagsterInstance, key: dg.AssetKey, ours: Mapping[str, str], now_ms: int
+) -> set[str]:
     """End runs of this asset that are dead; those of backfills hold its pool as well."""
     ended = set()
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     for record in instance.get_run_records(started, limit=_MOST_STARTED):
         run, why = record.dagster_run, silent(record, now_ms)
-        if why and names.sink_key(sink, topic) in (run.asset_selection or _asked_for(run, sink, topic)):
+        # What a sensor asked for it tags; not every run says what it was made of.
+        asked = not run.asset_selection and ours.items() <= run.tags.items()
+        if why and (asked or key in (run.asset_selection or ())):
             end(instance, run, why)
             ended.add(run.run_id)
     return ended
@@ -100,9 +107,3 @@ def end(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
     instance.report_run_failed(run, f"The run {why}: its process, its code server or its machine is gone.")
     if instance.event_log_storage.supports_global_concurrency_limits:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-
-
-def _asked_for(run: dg.DagsterRun, sink: Sink, topic: str) -> set[dg.AssetKey]:
-    """What a sensor asked a run for, where the run does not say what it was made of."""
-    ours = run.tags.get(names.SINK) == sink.name and run.tags.get(names.TOPIC) == topic
-    return {names.sink_key(sink, topic)} if ours else set()

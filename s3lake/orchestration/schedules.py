@@ -9,32 +9,39 @@ import dagster as dg
 from s3lake import hours
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import run_config, run_tags
-from s3lake.orchestration.resources import landing
+from s3lake.orchestration.resources import looking
 from s3lake.sink import Sink
 
 
-def sink_job(sink: Sink, topics: Sequence[str]) -> Any:
+def sink_job(catalogue: Catalogue, sink: Sink) -> Any:
     """Lands hours of every topic of `sink`."""
     return dg.define_asset_job(
-        name=names.identifier("land", sink.name),
-        selection=[names.sink_key(sink, topic) for topic in topics],
+        name=catalogue.name("land", sink.name),
+        selection=[catalogue.key(sink, topic) for topic in catalogue.topics[sink.name]],
+        # A JVM per step costs more than the steps: one process, one session a run.
+        executor_def=dg.in_process_executor,
         description=f"Lands every topic of sink {sink.name}.",
     )
 
 
-def hourly_schedule(sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
+def hourly_schedule(
+    catalogue: Catalogue, sink: Sink, job: Any, together: Sequence[str] = ()
+) -> dg.ScheduleDefinition:
     """Every hour, once the grace of the hour before is over: that hour and the one under way, as one range.
 
     Args:
+        catalogue: what all is called.
         sink: the sink.
         job: what lands it.
         together: the topics of a fleet, whose job is told in its config what to land.
     """
+    topics = catalogue.topics[sink.name]
     minute = min(59, int(sink.close_grace // 60) + 1)
 
     @dg.schedule(
-        name=names.identifier("hourly", sink.name),
+        name=catalogue.name("hourly", sink.name),
         job=job,
         cron_schedule=f"{minute} * * * *",
         execution_timezone="UTC",
@@ -42,15 +49,16 @@ def hourly_schedule(sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.Sc
     )
     def every_hour(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         now = context.scheduled_execution_time
-        first, last = hours.key(now - timedelta(hours=1)), hours.key(now)
-        if last < sink.start:
-            yield dg.SkipReason(f"sink {sink.name} starts at {sink.start}")
+        both = {hours.key(now - timedelta(hours=1)), hours.key(now)}
+        wanted = catalogue.within(sink, topics[0], both)
+        if not wanted:
+            yield dg.SkipReason(f"sink {sink.name} has neither hour: it starts at {sink.start}")
             return
-        first = max(first, sink.start)
+        first, last = min(wanted), max(wanted)
         span = f"{first}..{last}"
         if together:
             yield dg.RunRequest(
-                run_key=span, run_config=run_config(sink, {span: together}), tags=run_tags(sink, together)
+                run_key=span, run_config=run_config(catalogue, sink, {span: together}), tags=run_tags(catalogue, sink, together)
             )
         else:
             yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})
@@ -58,16 +66,16 @@ def hourly_schedule(sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.Sc
     return every_hour
 
 
-def clean_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
+def clean_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Removes what dead writers left behind, of every topic of `sink`."""
-    name = names.identifier("clean", sink.name)
+    keys = catalogue.keys
 
-    @dg.op(name=f"remove_{names.identifier(sink.name)}")
-    def remove(context: dg.OpExecutionContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]) -> None:
+    @dg.op(name=catalogue.name("remove", sink.name), required_resource_keys={keys.kafka, keys.s3})
+    def remove(context: dg.OpExecutionContext) -> None:
         failed: list[S3LakeError] = []
-        for topic in topics:
+        for topic in catalogue.topics[sink.name]:
             try:
-                done = landing(sink, topic, kafka, s3, spark=None).clean()
+                done = looking(context.resources, keys, sink, topic).clean()
             except S3LakeError as error:  # one topic is no reason to leave the others
                 context.log.error(f"topic {topic}: {error}")
                 failed.append(error)
@@ -79,17 +87,23 @@ def clean_job(sink: Sink, topics: Sequence[str]) -> dg.JobDefinition:
         if failed:
             raise dg.Failure(str(failed[0])) from failed[0]
 
-    @dg.job(name=name, description=f"Removes what dead writers left behind of sink {sink.name}: `s3lake clean`.")
+    @dg.job(
+        name=catalogue.name("clean", sink.name),
+        executor_def=dg.in_process_executor,
+        description=f"Removes what dead writers left behind of sink {sink.name}: `s3lake clean`.",
+    )
     def job() -> None:
         remove()
 
     return job
 
 
-def daily_clean(sink: Sink, job: dg.JobDefinition, status: dg.DefaultScheduleStatus) -> dg.ScheduleDefinition:
+def daily_clean(
+    catalogue: Catalogue, sink: Sink, job: dg.JobDefinition, status: dg.DefaultScheduleStatus
+) -> dg.ScheduleDefinition:
     """Every night; `status` is before anybody switches it in the UI."""
     return dg.ScheduleDefinition(
-        name=names.identifier("daily_clean", sink.name),
+        name=catalogue.name("daily_clean", sink.name),
         job=job,
         cron_schedule="40 3 * * *",
         execution_timezone="UTC",

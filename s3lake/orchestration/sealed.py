@@ -1,4 +1,4 @@
-"""Sealed hours: an asset of them for each sink and topic, materialised once for every content of an hour.
+"""Sealed hours: their asset is materialised once for every content of an hour.
 
 Which hours are sealed the index says, which of them were announced Dagster's event log does. A run announces what it
 has landed and checked; what it died before the topic's sensor finds.
@@ -19,6 +19,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.orchestration import metadata, names
 from s3lake.orchestration.alive import silent
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import topics_of
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
@@ -35,38 +36,31 @@ _AGAIN_MS = 86_400_000
 _ANY = ("", "9999")  # of hours
 
 
-def sealed_asset(sink: Sink, topic: str) -> dg.AssetSpec:
-    """The sealed hours of what `sink` lands of `topic`; nobody materialises it but s3lake."""
-    return dg.AssetSpec(
-        names.sealed_key(sink, topic),
-        deps=[names.sink_key(sink, topic)],
-        description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and checked.",
-        partitions_def=names.hourly_over(sink),
-        group_name=names.identifier(sink.name),
-        kinds={"s3"},
-        tags={names.SEALED: "true"},
-    )
-
-
 def announcements(
-    instance: dg.DagsterInstance, lander: "Landing", sealing: Sealing, hours_wanted: Iterable[str], now_ms: int
+    instance: dg.DagsterInstance,
+    catalogue: Catalogue,
+    lander: "Landing",
+    sealing: Sealing,
+    hours_wanted: Iterable[str],
+    now_ms: int,
 ) -> list[dg.AssetMaterialization]:
     """Those of these hours that are sealed, and were not announced with their present content."""
     tiles = [tile for hour in hours_wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
-    before = announced(instance, lander.sink, lander.topic, [tile.hour for tile in tiles])
+    key = catalogue.sealed_key(lander.sink, lander.topic)
+    before = announced(instance, key, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
     for tile in new:
         _mark(lander, tile)  # before the event: who follows it finds the marker
     upto = sealing.move(lander.sink.start) if new else None
-    return [_announcement(lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
+    return [_announcement(key, lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
 
 
-def announced(instance: dg.DagsterInstance, sink: Sink, topic: str, hours_wanted: Sequence[str]) -> Mapping[str, str]:
-    """Of these hours those that were announced, with the digest of their content then."""
+def announced(instance: dg.DagsterInstance, key: dg.AssetKey, hours_wanted: Sequence[str]) -> Mapping[str, str]:
+    """Of these hours of sealed ones those that were announced, with the digest of their content then."""
     if not hours_wanted:
         return {}
     tags = instance.event_log_storage.get_latest_tags_by_partition(
-        names.sealed_key(sink, topic),
+        key,
         dg.DagsterEventType.ASSET_MATERIALIZATION,
         tag_keys=[DATA_VERSION_TAG],
         asset_partitions=list(hours_wanted),
@@ -76,6 +70,7 @@ def announced(instance: dg.DagsterInstance, sink: Sink, topic: str, hours_wanted
 
 def left_behind(
     instance: dg.DagsterInstance,
+    catalogue: Catalogue,
     lander: "Landing",
     sealing: Sealing,
     looked: Iterable[Tile],
@@ -87,6 +82,7 @@ def left_behind(
 
     Args:
         instance: its event log says what was announced.
+        catalogue: what the asset is called.
         lander: the sink and the topic.
         sealing: of its index.
         looked: tiles that this tick has read.
@@ -104,13 +100,13 @@ def left_behind(
     if not chosen:
         return [], list(announced_before)
     tiles = {hour: sealing.tile(hour) for hour in chosen}
-    versions = announced(instance, lander.sink, lander.topic, chosen)
+    versions = announced(instance, catalogue.sealed_key(lander.sink, lander.topic), chosen)
     # A tile may be gone with the objects of its time: nobody's to announce.
     left = [hour for hour, tile in tiles.items() if tile and versions.get(hour) != content(tile.commits)]
     announced_before = hours.without(hours.united([*announced_before, *hours.ranges(chosen)]), hours.ranges(left))
-    busy = _under_way(instance, lander.sink, lander.topic, now_ms) if left else []
+    busy = _under_way(instance, catalogue, lander.sink, lander.topic, now_ms) if left else []
     hours_wanted = [hour for hour in left if not any(first <= hour <= last for first, last in busy)]
-    return announcements(instance, lander, sealing, hours_wanted, now_ms), announced_before
+    return announcements(instance, catalogue, lander, sealing, hours_wanted, now_ms), announced_before
 
 
 def _written_since(tile: Tile, since_ms: int) -> bool:
@@ -118,14 +114,16 @@ def _written_since(tile: Tile, since_ms: int) -> bool:
     return bool(tile.commits) and (tile.sums is msgspec.UNSET or tile.sums.landed_ms >= since_ms)
 
 
-def _under_way(instance: dg.DagsterInstance, sink: Sink, topic: str, now_ms: int) -> list[hours.Range]:
+def _under_way(
+    instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, topic: str, now_ms: int
+) -> list[hours.Range]:
     """Hours of runs that may land this topic and live: they announce what they have checked."""
-    found, key = [], names.sink_key(sink, topic)
+    found, key = [], catalogue.key(sink, topic)
     under_way = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
     for record in instance.get_run_records(under_way, limit=_MOST_RUNS):
         run = record.dagster_run
         if names.FLEET in run.tags:
-            if topic in topics_of(sink, run) and not silent(record, now_ms):
+            if topic in topics_of(catalogue, sink, run) and not silent(record, now_ms):
                 found.append(_ANY)
             continue
         first = run.tags.get(names.RANGE_START) or run.tags.get(names.PARTITION)
@@ -143,7 +141,14 @@ def _mark(lander: "Landing", tile: Tile) -> None:
 
 
 def _announcement(
-    lander: "Landing", sealing: Sealing, tile: Tile, upto: str | None, now_ms: int, *, again: bool
+    asset: dg.AssetKey,
+    lander: "Landing",
+    sealing: Sealing,
+    tile: Tile,
+    upto: str | None,
+    now_ms: int,
+    *,
+    again: bool,
 ) -> dg.AssetMaterialization:
     sums, sink = sealing.sums(tile), lander.sink
     event_metadata: dict[str, Any] = {
@@ -155,7 +160,7 @@ def _announcement(
     if key is not None:
         event_metadata["marker"] = dg.MetadataValue.path(f"s3://{sink.bucket}/{key}")
     return dg.AssetMaterialization(
-        names.sealed_key(sink, lander.topic),
+        asset,
         partition=tile.hour,
         metadata=event_metadata if upto is None else {**event_metadata, "sealed_up_to": upto},
         tags={DATA_VERSION_TAG: content(tile.commits), DATA_VERSION_IS_USER_PROVIDED_TAG: "true"},

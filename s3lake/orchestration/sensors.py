@@ -17,8 +17,9 @@ from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names, runs
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.metadata import freshness
-from s3lake.orchestration.resources import landing
+from s3lake.orchestration.resources import looking
 from s3lake.orchestration.sealed import left_behind
 from s3lake.plan import due
 from s3lake.plan.freshness import Wait
@@ -65,28 +66,31 @@ class Cursor(msgspec.Struct):
 
 
 def topic_sensor(
-    topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
+    catalogue: Catalogue, topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
 ) -> dg.SensorDefinition:
     """Asks for every hour of `topic` that the index calls incomplete, and for the one under way when enough waits.
 
     Args:
+        catalogue: what all is called.
         topic: the topic.
         sinks: those that land it.
         jobs: by sink; one job for all sinks would need them to have one start and one backfill policy.
         status: before anybody switches it in the UI.
     """
 
+    keys = catalogue.keys
+
     @dg.sensor(
-        name=names.identifier("kafka", topic),
+        name=catalogue.name("kafka", topic),
+        required_resource_keys={keys.kafka, keys.s3},
         jobs=[jobs[sink.name] for sink in sinks],
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
         description=f"Lands topic {topic}: {', '.join(sink.name for sink in sinks)}.",
     )
-    def sense(
-        context: dg.SensorEvaluationContext, kafka: dg.ResourceParam[Any], s3: dg.ResourceParam[Any]
-    ) -> dg.SensorResult | dg.SkipReason:
+    def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         now, cursor = now_ms(), _cursor(context.cursor)
+        kafka = getattr(context.resources, keys.kafka)
         try:
             # Kafka first: it answers, or fails, within its own short time.
             ends = {partition: end for partition, (_, end) in kafka.offsets.ranges(topic).items()}
@@ -102,8 +106,8 @@ def topic_sensor(
                 context.log.warning(f"sink {sink.name}: not looked at, S3 took too long")
                 continue
             try:
-                lander = landing(sink, topic, kafka, s3, spark=None, hasty=True)
-                asked.append(_ask(context.instance, lander, jobs[sink.name].name, ends, cursor, now))
+                lander = looking(context.resources, keys, sink, topic, hasty=True)
+                asked.append(_ask(context.instance, catalogue, lander, jobs[sink.name].name, ends, cursor, now))
             except S3LakeError as error:  # one sink's bucket is no reason to keep the others waiting
                 context.log.error(f"sink {sink.name}: {error}")
                 failed.append(error)
@@ -114,7 +118,7 @@ def topic_sensor(
         if requests or now - cursor.observed_ms >= OBSERVE_EVERY_MS:
             lags = {one.sink: one.lag for one in asked if one.lag is not None}
             waits = [wait for one in asked for wait in one.waits]
-            events.append(observation(topic, ends, lags, cursor, now, waits))
+            events.append(observation(catalogue, topic, ends, lags, cursor, now, waits))
             cursor.observed_ms, cursor.ends = now, ends
         return dg.SensorResult(
             run_requests=requests,
@@ -145,21 +149,28 @@ class _Asked:
 
 
 def _ask(
-    instance: dg.DagsterInstance, lander: "Landing", job: str, ends: Mapping[int, int], cursor: Cursor, now: int
+    instance: dg.DagsterInstance,
+    catalogue: Catalogue,
+    lander: "Landing",
+    job: str,
+    ends: Mapping[int, int],
+    cursor: Cursor,
+    now: int,
 ) -> _Asked:
     head = lander.index.head()
     looked = look(lander, head[0], cursor) if head else []
-    asked = _due(instance, lander, job, head[0] if head else None, looked, ends, cursor, now)
+    asked = _due(instance, catalogue, lander, job, head[0] if head else None, looked, ends, cursor, now)
     if head is None:
         return asked
     name, sealing = lander.sink.name, Sealing.of(lander.index, head[0], looked)
     known, complete = cursor.announced.get(name, []), cursor.complete[name]
-    found, cursor.announced[name] = left_behind(instance, lander, sealing, looked, known, complete, now)
+    found, cursor.announced[name] = left_behind(instance, catalogue, lander, sealing, looked, known, complete, now)
     return replace(asked, sealed=found, waits=looked[-1].sums.waits if looked and looked[-1].sums else ())
 
 
 def _due(
     instance: dg.DagsterInstance,
+    catalogue: Catalogue,
     lander: "Landing",
     job: str,
     head: "TopicHead | None",
@@ -169,22 +180,22 @@ def _due(
     now: int,
 ) -> _Asked:
     sink, topic = lander.sink, lander.topic
-    found = wanted(lander, head, looked, ends, cursor, now)
+    found = wanted(catalogue, lander, head, looked, ends, cursor, now)
     if not found.hours:
         return _Asked(sink.name, f"{found.lag or 0} offsets wait, nothing is due", found.lag)
     lag, why = found.lag, found.why
-    held = runs.held(instance, sink, topic, now, lambda first, last: _state(lander, first, last, looked))
+    held = runs.held(instance, catalogue, sink, topic, now, lambda first, last: _state(lander, first, last, looked))
     if held:
         return _Asked(sink.name, held, lag)
     first, final = due.chunks(found.hours, sink.hours_per_run)[0]
     request = dg.RunRequest(
-        run_key=f"{sink.name}/{topic}/{first}..{final}/{_state(lander, first, final, looked)}/{now // runs.SOON_MS}",
+        run_key=f"{catalogue.tag(sink)}/{topic}/{first}..{final}/{_state(lander, first, final, looked)}/{now // runs.SOON_MS}",
         job_name=job,
-        asset_selection=[names.sink_key(sink, topic)],
+        asset_selection=[catalogue.key(sink, topic)],
         tags={
             names.RANGE_START: first,
             names.RANGE_END: final,
-            names.SINK: sink.name,
+            names.SINK: catalogue.tag(sink),
             names.TOPIC: topic,
             names.STATE: _state(lander, first, final, looked),
             "s3lake/reason": why,
@@ -207,6 +218,7 @@ class Wanted:
 
 
 def wanted(
+    catalogue: Catalogue,
     lander: "Landing",
     head: "TopicHead | None",
     looked: Sequence["Tile"],
@@ -230,7 +242,7 @@ def wanted(
         if flush:
             found.add(last.hour)
             why = why if len(found) > 1 else flush
-    return Wanted(found, why, lag)
+    return Wanted(catalogue.within(sink, lander.topic, found), why, lag)
 
 
 def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = True) -> list["Tile"]:
@@ -304,6 +316,7 @@ def _state(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"]) ->
 
 
 def observation(
+    catalogue: Catalogue,
     topic: str,
     ends: Mapping[int, int],
     lags: Mapping[str, int],
@@ -315,7 +328,7 @@ def observation(
     seconds = (now - cursor.observed_ms) / 1000
     digest = hashlib.sha256(json.dumps(sorted(ends.items())).encode()).hexdigest()
     return dg.AssetObservation(
-        names.topic_key(topic),
+        catalogue.topic(topic).key,
         metadata={
             "end_offsets": dg.MetadataValue.json({str(partition): end for partition, end in sorted(ends.items())}),
             "offsets": sum(ends.values()),

@@ -16,12 +16,12 @@ from dagster._core.definitions.data_version import (
 from s3lake.plan.sealed import content
 
 
-def version_tags(context: dg.AssetExecutionContext, commits: Sequence[str]) -> dict[str, str]:
+def version_tags(context: dg.AssetExecutionContext, key: dg.AssetKey, commits: Sequence[str]) -> dict[str, str]:
     """The tags that Dagster gives its own materialisations, with a data version for each hour.
 
     An hour that is materialised again without a new commit keeps its version, so nothing downstream is out of date.
     """
-    key, step = context.asset_key, context.get_step_execution_context()
+    step = context.get_step_execution_context()
     tags = own_tags(context.assets_def.code_versions_by_key[key] or context.run.run_id, commits)
     for parent in sorted(context.assets_def.asset_deps[key]):
         version_info = step.maybe_fetch_and_get_input_asset_version_info(parent)

@@ -1,0 +1,169 @@
+"""A configuration in a Dagster project: which assets it has there, and what all that belongs to it is called."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration import names
+from s3lake.orchestration.topics import topics_of
+from s3lake.orchestration.translator import SinkTranslator, hourly
+from s3lake.sink import Config, Sink
+
+_OURS = "s3lake"
+_STAND_INS = ("kafka", "s3", "spark")
+
+
+class ResourceKeys(NamedTuple):
+    """Under which keys a project has what a configuration needs.
+
+    Attributes:
+        sinks: what lands, and reads back as the IO manager of its assets.
+        kafka: the cluster.
+        s3: the S3 API.
+        spark: the session.
+    """
+
+    sinks: str
+    kafka: str
+    s3: str
+    spark: str
+
+
+class Catalogue:
+    """The entries of one configuration.
+
+    Attributes:
+        config: the configuration.
+        topics: by sink.
+        keys: of resources.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        translator: SinkTranslator | None = None,
+        *,
+        topics: Mapping[str, Sequence[str]] | None = None,
+        resources: Mapping[str, object] | None = None,
+    ) -> None:
+        """Ask the translator of every topic of every sink.
+
+        Args:
+            config: the configuration.
+            translator: the user's, if any.
+            topics: by sink; without them the broker is asked for those of an expression.
+            resources: stand-ins for `kafka`, `s3` and `spark`: an object, or the key of what the project has.
+
+        Raises:
+            ConfigurationError: two entries would have one name, or Dagster or s3lake could do nothing with one.
+        """
+        self.config = config
+        self.topics = topics_of(config) if topics is None else topics
+        self._translator = translator or SinkTranslator()
+        self._prefix = self._translator.prefix
+        self.keys = self._keys(resources or {})
+        self._landed: dict[tuple[str, str], dg.AssetSpec] = {}
+        self._sealed: dict[tuple[str, str], dg.AssetSpec] = {}
+        self._topics: dict[str, dg.AssetSpec] = {}
+        self._routes: dict[dg.AssetKey, tuple[Sink, str]] = {}
+        names.refuse_clashes((topic, names.identifier("kafka", topic)) for _, topic in self.routes)
+        names.refuse_clashes(
+            (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
+        )
+        for sink, topic in self.routes:
+            for key in (self.key(sink, topic), self.sealed_key(sink, topic)):
+                other, other_topic = self._routes.setdefault(key, (sink, topic))
+                if (other.name, other_topic) != (sink.name, topic):
+                    raise ConfigurationError(
+                        f"{other_topic} of sink {other.name} and {topic} of sink {sink.name} would both be the asset "
+                        f"{key.to_user_string()}: have the translator give each a key of its own"
+                    )
+
+    @property
+    def routes(self) -> Sequence[tuple[Sink, str]]:
+        """Every topic of every sink."""
+        return [(self.config.sink(name), topic) for name, topics in self.topics.items() for topic in topics]
+
+    def route(self, key: dg.AssetKey) -> tuple[Sink, str] | None:
+        """Which sink and topic an asset is of, be it of what is landed or of the sealed hours."""
+        return self._routes.get(key)
+
+    def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        """The asset of what `sink` lands of `topic`."""
+        spec = self._landed.get((sink.name, topic))
+        if spec is None:
+            spec = self._landed[sink.name, topic] = self._translator.get_asset_spec(sink, topic)
+            _refuse_other_than_hours(spec, sink)
+        return spec
+
+    def sealed(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        """The asset of its sealed hours."""
+        spec = self._sealed.get((sink.name, topic))
+        if spec is None:
+            spec = self._translator.get_sealed_spec(sink, topic, self.landed(sink, topic))
+            spec = spec.merge_attributes(tags={names.SEALED: "true"})
+            self._sealed[sink.name, topic] = spec
+        return spec
+
+    def topic(self, topic: str) -> dg.AssetSpec:
+        """The asset of a topic."""
+        spec = self._topics.get(topic)
+        if spec is None:
+            spec = self._topics[topic] = self._translator.get_topic_spec(topic)
+        return spec
+
+    def key(self, sink: Sink, topic: str) -> dg.AssetKey:
+        """Of what `sink` lands of `topic`."""
+        return self.landed(sink, topic).key
+
+    def sealed_key(self, sink: Sink, topic: str) -> dg.AssetKey:
+        """Of its sealed hours."""
+        return self.sealed(sink, topic).key
+
+    def example_key(self, sink: Sink, topic: str) -> dg.AssetKey:
+        """Of the example on what `sink` lands of `topic`."""
+        return dg.AssetKey([*self._begun(), "example", sink.name, f"{topic}_by_type"])
+
+    def within(self, sink: Sink, topic: str, wanted: Iterable[str]) -> set[str]:
+        """Those of the hours `wanted` that the asset has as partitions."""
+        partitions = self.landed(sink, topic).partitions_def
+        assert partitions is not None
+        return {hour for hour in wanted if partitions.has_partition_key(hour)}
+
+    def name(self, *parts: str) -> str:
+        """Of a job, a schedule, a sensor or an op."""
+        return names.identifier(*self._begun(), *parts)
+
+    def pool(self, *parts: str) -> str:
+        """Of runs that would only fence one another."""
+        return names.identifier(self._prefix or _OURS, *parts)
+
+    def tag(self, sink: Sink) -> str:
+        """What runs of `sink` are tagged with; a sink of another configuration may have the same name."""
+        return "/".join([*self._begun(), sink.name])
+
+    def _begun(self) -> list[str]:
+        return [self._prefix] if self._prefix else []
+
+    def _keys(self, resources: Mapping[str, object]) -> ResourceKeys:
+        if unknown := sorted(resources.keys() - set(_STAND_INS)):
+            raise ConfigurationError(f"resources: {unknown[0]!r} is none of {', '.join(_STAND_INS)}")
+        ours = self._prefix or _OURS
+        stand_ins = [(one, resources.get(one)) for one in _STAND_INS]
+        return ResourceKeys(ours, *(own if isinstance(own, str) else f"{ours}_{one}" for one, own in stand_ins))
+
+
+def _refuse_other_than_hours(spec: dg.AssetSpec, sink: Sink) -> None:
+    ours, theirs = hourly(sink), spec.partitions_def
+    if isinstance(theirs, dg.TimeWindowPartitionsDefinition) and all(
+        getattr(theirs, name) == getattr(ours, name) for name in ("start", "cron_schedule", "timezone", "fmt")
+    ):
+        return
+    raise ConfigurationError(
+        f"partitions of {spec.key.to_user_string()}: hours of the index are what is landed, so they are hourly, in UTC, "
+        f"written as {hours.FORMAT} and from the sink's start: take s3lake.hourly(sink), or the same with an end_date "
+        "or another end_offset"
+    )

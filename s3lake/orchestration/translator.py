@@ -1,0 +1,123 @@
+"""What Dagster says of sinks and their topics; whoever wants it said otherwise subclasses the translator."""
+
+import hashlib
+import json
+import re
+from typing import Any
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration import names
+from s3lake.sink import Sink
+
+_SEMANTIC: dict[str, Any] = {
+    **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
+    "errors": {"tolerance"},  # the rest of it says what happens beside the files
+}
+
+
+def topic_key(topic: str, prefix: str = "") -> dg.AssetKey:
+    """The external asset of a topic: `kafka/<topic>`."""
+    return _key(prefix, "kafka", topic)
+
+
+def sink_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
+    """The asset of what a sink lands of a topic, `s3/<sink>/<topic>`, unless a translator of your own names it.
+
+    Args:
+        sink: the sink, or its name.
+        topic: the topic.
+        prefix: that of the translator.
+    """
+    return _key(prefix, "s3", sink if isinstance(sink, str) else sink.name, topic)
+
+
+def sealed_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
+    """The asset of the sealed hours of a topic, `s3/<sink>/<topic>/sealed`: to be followed."""
+    return dg.AssetKey([*sink_key(sink, topic, prefix).path, "sealed"])
+
+
+def hourly(sink: Sink, *, over: bool = False) -> dg.HourlyPartitionsDefinition:
+    """The hours of a sink as Dagster's partitions, UTC, from its `start`.
+
+    Args:
+        sink: the sink.
+        over: without the hour under way: only an hour that is over can be sealed.
+    """
+    return dg.HourlyPartitionsDefinition(
+        start_date=sink.start, fmt=hours.FORMAT, timezone="UTC", end_offset=0 if over else 1
+    )
+
+
+class SinkTranslator:
+    """Says what sinks and their topics are in Dagster.
+
+    Override what is to be otherwise, beginning with what `super()` says. Keys, groups, owners, tags, descriptions,
+    automation conditions, freshness policies and partitions of an asset spec are all taken as they are said.
+
+    Attributes:
+        prefix: what everything of a configuration begins with in Dagster: keys of assets and resources, names of jobs,
+            schedules and sensors, pools. A second configuration in the same project needs one.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        if not re.fullmatch(r"\w*", prefix, re.ASCII):
+            raise ConfigurationError(f"prefix {prefix!r}: letters, digits and underscores, as Dagster's names are")
+        self.prefix = prefix
+
+    def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        """The asset of what `sink` lands of `topic`."""
+        return dg.AssetSpec(
+            sink_key(sink, topic, self.prefix),
+            deps=[self.get_topic_spec(topic).key],
+            description=f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, as {sink.format.type}.",
+            partitions_def=hourly(sink),
+            kinds={"s3", "pyspark", sink.format.type},
+            group_name=names.identifier(sink.name),
+            code_version=code_version(sink),
+            metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
+        )
+
+    def get_sealed_spec(self, sink: Sink, topic: str, landed: dg.AssetSpec) -> dg.AssetSpec:
+        """The external asset of its sealed hours; group, owners and tags are those of `landed`."""
+        return dg.AssetSpec(
+            dg.AssetKey([*landed.key.path, "sealed"]),
+            deps=[landed.key],
+            description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and checked.",
+            partitions_def=_over(landed.partitions_def),
+            group_name=landed.group_name,
+            owners=landed.owners,
+            kinds={"s3"},
+            tags={tag: value for tag, value in landed.tags.items() if not tag.startswith("dagster/kind/")},
+        )
+
+    def get_topic_spec(self, topic: str) -> dg.AssetSpec:
+        """The external asset of a topic, observed by its sensor and never materialised."""
+        return dg.AssetSpec(
+            topic_key(topic, self.prefix), kinds={"kafka"}, group_name="kafka", description=f"Kafka topic {topic}."
+        )
+
+
+def code_version(sink: Sink) -> str:
+    """Changes when the bytes that the sink writes would."""
+    settings = sink.model_dump(mode="json", include=_SEMANTIC)
+    settings["converter"].pop("registry")  # where schemas are is no part of them
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _over(partitions: dg.PartitionsDefinition[str] | None) -> dg.PartitionsDefinition[str] | None:
+    """The same hours without one that is under way."""
+    assert isinstance(partitions, dg.TimeWindowPartitionsDefinition)
+    return dg.HourlyPartitionsDefinition(
+        start_date=partitions.start,
+        end_date=partitions.end,
+        timezone=partitions.timezone,
+        fmt=partitions.fmt,
+        end_offset=min(0, partitions.end_offset),
+    )
+
+
+def _key(prefix: str, *path: str) -> dg.AssetKey:
+    return dg.AssetKey([prefix, *path] if prefix else path)
