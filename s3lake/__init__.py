@@ -7,36 +7,56 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load
+    from s3lake.orchestration.assets import LandConfig, sink_assets
     from s3lake.orchestration.automation import on_sealed_hours
     from s3lake.orchestration.build import build_definitions
     from s3lake.orchestration.component import SinkComponent
-    from s3lake.orchestration.io_manager import SinkIOManager
-    from s3lake.orchestration.resources import KafkaResource, SparkResource
+    from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource
+    from s3lake.orchestration.sinks import Landed, SinkResource, resources
+    from s3lake.orchestration.translator import SinkTranslator, hourly, sealed_key, sink_key
     from s3lake.sink import Config, Sink
 
 __all__ = [
     "Config",
     "KafkaResource",
+    "LandConfig",
+    "Landed",
+    "S3Resource",
     "Sink",
     "SinkComponent",
-    "SinkIOManager",
+    "SinkResource",
+    "SinkTranslator",
     "SparkResource",
     "build_definitions",
+    "hourly",
     "load",
     "on_sealed_hours",
+    "resources",
+    "sealed_key",
+    "sink_assets",
+    "sink_key",
 ]
 
 # Looked up on first use: Spark's Python workers import this package and must not pay for Dagster.
 _HOMES = {
     "Config": "s3lake.sink",
     "KafkaResource": "s3lake.orchestration.resources",
+    "LandConfig": "s3lake.orchestration.assets",
+    "Landed": "s3lake.orchestration.sinks",
+    "S3Resource": "s3lake.orchestration.resources",
     "Sink": "s3lake.sink",
     "SinkComponent": "s3lake.orchestration.component",
-    "SinkIOManager": "s3lake.orchestration.io_manager",
+    "SinkResource": "s3lake.orchestration.sinks",
+    "SinkTranslator": "s3lake.orchestration.translator",
     "SparkResource": "s3lake.orchestration.resources",
     "build_definitions": "s3lake.orchestration.build",
+    "hourly": "s3lake.orchestration.translator",
     "load": "s3lake.config.load",
     "on_sealed_hours": "s3lake.orchestration.automation",
+    "resources": "s3lake.orchestration.sinks",
+    "sealed_key": "s3lake.orchestration.translator",
+    "sink_assets": "s3lake.orchestration.assets",
+    "sink_key": "s3lake.orchestration.translator",
 }
 
 

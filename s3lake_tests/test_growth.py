@@ -23,6 +23,7 @@ from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore
+from s3lake_tests.orchestration.catalogues import catalogue
 
 HOURS = 20_000
 FIRST = "2024-01-01T00"
@@ -139,6 +140,11 @@ class TestOpening:
         assert index.store.requests == {"get": 3, "put": 2}
 
 
+def asked(instance: dg.DagsterInstance, lander: Landing, cursor: sensors.Cursor, now_ms: int) -> sensors._Asked:
+    ends = {0: lander.offsets.end}  # type: ignore[attr-defined]
+    return sensors._ask(instance, catalogue(lander.sink), lander, "land_events", ends, cursor, now_ms)
+
+
 class TestTick:
     """What a sensor asks of S3, for one topic and one sink."""
 
@@ -157,7 +163,9 @@ class TestTick:
         def once() -> object:
             nonlocal cursor
             cursor = sensors._cursor(msgspec.json.encode(cursor).decode())
-            return sensors._ask(instance, lander, "land_events", {0: lander.offsets.end}, cursor, now)
+            return sensors._ask(
+                instance, catalogue(lander.sink), lander, "land_events", {0: lander.offsets.end}, cursor, now
+            )
 
         with dg.DagsterInstance.ephemeral() as instance:
             for _ in range(HOURS // sensors.TILES_PER_TICK + 1):
@@ -185,7 +193,11 @@ class TestTick:
         lander.store.objects = {}
         with dg.DagsterInstance.ephemeral() as instance:
             ends, now = {0: lander.offsets.end}, hours.start_ms(LAST)
-            cpu = cpu_ms(lambda: sensors._ask(instance, lander, "land_events", ends, sensors.Cursor(), now))
+            cpu = cpu_ms(
+                lambda: sensors._ask(
+                    instance, catalogue(lander.sink), lander, "land_events", ends, sensors.Cursor(), now
+                )
+            )
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 

@@ -18,9 +18,10 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
 from s3lake.orchestration import names, sensors
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import S3, KafkaResource
+from s3lake.orchestration.resources import KafkaResource, S3Resource
 from s3lake.sink import Config
 from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.processes import MARK, kill_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(600)]
@@ -68,7 +69,7 @@ class Stage:
             process.wait()
 
     def tick(self, instance: dg.DagsterInstance) -> list[dg.RunRequest]:
-        resources = {"kafka": KafkaResource(self.config.kafka), "s3": S3(self.config.s3)}
+        resources = parts(kafka=KafkaResource(self.config.kafka), s3=S3Resource(self.config.s3))
         with dg.build_sensor_context(instance=instance, definitions=self.definitions, resources=resources) as context:
             return list(self.sensor.evaluate_tick(context).run_requests or ())
 

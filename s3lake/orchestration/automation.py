@@ -23,7 +23,9 @@ def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
     )
 
 
-def follower(name: str, assets: "list[dg.AssetsDefinition]", status: dg.DefaultSensorStatus) -> list[dg.SensorDefinition]:
+def follower(
+    name: str, assets: "list[dg.AssetsDefinition]", status: dg.DefaultSensorStatus
+) -> list[dg.SensorDefinition]:
     """The sensor that materialises these `assets` by their conditions; none where there are no assets."""
     if not assets:
         return []

@@ -128,10 +128,12 @@ class Catalogue:
         return dg.AssetKey([*self._begun(), "example", sink.name, f"{topic}_by_type"])
 
     def within(self, sink: Sink, topic: str, wanted: Iterable[str]) -> set[str]:
-        """Those of the hours `wanted` that the asset has as partitions."""
+        """Those of the hours `wanted` that do not lie after the asset's last: its partitions may have an end."""
         partitions = self.landed(sink, topic).partitions_def
-        assert partitions is not None
-        return {hour for hour in wanted if partitions.has_partition_key(hour)}
+        if partitions is None or partitions == hourly(sink):
+            return set(wanted)
+        last = partitions.get_last_partition_key() or ""
+        return {hour for hour in wanted if hour <= last}
 
     def name(self, *parts: str) -> str:
         """Of a job, a schedule, a sensor or an op."""
@@ -163,7 +165,7 @@ def _refuse_other_than_hours(spec: dg.AssetSpec, sink: Sink) -> None:
     ):
         return
     raise ConfigurationError(
-        f"partitions of {spec.key.to_user_string()}: hours of the index are what is landed, so they are hourly, in UTC, "
-        f"written as {hours.FORMAT} and from the sink's start: take s3lake.hourly(sink), or the same with an end_date "
-        "or another end_offset"
+        f"partitions of {spec.key.to_user_string()}: what is landed are hours of the index, so they are hourly, in "
+        f"UTC, written as {hours.FORMAT} and from the sink's start: take s3lake.hourly(sink), or the same with an "
+        "end_date or another end_offset"
     )

@@ -12,7 +12,6 @@ from s3lake.sink import Sink
 
 def counts_by_type(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetsDefinition:
     """Counts the records of each `type` in each of the hours that are sealed."""
-
     sealed = catalogue.sealed(sink, topic)
 
     @dg.asset(

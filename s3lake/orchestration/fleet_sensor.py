@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import msgspec
@@ -352,7 +352,9 @@ class _Tick:
         if not turn and not hours.without(complete, announced):
             return ()
         sealing = Sealing.of(lander.index, head, tiles)
-        events, cursor.announced[name] = left_behind(instance, self.catalogue, lander, sealing, tiles, announced, complete, self.now)
+        events, cursor.announced[name] = left_behind(
+            instance, self.catalogue, lander, sealing, tiles, announced, complete, self.now
+        )
         return events
 
 

@@ -42,9 +42,7 @@ def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition
     sealed = [catalogue.sealed(sink, topic) for topic in catalogue.topics[sink.name]]
     with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
         specs = [
-            dg.AssetCheckSpec(
-                NAME, asset=spec.key, description=_description(sink), partitions_def=spec.partitions_def
-            )
+            dg.AssetCheckSpec(NAME, asset=spec.key, description=_description(sink), partitions_def=spec.partitions_def)
             for spec in sealed
         ]
 

@@ -82,7 +82,9 @@ class AssetReporter:
     def materialise(self, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]) -> None:
         """See `Reporter.materialise`."""
         tags = version_tags(self._context, self._key, commits)
-        self._context.log_event(dg.AssetMaterialization(self._key, partition=hour, metadata=metadata_of_hour, tags=tags))
+        self._context.log_event(
+            dg.AssetMaterialization(self._key, partition=hour, metadata=metadata_of_hour, tags=tags)
+        )
 
 
 class Progress:

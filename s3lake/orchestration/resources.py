@@ -61,7 +61,7 @@ class SparkResource:
         return session(self._spark)
 
 
-class S3:
+class S3Resource:
     """The S3 API of a configuration; `dagster_aws` and boto3 are imported when it is first used."""
 
     def __init__(self, s3: sink.S3) -> None:
@@ -76,14 +76,14 @@ class S3:
 
     def get_client(self) -> Any:
         """A boto3 client, by `dagster_aws.s3.S3Resource` unless that knows neither the role nor the proxy."""
-        from dagster_aws.s3 import S3Resource
+        from dagster_aws import s3
 
         keys = self.connection
         if keys.role_arn or keys.proxy_url:
             from s3lake.store.client import client
 
             return client(keys)
-        return S3Resource(
+        return s3.S3Resource(
             endpoint_url=keys.endpoint_url,
             region_name=keys.region,
             max_attempts=keys.max_attempts,
@@ -94,7 +94,7 @@ class S3:
 
 
 def stores(s3: Any, *, hasty: bool = False) -> "Stores":
-    """Opens buckets, here and in Spark's workers, through `S3` or a `dagster_aws.s3.S3Resource`.
+    """Opens buckets, here and in Spark's workers, through `s3lake`'s own or a `dagster_aws.s3.S3Resource`.
 
     Args:
         s3: the resource.
@@ -103,7 +103,7 @@ def stores(s3: Any, *, hasty: bool = False) -> "Stores":
     from s3lake.store.connection import S3Connection
     from s3lake.store.s3 import S3Store
 
-    connection = s3.connection if isinstance(s3, S3) else S3Connection.from_resource(s3)
+    connection = s3.connection if isinstance(s3, S3Resource) else S3Connection.from_resource(s3)
     if hasty:
         connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
     return functools.partial(S3Store, connection)

@@ -86,9 +86,7 @@ def _state(run: dg.DagsterRun, state: State) -> str | None:
     return state(first, last) if first and last else None
 
 
-def _end_silent(
-    instance: dg.DagsterInstance, key: dg.AssetKey, ours: Mapping[str, str], now_ms: int
-) -> set[str]:
+def _end_silent(instance: dg.DagsterInstance, key: dg.AssetKey, ours: Mapping[str, str], now_ms: int) -> set[str]:
     """End runs of this asset that are dead; those of backfills hold its pool as well."""
     ended = set()
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])

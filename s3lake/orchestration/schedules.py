@@ -26,9 +26,7 @@ def sink_job(catalogue: Catalogue, sink: Sink) -> Any:
     )
 
 
-def hourly_schedule(
-    catalogue: Catalogue, sink: Sink, job: Any, together: Sequence[str] = ()
-) -> dg.ScheduleDefinition:
+def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
     """Every hour, once the grace of the hour before is over: that hour and the one under way, as one range.
 
     Args:
@@ -49,16 +47,18 @@ def hourly_schedule(
     )
     def every_hour(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         now = context.scheduled_execution_time
-        both = {hours.key(now - timedelta(hours=1)), hours.key(now)}
-        wanted = catalogue.within(sink, topics[0], both)
-        if not wanted:
+        both = catalogue.within(sink, topics[0], {hours.key(now - timedelta(hours=1)), hours.key(now)})
+        due = sorted(hour for hour in both if hour >= sink.start)
+        if not due:
             yield dg.SkipReason(f"sink {sink.name} has neither hour: it starts at {sink.start}")
             return
-        first, last = min(wanted), max(wanted)
+        first, last = due[0], due[-1]
         span = f"{first}..{last}"
         if together:
             yield dg.RunRequest(
-                run_key=span, run_config=run_config(catalogue, sink, {span: together}), tags=run_tags(catalogue, sink, together)
+                run_key=span,
+                run_config=run_config(catalogue, sink, {span: together}),
+                tags=run_tags(catalogue, sink, together),
             )
         else:
             yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})

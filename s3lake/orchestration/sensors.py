@@ -77,7 +77,6 @@ def topic_sensor(
         jobs: by sink; one job for all sinks would need them to have one start and one backfill policy.
         status: before anybody switches it in the UI.
     """
-
     keys = catalogue.keys
 
     @dg.sensor(
@@ -188,8 +187,9 @@ def _due(
     if held:
         return _Asked(sink.name, held, lag)
     first, final = due.chunks(found.hours, sink.hours_per_run)[0]
+    state, minute = _state(lander, first, final, looked), now // runs.SOON_MS
     request = dg.RunRequest(
-        run_key=f"{catalogue.tag(sink)}/{topic}/{first}..{final}/{_state(lander, first, final, looked)}/{now // runs.SOON_MS}",
+        run_key=f"{catalogue.tag(sink)}/{topic}/{first}..{final}/{state}/{minute}",
         job_name=job,
         asset_selection=[catalogue.key(sink, topic)],
         tags={
@@ -197,7 +197,7 @@ def _due(
             names.RANGE_END: final,
             names.SINK: catalogue.tag(sink),
             names.TOPIC: topic,
-            names.STATE: _state(lander, first, final, looked),
+            names.STATE: state,
             "s3lake/reason": why,
         },
     )

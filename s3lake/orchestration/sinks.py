@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.progress import Announced, AssetReporter, Progress
-from s3lake.orchestration.resources import S3, KafkaResource, SparkResource, landing, stores
+from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource, landing, stores
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
@@ -168,7 +168,7 @@ def resources_of(catalogue: Catalogue, stand_ins: Mapping[str, Any]) -> dict[str
     config, keys = catalogue.config, catalogue.keys
     parts = {
         keys.kafka: stand_ins.get("kafka") or KafkaResource(config.kafka),
-        keys.s3: stand_ins.get("s3") or S3(config.s3),
+        keys.s3: stand_ins.get("s3") or S3Resource(config.s3),
         keys.spark: stand_ins.get("spark") or SparkResource(config.spark),
     }
 

@@ -14,6 +14,7 @@ from s3lake.kafka.offsets import Snapshot
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
 from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.orchestration.catalogues import parts
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
@@ -180,14 +181,14 @@ class TestRangeOfHours:
         assert len(lake.objects()) == len(before)
 
     def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs, lake: Lake) -> None:
-        from s3lake.orchestration.resources import S3
+        from s3lake.orchestration.resources import S3Resource
 
         sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{runs.topic}".replace("-", "_"))
         config = lake.config(f"name: events, topics: ['{runs.topic}'], hours_per_run: 4")
         with dg.build_sensor_context(
             instance=runs.instance,
             definitions=runs.definitions,
-            resources={"kafka": KafkaResource(config.kafka), "s3": S3(config.s3)},
+            resources=parts(kafka=KafkaResource(config.kafka), s3=S3Resource(config.s3)),
         ) as context:
             (request,) = sensor.evaluate_tick(context).run_requests or ()
         assert request.job_name == "land_events"

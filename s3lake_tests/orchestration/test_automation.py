@@ -7,12 +7,13 @@ import pytest
 
 import s3lake
 from s3lake import hours
-from s3lake.orchestration import names
+from s3lake.orchestration.translator import hourly as hours_of
+from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.sink import Sink
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 SINK = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-04T00"})
-LANDED, SEALED = names.sink_key(SINK, "orders"), names.sealed_key(SINK, "orders")
+LANDED, SEALED = sink_key(SINK, "orders"), sealed_key(SINK, "orders")
 HOURLY, DAILY = dg.AssetKey("hourly"), dg.AssetKey("daily")
 
 
@@ -29,7 +30,7 @@ class World:
         @dg.asset(
             key=HOURLY,
             deps=[LANDED, SEALED],
-            partitions_def=names.hourly_over(SINK),
+            partitions_def=hours_of(SINK, over=True),
             automation_condition=s3lake.on_sealed_hours(),
         )
         def hourly() -> None: ...

@@ -20,8 +20,8 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.orchestration import resources, topics
-from s3lake.orchestration.assets import code_version
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.translator import code_version
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
@@ -460,7 +460,7 @@ class TestSecrets:
     @pytest.mark.parametrize("secret", SECRETS)
     def test_are_in_no_definition(self, secret: str) -> None:
         shown = self.shown()
-        assert '"lake\\' in shown  # what is no secret is there
+        assert '"lake"' in shown  # what is no secret is there
         assert secret not in shown
 
     def test_of_stand_ins_are_those_of_their_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,11 @@ from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources
 from s3lake.orchestration.checks import NAMES, sink_checks
-from s3lake.orchestration.names import hourly, sink_key
+from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.orchestration.catalogues import catalogue, parts
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
 SINK = Sink.model_validate(
@@ -107,12 +108,12 @@ class World:
         self, tags: Mapping[str, str] = {}, instance: dg.DagsterInstance | None = None
     ) -> dg.ExecuteInProcessResult:
         """All checks, in a run with these tags."""
-        checks = sink_checks(SINK, "orders")
+        checks = sink_checks(catalogue(SINK), SINK, "orders")
         definitions = dg.Definitions(
             assets=[dg.AssetSpec(KEY, partitions_def=hourly(SINK))],
             asset_checks=[checks],
             jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks(checks))],
-            resources={"kafka": self.kafka, "s3": object()},
+            resources=parts(kafka=self.kafka),
         )
         job = definitions.resolve_job_def("checks")
         with ExitStack() as stack:
@@ -165,7 +166,7 @@ def test_each_hour_of_the_run_has_a_verdict_of_each_check(
 
 
 def test_descriptions_say_when_a_check_passes() -> None:
-    specs = list(sink_checks(SINK, "orders").check_specs)
+    specs = list(sink_checks(catalogue(SINK), SINK, "orders").check_specs)
     assert len(specs) == 4
     assert all(str(spec.description).startswith("Passes when ") for spec in specs)
 

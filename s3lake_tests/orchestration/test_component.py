@@ -144,7 +144,7 @@ def test_secrets_of_a_connector_s_file_are_scaffolded_as_variables(
     monkeypatch.setenv("S3LAKE_SECRET_S3_CREDENTIALS_SECRET_ACCESS_KEY", "hunter3")
     definitions = loaded(scaffold_params={"from": str(tmp_path / "connector.json")})
     assert definitions.resources is not None
-    assert definitions.resources["s3"].connection.secret_access_key == "hunter3"
+    assert definitions.resources["s3lake_s3"].connection.secret_access_key == "hunter3"
 
 
 @pytest.mark.ui

@@ -9,7 +9,7 @@ import pytest
 
 import s3lake
 from s3lake import hours
-from s3lake.orchestration.names import hourly
+from s3lake.orchestration.translator import hourly
 from s3lake.sink import Sink
 
 DOCUMENT = (Path(s3lake.__file__).parent.parent / "docs" / "dagster.md").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_a_daily_asset_gets_the_hours_of_its_day_the_first_one_too(start: str) -
     reader = Reader()
     definitions = dg.Definitions(
         assets=[dg.AssetSpec(["s3", "events", "orders"], partitions_def=hourly(sink)), scope["revenue"]],
-        resources={"sink": reader},
+        resources={"s3lake": reader},
     )
     job = definitions.resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:

@@ -11,6 +11,7 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import fleet, fleet_runs
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.orchestration.catalogues import catalogue, parts
 
 TOPICS = ("one", "two", "three")
 
@@ -25,14 +26,15 @@ class Runs:
             self.landings[topic] = World().landing()
         patch.setattr(fleet, "landing", lambda _, topic, *__: self.landings[topic])
         self.sink = World(errors={"retry_interval": 0, "max_retries": 2}).sink
-        self.job = fleet.fleet_job(self.sink, TOPICS)
+        self.catalogue = catalogue(self.sink, *TOPICS)
+        self.job = fleet.fleet_job(self.catalogue, self.sink)
 
     def land(self) -> dg.ExecuteInProcessResult:
-        config = fleet_runs.run_config(self.sink, {f"{FIRST}..{THIRD}": TOPICS})
+        config = fleet_runs.run_config(self.catalogue, self.sink, {f"{FIRST}..{THIRD}": TOPICS})
         return self.job.execute_in_process(
             run_config=config,
             instance=self.instance,
-            resources=dict.fromkeys(("kafka", "s3", "spark"), object()),
+            resources=parts(),
             raise_on_error=False,
         )
 

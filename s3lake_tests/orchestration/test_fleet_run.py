@@ -15,10 +15,12 @@ import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
 from s3lake import hours
-from s3lake.orchestration import checks, fleet_runs, names
+from s3lake.orchestration import checks, fleet_runs
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import S3, KafkaResource
+from s3lake.orchestration.resources import KafkaResource, S3Resource
+from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.processes import MARK, kill_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(600)]
@@ -58,11 +60,13 @@ class Fleet:
     def land(self, span: str = START, topics: Sequence[str] | None = None) -> dg.ExecuteInProcessResult:
         wanted = {span: list(topics or self.topics)}
         return self.job.execute_in_process(
-            run_config=fleet_runs.run_config(self.sink, wanted), instance=self.instance, raise_on_error=False
+            run_config=fleet_runs.run_config(catalogue(self.sink, *self.topics), self.sink, wanted),
+            instance=self.instance,
+            raise_on_error=False,
         )
 
     def key(self, topic: str) -> dg.AssetKey:
-        return names.sink_key(self.sink, topic)
+        return sink_key(self.sink, topic)
 
     def materialised(self, key: dg.AssetKey) -> list[tuple[str | None, Any]]:
         """Hours and their rows."""
@@ -72,7 +76,7 @@ class Fleet:
 
     def failed(self, topic: str) -> set[str]:
         """Hours that Dagster shows as failed."""
-        partitions = names.hourly(self.sink)
+        partitions = hourly(self.sink)
         cached = get_and_update_asset_status_cache_value(self.instance, self.key(topic), partitions)
         assert cached is not None
         return set(cached.deserialize_failed_partition_subsets(partitions).get_partition_keys())
@@ -116,7 +120,7 @@ def test_hours_that_are_over_are_checked_and_sealed(lake: Lake, instance: dg.Dag
     assert fleet.land(f"{START}..{NINE}").success
     for topic in fleet.topics:
         assert fleet.materialised(fleet.key(topic)) == [(START, 80), (NINE, 80)]
-        assert fleet.materialised(names.sealed_key(fleet.sink, topic)) == [(START, 80), (NINE, 80)]
+        assert fleet.materialised(sealed_key(fleet.sink, topic)) == [(START, 80), (NINE, 80)]
         for name in checks.NAMES:
             records = instance.event_log_storage.get_asset_check_execution_history(
                 dg.AssetCheckKey(fleet.key(topic), name), limit=10
@@ -182,7 +186,7 @@ def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lak
         sensor = fleet.definitions.get_repository_def().get_sensor_def("sink_events")
 
         def tick() -> Sequence[dg.RunRequest]:
-            resources = {"kafka": KafkaResource(fleet.config.kafka), "s3": S3(fleet.config.s3)}
+            resources = parts(kafka=KafkaResource(fleet.config.kafka), s3=S3Resource(fleet.config.s3))
             with dg.build_sensor_context(
                 instance=instance, definitions=fleet.definitions, resources=resources
             ) as context:

@@ -21,6 +21,7 @@ from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, resourc
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.counted import CountedStore
+from s3lake_tests.orchestration.catalogues import catalogue, parts
 
 START, HOUR = "2026-01-05T08", "2026-01-05T10"
 MINUTE_MS = 60_000
@@ -82,13 +83,14 @@ class World:
         self.now = at(HOUR, 10)
         patch.setattr(sensors, "now_ms", lambda: self.now)
         topics = sorted(self.kafka.logs)
-        self.sensor = fleet_sensor.fleet_sensor(self.sink, topics, (), dg.DefaultSensorStatus.STOPPED)
+        self.catalogue = catalogue(self.sink, *topics)
+        self.sensor = fleet_sensor.fleet_sensor(self.catalogue, self.sink, (), dg.DefaultSensorStatus.STOPPED)
         self.definitions = dg.Definitions(
             sensors=[self.sensor],
-            jobs=[fleet_job(self.sink, topics)],
-            resources=dict.fromkeys(("kafka", "s3", "spark"), object()),
+            jobs=[fleet_job(self.catalogue, self.sink)],
+            resources=parts(),
         )
-        self.s3 = resources.S3(self.config.s3)
+        self.s3 = resources.S3Resource(self.config.s3)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 
@@ -118,7 +120,7 @@ class World:
         with dg.build_sensor_context(
             instance=self.instance,
             definitions=self.definitions,
-            resources={"kafka": self.kafka, "s3": self.s3},
+            resources=parts(kafka=self.kafka, s3=self.s3),
             cursor=self.cursor,
         ) as context:
             result = self.sensor.evaluate_tick(context)
@@ -135,7 +137,7 @@ class World:
         return create_run_for_test(
             self.instance,
             job_name="fleet_events",
-            run_config=fleet_runs.run_config(self.sink, spans),
+            run_config=fleet_runs.run_config(self.catalogue, self.sink, spans),
             tags={names.SINK: "events", **tags},
             status=status,
             remote_job_origin=ORIGIN,

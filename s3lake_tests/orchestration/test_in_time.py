@@ -8,7 +8,9 @@ import pytest
 from s3lake import hours
 from s3lake.orchestration import in_time, names
 from s3lake.orchestration.sealed import DATA_VERSION_TAG
+from s3lake.orchestration.translator import hourly, sealed_key
 from s3lake.sink import Sink
+from s3lake_tests.orchestration.catalogues import catalogue
 
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 SINK = Sink.model_validate({"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": EIGHT})
@@ -22,8 +24,8 @@ class World:
         self.instance = instance
         self.at(EIGHT, 0)
         patch.setattr(in_time, "_now_ms", lambda: self.now)
-        self.checks = in_time.in_time_checks(SINK, TOPICS)
-        self.sensor = in_time.in_time_sensor(SINK, TOPICS, dg.DefaultSensorStatus.STOPPED)
+        self.checks = in_time.in_time_checks(catalogue(SINK), SINK)
+        self.sensor = in_time.in_time_sensor(catalogue(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
         self.cursor: str | None = None
 
     def at(self, hour: str, minutes: float) -> None:
@@ -32,7 +34,7 @@ class World:
     def sealed(self, topic: str, *sealed: str) -> None:
         for hour in sealed:
             tags = {DATA_VERSION_TAG: "v", "dagster/data_version_is_user_provided": "true"}
-            event = dg.AssetMaterialization(names.sealed_key(SINK, topic), partition=hour, tags=tags)
+            event = dg.AssetMaterialization(sealed_key(SINK, topic), partition=hour, tags=tags)
             self.instance.report_runless_asset_event(event)
 
     def tick(self) -> list[tuple[str, str | None, bool]]:
@@ -93,7 +95,7 @@ def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World)
 def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: World) -> None:
     world.sealed("orders", EIGHT)
     world.at(TEN, 20)
-    assets = [dg.AssetSpec(names.sealed_key(SINK, topic), partitions_def=names.hourly_over(SINK)) for topic in TOPICS]
+    assets = [dg.AssetSpec(sealed_key(SINK, topic), partitions_def=hourly(SINK, over=True)) for topic in TOPICS]
     job = dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())
     definitions = dg.Definitions(assets=assets, asset_checks=[world.checks], jobs=[job])
     tags = {names.RANGE_START: EIGHT, names.RANGE_END: NINE}

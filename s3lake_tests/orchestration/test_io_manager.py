@@ -9,9 +9,10 @@ import pytest
 from s3lake import hours
 from s3lake.errors import RecordError
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.io_manager import SinkIOManager
-from s3lake.orchestration.resources import S3, SparkResource
+from s3lake.orchestration.resources import S3Resource, SparkResource
+from s3lake.orchestration.sinks import SinkResource
 from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.orchestration.catalogues import catalogue
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,9 +27,7 @@ def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None, **
     """What a downstream asset whose input has these metadata gets for these hours (None: it has no partitions)."""
     sink = lake.sink(topic, settings)
     config = lake.config("name: a, topics: [a]")
-    manager = SinkIOManager(
-        sinks=[sink.model_dump_json(by_alias=True)], s3=S3(config.s3), spark=SparkResource(config.spark)
-    )
+    manager = SinkResource(catalogue(sink), object(), S3Resource(config.s3), SparkResource(config.spark))
     partitions = dg.HourlyPartitionsDefinition(sink.start, fmt=hours.FORMAT, end_offset=1)
     where: dict[str, Any] = {}
     if wanted is not None:
@@ -72,7 +71,7 @@ class TestHours:
         config = lake.config(f"name: events, topics: ['{topic}'], {self.SETTINGS}")
 
         @dg.asset(
-            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="sink")},
+            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="s3lake")},
             partitions_def=dg.HourlyPartitionsDefinition(config.sinks[0].start, fmt=hours.FORMAT, end_offset=1),
             backfill_policy=dg.BackfillPolicy.single_run(),
         )
@@ -109,7 +108,7 @@ class TestHours:
         seen: list[int] = []
 
         @dg.asset(
-            ins={"records": dg.AssetIn(dg.AssetKey(["s3", "events", topic]), input_manager_key="sink")},
+            ins={"records": dg.AssetIn(dg.AssetKey(["s3", "events", topic]), input_manager_key="s3lake")},
             partitions_def=dg.DailyPartitionsDefinition("2026-01-05", timezone="UTC"),
         )
         def daily(records: Any) -> dg.MaterializeResult[None]:
@@ -224,7 +223,7 @@ class TestIncompleteHours:
             ins={
                 "records": dg.AssetIn(
                     ["s3", "events", topic],
-                    input_manager_key="sink",
+                    input_manager_key="s3lake",
                     metadata={"allow_incomplete": True} if allowed else None,
                 )
             },
@@ -303,9 +302,7 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
 def test_an_asset_of_no_sink_is_refused(lake: Lake) -> None:
     context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"]))
     config = lake.config("name: events, topics: [a]")
-    manager = SinkIOManager(
-        sinks=[config.sinks[0].model_dump_json(by_alias=True)], s3=S3(config.s3), spark=SparkResource(config.spark)
-    )
+    manager = SinkResource(catalogue(config.sinks[0]), object(), S3Resource(config.s3), SparkResource(config.spark))
     with pytest.raises(dg.Failure, match="s3/events/others is no asset of a sink"):
         manager.load_input(context)
 

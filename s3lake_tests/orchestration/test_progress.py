@@ -11,7 +11,7 @@ from dagster._core.execution.plan.objects import ErrorSource
 from s3lake.commit.protocol import Attempt
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableError
-from s3lake.orchestration import assets, checks
+from s3lake.orchestration import checks, sinks
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
 from s3lake_tests.commit.world import TOPIC
@@ -27,8 +27,8 @@ class Runs:
         self.instance = instance
         self.world = World(**settings)
         self.landing = self.world.landing()
-        patch.setattr(assets, "landing", lambda *_: self.landing)
-        patch.setattr(checks, "landing", lambda *_, **__: self.world.landing())
+        patch.setattr(sinks, "landing", lambda *_: self.landing)
+        patch.setattr(checks, "looking", lambda *_, **__: self.world.landing())
         text = "\n".join(
             [
                 "kafka: {bootstrap_servers: 'a:1'}",
@@ -36,8 +36,10 @@ class Runs:
                 f"sinks: [{{name: events, topics: [{TOPIC}], bucket: lake, start: {FIRST}}}]",
             ]
         )
-        parts = {"kafka": object(), "s3": object(), "spark": object()}
-        self.job = build_definitions(native.loads(text, "test.yaml"), resources=parts).resolve_job_def("land_events")
+        stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
+        self.job = build_definitions(native.loads(text, "test.yaml"), resources=stand_ins).resolve_job_def(
+            "land_events"
+        )
 
     def land(self, first: str = FIRST, last: str = THIRD) -> dg.ExecuteInProcessResult:
         tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}

@@ -11,11 +11,13 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.orchestration import checks, fleet_runs, names, sealed
+from s3lake.orchestration import checks, fleet_runs, sealed
 from s3lake.orchestration.sealed import announced
+from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.world import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
+from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.test_progress import Runs
 
 FOURTH = hours.shift(THIRD, 1)
@@ -29,7 +31,7 @@ def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 def events(runs: Runs) -> list[dg.AssetMaterialization]:
     """Every announcement there is, in order."""
-    key = names.sealed_key(runs.landing.sink, TOPIC)
+    key = sealed_key(runs.landing.sink, TOPIC)
     records = runs.instance.fetch_materializations(key, limit=100, ascending=True).records
     return [record.asset_materialization for record in records if record.asset_materialization]
 
@@ -46,7 +48,14 @@ def tick(runs: Runs, known: list[hours.Range] | None = None) -> list[hours.Range
     assert head is not None
     complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
     found, after = sealed.left_behind(
-        runs.instance, lander, Sealing.of(lander.index, head[0], tiles), tiles, known or [], complete, lander.clock()
+        runs.instance,
+        catalogue(lander.sink),
+        lander,
+        Sealing.of(lander.index, head[0], tiles),
+        tiles,
+        known or [],
+        complete,
+        lander.clock(),
     )
     for event in found:
         runs.instance.report_runless_asset_event(event)
@@ -55,7 +64,7 @@ def tick(runs: Runs, known: list[hours.Range] | None = None) -> list[hours.Range
 
 def forget(runs: Runs) -> None:
     """As if every run had died between its last commit and the announcement."""
-    runs.instance.wipe_assets([names.sealed_key(runs.landing.sink, TOPIC)])
+    runs.instance.wipe_assets([sealed_key(runs.landing.sink, TOPIC)])
 
 
 class TestRun:
@@ -186,7 +195,7 @@ class TestSensor:
         runs.land()
         forget(runs)
         tags = {"dagster/asset_partition_range_start": SECOND, "dagster/asset_partition_range_end": FOURTH}
-        key = names.sink_key(runs.landing.sink, TOPIC)
+        key = sink_key(runs.landing.sink, TOPIC)
         create_run_for_test(
             runs.instance, tags=tags, status=dg.DagsterRunStatus.STARTED, asset_selection=frozenset([key])
         )
@@ -199,9 +208,9 @@ class TestSensor:
         sink = runs.landing.sink
         run = create_run_for_test(
             runs.instance,
-            job_name=fleet_runs.job_name(sink),
-            run_config=fleet_runs.run_config(sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
-            tags=fleet_runs.run_tags(sink, [TOPIC]),
+            job_name=fleet_runs.job_name(catalogue(sink), sink),
+            run_config=fleet_runs.run_config(catalogue(sink), sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
+            tags=fleet_runs.run_tags(catalogue(sink), sink, [TOPIC]),
             status=dg.DagsterRunStatus.STARTED,
         )
         tick(runs)
@@ -249,7 +258,7 @@ def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
 
 def test_announcements_are_found_by_hour_with_their_content(runs: Runs) -> None:
     runs.land()
-    found = announced(runs.instance, runs.landing.sink, TOPIC, [FIRST, THIRD, FOURTH])
+    found = announced(runs.instance, sealed_key(runs.landing.sink, TOPIC), [FIRST, THIRD, FOURTH])
     assert sorted(found) == [FIRST, THIRD]
 
 
@@ -257,9 +266,9 @@ def test_checks_alone_announce_too(runs: Runs) -> None:
     runs.land()
     forget(runs)
     defs = dg.Definitions(
-        assets=[dg.AssetSpec(names.sink_key(runs.landing.sink, TOPIC), partitions_def=names.hourly(runs.landing.sink))],
-        asset_checks=[checks.sink_checks(runs.landing.sink, TOPIC)],
-        resources={"kafka": object(), "s3": object()},
+        assets=[dg.AssetSpec(sink_key(runs.landing.sink, TOPIC), partitions_def=hourly(runs.landing.sink))],
+        asset_checks=[checks.sink_checks(catalogue(runs.landing.sink), runs.landing.sink, TOPIC)],
+        resources=parts(),
         jobs=[dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())],
     )
     defs.resolve_job_def("look").execute_in_process(tags={"dagster/partition": SECOND}, instance=runs.instance)

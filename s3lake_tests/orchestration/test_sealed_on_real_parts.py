@@ -3,8 +3,9 @@
 import dagster as dg
 import pytest
 
-from s3lake.orchestration.resources import S3, KafkaResource
+from s3lake.orchestration.resources import KafkaResource, S3Resource
 from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
@@ -35,9 +36,9 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{topic}".replace("-", "_"))
     cursor = None
     for _ in range(2):
-        parts = {"kafka": KafkaResource(config.kafka), "s3": S3(config.s3)}
+        resources = parts(kafka=KafkaResource(config.kafka), s3=S3Resource(config.s3))
         with dg.build_sensor_context(
-            instance=instance, definitions=runs.definitions, resources=parts, cursor=cursor
+            instance=instance, definitions=runs.definitions, resources=resources, cursor=cursor
         ) as context:
             result = sensor.evaluate_tick(context)
         cursor = result.cursor

@@ -28,6 +28,7 @@ from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
+from s3lake_tests.orchestration.catalogues import parts
 
 START = "2026-01-05T08"
 HOUR = "2026-01-05T10"
@@ -83,7 +84,7 @@ class World:
         self.definitions = build_definitions(self.config)
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
         self.kafka: Any = FakeKafka()
-        self.s3 = resources.S3(self.config.s3)
+        self.s3 = resources.S3Resource(self.config.s3)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 
@@ -108,7 +109,7 @@ class World:
         with dg.build_sensor_context(
             instance=self.instance,
             definitions=self.definitions,
-            resources={"kafka": self.kafka, "s3": self.s3},
+            resources=parts(kafka=self.kafka, s3=self.s3),
             cursor=self.cursor,
         ) as context:
             result = self.sensor.evaluate_tick(context)
