@@ -102,7 +102,7 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
             {
                 "hours": len(obj.hours),
                 "rows": sum(one.landed for one in sums),
-                "bytes": sum(one.bytes for one in sums),
+                "size_bytes": sum(one.bytes for one in sums),
                 "files": sum(one.files for one in sums),
                 "dead_letters": sum(one.dead for one in sums),
                 "new_commits": sum(hour.new for hour in obj.hours),
