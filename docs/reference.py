@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 import s3lake
 from s3lake.cli import app
+from s3lake.cli.terminal import DIFFERENT, EXIT_CODES
 from s3lake.sink import Config
 from s3lake.sink.schema import json_schema, meanings, parts_of, summary
 
@@ -81,7 +82,11 @@ def _type(schema: dict[str, Any]) -> str:
 def commands() -> str:
     """Every command, its arguments and its options."""
     root: Any = typer.main.get_command(app)
-    text = ["# Commands", _WRITTEN, root.help.removeprefix("The command line. ") + "\n"]
+    text = ["# Commands", _WRITTEN, "## Exit codes", "| code | when |", "|---|---|"]
+    text += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    text += ["", "| command | its differences |", "|---|---|"]
+    text += [f"| `s3lake {name}` | {meaning} |" for name, meaning in sorted(DIFFERENT.items())]
+    text.append("")
     for name, command in sorted(_leaves("s3lake", root)):
         text += [f"## {name}", inspect.cleandoc(command.help) + "\n", "| | |", "|---|---|"]
         text += [_parameter(parameter) for parameter in command.params if parameter.name != "help"]

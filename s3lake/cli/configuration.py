@@ -26,7 +26,7 @@ from s3lake.cli.options import (
     notices,
     sinks_named,
 )
-from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, tell
+from s3lake.cli.terminal import DIFFERENCES, FAILED, INPUT, err, print_json, print_table, say, tell, trying, write
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.config.draft import Loaded
@@ -72,17 +72,20 @@ def check(
     client_properties(loaded.config.kafka.properties)  # raises where librdkafka cannot be told what they mean
     if connect:
         failed = False
-        for what, attempt in reach.attempts(loaded.config):
-            outcome = reach.outcome(attempt)
-            failed = failed or outcome != "ok"
-            tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
+        for group in reach.attempts(loaded.config):
+            outcome = "ok"
+            for what, attempt in group:
+                with trying(what, quiet=as_json):
+                    outcome = reach.outcome(attempt) if outcome == "ok" else reach.UNTRIED
+                failed = failed or outcome != "ok"
+                tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
         if failed:
             raise typer.Exit(FAILED)
 
 
 def schema() -> None:
     """The JSON Schema of the native configuration, for editors: s3lake schema > s3lake.schema.json."""
-    sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+    write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 def _print_settings(loaded: Loaded, *, everything: bool) -> None:
@@ -123,7 +126,7 @@ def convert(
     observed: ObservedOption = False,
 ) -> None:
     """The same configuration as native YAML; what is secret becomes a variable."""
-    sys.stdout.write(as_native(config, dialect, beside(name, worker, strict, observed)))
+    write(as_native(config, dialect, beside(name, worker, strict, observed)))
 
 
 def as_native(config: str | None, dialect: str | None, beside: Mapping[str, str]) -> str:
@@ -165,6 +168,8 @@ def preview(
         err.print(f"{records}: no sink takes topic {topic!r}", markup=False)
     if of_topic and not routes:
         raise typer.Exit(INPUT)
+    if not of_topic:
+        say(as_json, f"nothing to preview: {records} holds no record")
     previews = [(route, previewed(route, topic, of_topic[topic], spark=loaded.spark)) for route, topic in routes]
     several = len({route.bucket for route, _ in previews}) > 1
     for route, object in sorted(

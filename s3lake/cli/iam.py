@@ -2,14 +2,13 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from s3lake.cli.options import ConfigArgument, DialectOption, SinkOption, load, sinks_named
-from s3lake.cli.terminal import err
+from s3lake.cli.terminal import err, write
 from s3lake.sink import S3, Config, Sink
 from s3lake.sink.collisions import begins
 from s3lake.sink.objects import Objects
@@ -35,7 +34,7 @@ def iam(
             f"notice: this is the policy of {loaded.s3.role.arn}; the credentials beside it need sts:AssumeRole on it",
             markup=False,
         )
-    sys.stdout.write(json.dumps(policy, indent=2) + "\n")
+    write(json.dumps(policy, indent=2) + "\n")
 
 
 def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False) -> dict[str, Any]:

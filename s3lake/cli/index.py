@@ -8,7 +8,7 @@ from rich.table import Table
 
 from s3lake.cli import rows
 from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, in_order, load, routes
-from s3lake.cli.terminal import print_json, print_table, tell
+from s3lake.cli.terminal import print_json, print_table, say, tell
 
 app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
 
@@ -30,6 +30,9 @@ def index_show(
             for tile in tiles:
                 row = rows.tile_row(tile, sealed=not sealing.flaw(tile.hour))
                 print_json({**name, **row, "sealed_up_to": upto})
+            continue
+        if not tiles:
+            say(as_json, f"{lander.sink.name}: {lander.topic}: nothing is landed yet")
             continue
         title = f"{lander.sink.name}: {lander.topic}, sealed up to {upto or 'no hour'}"
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)

@@ -42,7 +42,10 @@ def init(
     if path.exists():
         raise ConfigurationError(f"{path} is there already: give another FILE, or move it away")
     if source is None:
-        text = _by_questions()
+        try:
+            text = _by_questions()
+        except typer.Abort:
+            raise ConfigurationError("standard input ended before every question was answered") from None
         native.loads(text, str(path))  # refuses what cannot be, before anything is written
     else:
         text = as_native(source, dialect, beside(name, worker, strict, observed))

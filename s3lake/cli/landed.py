@@ -1,7 +1,8 @@
 """Commands that land hours: for the first time, once more, and clean up after."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,8 @@ from s3lake.cli.options import (
     no_hours,
     routes,
 )
-from s3lake.cli.terminal import FAILED, err, say, tell
+from s3lake.cli.terminal import FAILED, Progressed, err, progress_bar, say, tell
+from s3lake.commit.index import Manifest
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.land.observer import LandedHour, Logged
 
@@ -29,16 +31,40 @@ if TYPE_CHECKING:
     from s3lake.land.landing import Landing
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Printed(Logged):
-    """Prints every hour of a topic as soon as it is done."""
+    """Shows how far a topic is, and prints every hour as soon as it is done."""
 
     topic: str
     as_json: bool
+    progress: Progressed
+    offsets: int = 0
+    read: int = 0
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        """See `Observer.planned`."""
+        super().planned(hour, offsets, batches)
+        self.offsets += offsets
+        self.progress(self.read, self.offsets)
+
+    def committed(self, manifest: Manifest) -> None:
+        """See `Observer.committed`."""
+        super().committed(manifest)
+        self.read += sum(read.end - read.start for read in manifest.partitions.values())
+        self.progress(self.read, self.offsets)
 
     def done(self, landed: LandedHour) -> None:
         """See `Observer.done`."""
-        tell(self.as_json, rows.hour_row(self.topic, landed), rows.hour_line)
+        with self.progress.aside():
+            tell(self.as_json, rows.hour_row(self.topic, landed), rows.hour_line)
+
+
+@contextmanager
+def _shown(lander: "Landing", doing: str, as_json: bool) -> Iterator[None]:
+    """What `lander` does is shown while it does it."""
+    with progress_bar(f"{doing} {lander.topic}: offsets", 0, quiet=as_json) as progress:
+        lander.observer = _Printed(lander.topic, as_json, progress)
+        yield
 
 
 def land(
@@ -63,10 +89,10 @@ def land(
         raise no_hours(landers, grids[0].present)
     landed = failed = 0
     for lander, grid in zip(landers, grids, strict=True):
-        lander.observer = _Printed(lander.topic, as_json)
         try:
-            incomplete = _incomplete(lander, grid.due())
-            landed += len(lander.land(incomplete)) if incomplete else 0
+            if incomplete := _incomplete(lander, grid.due()):
+                with _shown(lander, "land", as_json):
+                    landed += len(lander.land(incomplete))
         except S3LakeError as error:
             failed += 1
             err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
@@ -96,8 +122,9 @@ def rewrite(
     if first is None or last is None:
         raise ConfigurationError("rewrite needs --from H and --to H: it never rewrites everything by default")
     for lander in routes(load(config), sink, topic):
-        for hour in hours.span(first, last):
-            tell(as_json, rows.hour_row(lander.topic, lander.rewrite(hour)), rows.hour_line)
+        with _shown(lander, "rewrite", as_json):
+            for hour in hours.span(first, last):
+                lander.rewrite(hour)
 
 
 def clean(

@@ -3,14 +3,13 @@
 import functools
 import re
 import signal
-import sys
 import threading
 from typing import Annotated
 
 import typer
 
 from s3lake.cli.options import ConfigArgument, SinkOption, TopicOption, load, routes
-from s3lake.cli.terminal import err
+from s3lake.cli.terminal import err, write
 from s3lake.errors import ConfigurationError
 
 _TILES_ONCE = 48
@@ -38,7 +37,7 @@ def metrics(
     look = functools.partial(routes, loaded, sink, topic, hasty=True)
     registry.register(Scrape(look) if where else Scrape(look, _TILES_ONCE, _ONCE_S))
     if where is None:
-        sys.stdout.write(generate_latest(registry).decode())
+        write(generate_latest(registry).decode())
         return
     host, port = where
     try:

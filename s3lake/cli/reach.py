@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 Attempt = tuple[str, Callable[[], object]]
 """What is tried, and how."""
+UNTRIED = "not tried, after what failed before it"
 
 
-def attempts(config: Config) -> Iterator[Attempt]:
-    """Everything to try, in the order in which a run would meet it."""
+def attempts(config: Config) -> Iterator[Sequence[Attempt]]:
+    """Everything to try, in the order in which a run would meet it; of a group what follows needs what precedes."""
     from s3lake.kafka.client import KafkaOffsets
     from s3lake.store.connection import S3Connection
     from s3lake.store.probe import probe
@@ -27,18 +28,19 @@ def attempts(config: Config) -> Iterator[Attempt]:
 
     offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
     topics = sorted({topic for sink in config.sinks for topic in sink.topics})
-    yield f"kafka {config.kafka.bootstrap_servers}", functools.partial(_topics, offsets, topics)
+    yield [(f"kafka {config.kafka.bootstrap_servers}", functools.partial(_topics, offsets, topics))]
     for sink in config.sinks:
         if sink.converter.registry is not None:
-            yield f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink)
+            yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink))]
     connection = replace(S3Connection.of(config.s3), patience_s=0)  # who asks wants to know how it is now
     for sink in config.sinks:
         store, place = S3Store(connection, sink.bucket), f"{sink.index.prefix}/{sink.name}"
         where = f"bucket {sink.bucket} of sink {sink.name}"
-        yield where, functools.partial(_some_key, store, f"{place}/")
+        group: list[Attempt] = [(where, functools.partial(_some_key, store, f"{place}/"))]
         if sink.exactly_once:
-            yield f"conditional writes in {where}", functools.partial(probe, store, place, sink.root)
-        yield f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}.probe/{uuid.uuid4()}")
+            group.append((f"conditional writes in {where}", functools.partial(probe, store, place, sink.root)))
+        group.append((f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}.probe/{uuid.uuid4()}")))
+        yield group
 
 
 def outcome(attempt: Callable[[], object]) -> str:

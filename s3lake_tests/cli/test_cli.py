@@ -24,6 +24,7 @@ import jsonschema
 import msgspec
 import psutil
 import pytest
+import typer
 import yaml
 
 from s3lake import cli, hours
@@ -49,6 +50,17 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+
+
+def commands(name: str, command: Any) -> dict[str, set[str | None]]:
+    """Every command by its words, and what its arguments are called."""
+    if not hasattr(command, "commands"):
+        return {name: {part.metavar for part in command.params if part.param_type_name == "argument"}}
+    inside = (commands(f"{name} {word}".strip(), part) for word, part in command.commands.items())
+    return {words: parameters for part in inside for words, parameters in part.items()}
+
+
+COMMANDS = commands("", typer.main.get_command(cli.app))
 
 
 @pytest.fixture
@@ -133,7 +145,8 @@ class TestCheck:
             "conditional writes in bucket lake of sink events",
             "uploads in bucket lake of sink events",
         ]
-        assert all("127.0.0.1:1" in one for one in said.values())
+        assert all("127.0.0.1:1" in one for one in list(said.values())[:2])
+        assert set(list(said.values())[2:]) == {"not tried, after what failed before it"}
         assert "hunter2" not in outcome.out
 
     @pytest.mark.spark
@@ -208,6 +221,13 @@ class TestPreview:
     def test_a_wrong_configuration_is_exit_code_two(self, change: tuple[str, str], run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace(*change))
         assert self.preview(run, nobody, "1").code == 2
+
+    def test_no_records_are_nothing_to_preview(self, run: Run, nobody: Path) -> None:
+        outcome = self.preview(run, nobody, options=())
+        assert (outcome.code, outcome.out) == (
+            0,
+            f"nothing to preview: {nobody.parent}/records.jsonl holds no record\n",
+        )
 
     def test_records_that_no_sink_takes_are_exit_code_two(self, run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
@@ -319,6 +339,14 @@ class TestInit:
         assert "a bucket has 3 to 63 of a-z" in outcome.err
         assert not path.exists()
 
+    def test_answers_that_end_too_early_are_input_that_cannot_be(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("kafka:9092\n"))
+        outcome = run("init", tmp_path / "first.yaml")
+        assert outcome.code == 2
+        assert "standard input ended before every question was answered" in outcome.err
+
     def test_a_connector_s_file_is_taken_over(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "first.yaml"
         source = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
@@ -401,17 +429,42 @@ class TestExitCodeTwo:
     def test_what_is_no_command_or_lacks_an_option(self, arguments: tuple[str, ...], run: Run) -> None:
         assert run(*arguments).code == 2
 
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_an_option_that_no_command_has(self, command: str, run: Run) -> None:
+        assert run(*command.split(), "--nonsense").code == 2
+
+    @pytest.mark.parametrize("command", [name for name, parameters in COMMANDS.items() if "CONFIG" in parameters])
+    def test_a_configuration_that_is_not_there(self, command: str, run: Run, tmp_path: Path) -> None:
+        missing = {
+            "preview": ["--records", "-"],
+            "test": [str(tmp_path / "cases.yaml")],
+            "rewrite": ["--from", TEN, "--to", TEN],
+            "index accept": ["--topic", "orders"],
+            "index rollback": ["--sink", "events", "--topic", "orders", "--hour", TEN],
+        }.get(command, [])
+        outcome = run(*command.split(), tmp_path / "missing.yaml", *missing)
+        assert outcome.code == 2
+        assert "missing.yaml: no such file" in outcome.err
+
 
 class TestExitCodeThree:
     """It failed while running: trying again may help."""
 
-    @pytest.mark.parametrize("command", [("verify",), ("index", "show"), ("clean",)])
+    @pytest.mark.parametrize("command", [("verify",), ("index", "show"), ("clean",), ("land",)])
     def test_s3_is_down(self, command: tuple[str, ...], run: Run, nobody: Path) -> None:
         outcome = run(*command, nobody)
         assert outcome.code == 3
         assert "StoreUnavailableError: " in outcome.err
         assert "http://127.0.0.1:1" in outcome.err
         assert "hunter2" not in outcome.err
+
+    def test_who_reads_no_further_finds_no_difference(self, nobody: Path) -> None:
+        command = [Path(sys.executable).parent / "s3lake", "check", nobody, "--json"]
+        reader, writer = os.pipe()
+        os.close(reader)
+        ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        os.close(writer)
+        assert (ended.returncode, ended.stderr) == (141, "")
 
     def test_what_nobody_thought_of_is_no_difference_found(
         self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
@@ -593,7 +646,8 @@ class TestOnLandedHours:
         outcome = run("land", config, "--from", eleven, "--to", eleven)
         assert outcome.code == 3
         assert f"{landed} {eleven}: 7 offsets = 7 rows" in outcome.out
-        assert outcome.err.startswith(f"events {broken}: RecordError: ")
+        assert f"\nevents {broken}: RecordError: " in outcome.err
+        assert f"land {landed}: offsets: 7 of 7" in outcome.err.splitlines()
 
     def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         before = lake.objects()
