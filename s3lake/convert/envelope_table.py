@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
 from s3lake.convert import headers, json_text, table
 from s3lake.convert.cells import Column, Rows
@@ -13,13 +14,14 @@ from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.encode.formats import Rule
+from s3lake.schema import described
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.avro_names import LEGAL_NAME
+from s3lake.schema.connect import Schema
+from s3lake.schema.described import NAME
+from s3lake.schema.details import nullability
 from s3lake.schema.types import Columns, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import beyond, held
-
-NAME = b"s3lake.name"
-"""The member of a schema's metadata with the name of its rows' type."""
 
 ENCODED = b"s3lake.encoded"
 """The member that marks a batch of finished records, with the schema of their file."""
@@ -124,9 +126,17 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
     if batch is not None and schema is not None and schema.file is not None:
         batch = _spliced(rows, schema.file)
-    elif batch is not None and schema is not None and schema.name:
-        batch = batch.replace_schema_metadata({NAME: schema.name.encode()})
+    elif batch is not None and schema is not None:
+        batch = _as_described(batch, schema, shape.rule)
     return Found(batch, refused, columns, seen)
+
+
+def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
+    """The batch with what its schema says beside the types, of which CSV holds nothing."""
+    if schema.detail is not None and rule != "flat":
+        detail = schema.detail if rule == "avro" else nullability(schema.detail)
+        return described.applied(batch, detail, schema.name)
+    return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
 
 
 def _spliced(rows: Rows, schema: bytes) -> pa.RecordBatch:
@@ -195,8 +205,20 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     if not present:
         return Found(None, refused, known, seen)
     is_flat = shape.envelope is not None and shape.envelope.style == "flat"
-    schema = pa.schema([(part, arrays[part].type) for part in present], {NAME: _FLAT_NAME} if is_flat else None)
-    return Found(pa.record_batch([arrays[part] for part in present], schema=schema), refused, known, seen)
+    columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
+    schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if is_flat else None)
+    return Found(pa.record_batch([array for _, array in columns_of_file], schema=schema), refused, known, seen)
+
+
+def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
+    """A part as a column. The record envelope makes every part optional and takes its name, as Lenses' does."""
+    if schema is None or schema.detail is None or shape.rule == "flat":
+        return pa.field(part, array.type), array
+    detail = schema.detail
+    if shape.envelope is not None and shape.envelope.style == "record":
+        detail = structs.replace(detail, required=False, name=None, default=None)
+    detail = detail if shape.rule == "avro" else nullability(detail)
+    return described.column(part, array, schema.type, detail)
 
 
 def _parsed(

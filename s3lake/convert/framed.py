@@ -299,7 +299,7 @@ def _compiled(kind: str, text: str, references: tuple[tuple[str, str], ...], tab
         return f"it is a schema of {registered.kind}, not of AVRO: set the converter that fits"
     try:
         name, node = avro_schemas.compiled(registered.text, registered.references, tabular=tabular)
-        schema = Schema(name, node.type)
+        schema = Schema(name, node.type, detail=node.detail)
         return _Reader(
             schema,
             avro_spliced.schema_of(node.written),

@@ -17,7 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from msgspec import structs
+
 from s3lake.schema.connect import SchemaError
+from s3lake.schema.details import REQUIRED, Detail
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
 
 Mend = Callable[[Any], Any]
@@ -55,6 +58,7 @@ class Node:
         mend: what a value that was read becomes; None where it stays.
         written: the schema as a file has it; None where its values would not read back as its column's do: a union of
             several types, a field that is only null, a logical type that its column shows in another way.
+        detail: what the schema says of the column beside its type.
         is_odd: whether a value, mended, holds a number that JSON does not have; None where none ever does.
     """
 
@@ -63,6 +67,7 @@ class Node:
     mend: Mend | None = None
     is_odd: Callable[[Any], bool] | None = None
     written: Any = None
+    detail: Detail = REQUIRED
 
 
 def compiled(text: str, references: Mapping[str, str], *, tabular: bool) -> tuple[str | None, Node]:
@@ -178,11 +183,15 @@ class _Compiler:
             "name": f"R{number}",
             "fields": [{"name": member, "type": node.plain} for member, node in nodes.items()],
         }
-        type = Struct({member: node.type for member, node in nodes.items() if node.type != UNKNOWN})
-        members = [{"name": member, "type": node.written} for member, node in nodes.items()]
+        held = {member: node for member, node in nodes.items() if node.type != UNKNOWN}
+        defaults = {one["name"]: {"default": one["default"]} for one in fields if "default" in one}
+        members = [{"name": member, "type": node.written, **defaults.get(member, {})} for member, node in nodes.items()]
         is_whole = members and all(field["type"] for field in members)
         written = {"type": "record", "name": name, "fields": members} if is_whole else None
-        return Node(type, plain, _mend_members(nodes), _odd_member(nodes), written)
+        inner = tuple(_defaulted(node, defaults.get(member, {})) for member, node in held.items())
+        type = Struct({member: node.type for member, node in held.items()})
+        detail = Detail(required=True, name=name, inner=inner)
+        return Node(type, plain, _mend_members(nodes), _odd_member(nodes), written, detail)
 
     def _array(self, items: Node, path: str) -> Node:
         if items.type in (UNKNOWN, Struct({})):
@@ -196,6 +205,7 @@ class _Compiler:
             (lambda found: list(map(mend, found))) if mend else None,
             (lambda found: any(map(is_odd, found))) if is_odd else None,
             items.written and {"type": "array", "items": items.written},
+            Detail(required=True, inner=(items.detail,)),
         )
 
     def _union(self, schema: list[Any], path: str, space: str, level: int) -> Node:
@@ -207,7 +217,10 @@ class _Compiler:
             unless = _unless_null(inner.mend) if inner.mend else None
             is_whole = len(nodes) == 2 and inner.written
             written = [one.written or "null" for one in nodes] if is_whole else None
-            return Node(inner.type, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd), written)
+            detail = structs.replace(inner.detail, required=len(branches) == len(schema))
+            return Node(
+                inner.type, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd), written, detail
+            )
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
@@ -217,7 +230,10 @@ class _Compiler:
             for at, (name, one) in enumerate(branches_by_name.items())
         )
         plain = [one if one == "null" else next(wrapped) for one in schema]
-        type = Struct({name: one.type for name, one in branches_by_name.items() if one.type != UNKNOWN})
+        held = {name: one for name, one in branches_by_name.items() if one.type != UNKNOWN}
+        type = Struct({name: one.type for name, one in held.items()})
+        inner_details = tuple(structs.replace(one.detail, required=False) for one in held.values())
+        union_detail = Detail(required=len(branches) == len(schema), inner=inner_details)
         nothing = dict.fromkeys(branches_by_name)
         mends = {name: one.mend or _same for name, one in branches_by_name.items()}
 
@@ -227,7 +243,7 @@ class _Compiler:
             ((name, one),) = value.items()
             return {**nothing, name: mends[name](one)}
 
-        return Node(type, plain, mend, _odd_unless_null(_odd_member(branches_by_name)))
+        return Node(type, plain, mend, _odd_unless_null(_odd_member(branches_by_name)), detail=union_detail)
 
     def _members(self, branches: list[Any], space: str) -> list[str]:
         """A branch's field is called after its type, with the namespace only where two have one name."""
@@ -334,7 +350,17 @@ def _map(values: Node) -> Node:
 
     odd = (lambda found: any(map(is_odd, found.values()))) if is_odd else None
     written = values.written and {"type": "map", "values": values.written}
-    return Node(Map(values.type), plain, mend_values if mend else None, odd, written)
+    detail = Detail(required=True, inner=(values.detail,))
+    return Node(Map(values.type), plain, mend_values if mend else None, odd, written, detail)
+
+
+def _defaulted(node: Node, default: Mapping[str, Any]) -> Detail:
+    """The detail of a field, with its default where a file's column has one like it."""
+    value = default.get("default")
+    is_empty = value in ([], {}) and not isinstance(node.type, Struct)
+    if value is None or (isinstance(value, dict | list) and not is_empty) or node.type is Primitive.UUID:
+        return node.detail
+    return structs.replace(node.detail, default=json.dumps(value))
 
 
 def _mend_members(nodes: dict[str, Node]) -> Mend | None:

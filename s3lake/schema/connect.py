@@ -7,12 +7,16 @@ cannot stand as it is (decimals in base64, defaults, maps whose keys are no stri
 import base64
 import decimal
 import functools
-from collections.abc import Callable
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Optional
 
 import msgspec
+from msgspec import structs
 
+from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, Decimal, List, Map, Primitive, Struct, Type
 
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -31,16 +35,18 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True)
 class Schema:
-    """What a payload is: two schemas with the same name and type are equal.
+    """What a payload is: two schemas with the same name, type and detail are equal.
 
     Attributes:
         name: of a struct, None where it has none.
+        detail: what the schema says beside the type; None where it says nothing, and everything may be null.
         file: the schema of Avro files that hold the values as they came; None where they are written anew.
     """
 
     name: str | None
     type: Type
     file: bytes | None = None
+    detail: Detail | None = None
 
 
 Read = Callable[[bytes], bytes]
@@ -51,11 +57,12 @@ Mend = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class _Node:
-    """A compiled part of a schema: its column type, what msgspec decodes, and what mends the decoded value."""
+    """A compiled part of a schema: its column, what msgspec decodes, and what mends the decoded value."""
 
     type: Type
     decoded: Any
     mend: Mend | None = None
+    detail: Detail = REQUIRED
 
 
 _envelope = msgspec.json.Decoder(Envelope).decode
@@ -90,7 +97,8 @@ def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
         return str(error)
     decode = msgspec.json.Decoder(node.decoded).decode
     name = document.get("name")
-    schema = Schema(name if document["type"] == "struct" else None, node.type)
+    name = name if document["type"] == "struct" else None
+    schema = Schema(name, node.type, detail=_named(node.detail, node.type, itertools.count(1)))
     mend = node.mend
     if mend is None:
 
@@ -136,7 +144,9 @@ def _child(document: dict[str, Any], member: str, path: str, level: int, tabular
 def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     """A node that takes null where its schema does, and then gives the default."""
     mend = node.mend
+    detail = structs.replace(node.detail, required=document.get("optional") is not True)
     if document.get("default") is not None:
+        detail = structs.replace(detail, default=_default(document["default"], node.type))
         try:
             default = functools.partial(
                 msgspec.json.Decoder(node.decoded).decode, msgspec.json.encode(document["default"])
@@ -149,10 +159,38 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
             value = default() if _is_null(value) else value  # a new one each time: it is mended in place
             return mend(value) if mend else value
 
-        return _Node(node.type, _nullable(node.decoded), fill)
+        return _Node(node.type, _nullable(node.decoded), fill, detail)
     if document.get("optional") is True:
-        return _Node(node.type, _nullable(node.decoded), _unless_null(mend) if mend else None)
+        return _Node(node.type, _nullable(node.decoded), _unless_null(mend) if mend else None, detail)
     return node
+
+
+def _default(value: Any, type: Type) -> str | None:
+    """A default as Avro spells it: bytes are texts of as many characters; None for what has parts."""
+    if isinstance(value, dict | list):
+        return None
+    if isinstance(value, str) and (type is Primitive.BINARY or isinstance(type, Decimal)):
+        value = base64.b64decode(value).decode("latin-1")
+    elif isinstance(type, Decimal):
+        return None
+    return json.dumps(value)
+
+
+def _named(detail: Detail, type: Type, unnamed: Iterator[int]) -> Detail:
+    """The detail with a name for every struct: those without one are numbered, as Confluent's AvroData does."""
+    name = detail.name
+    if isinstance(type, Struct) and name is None:
+        number = next(unnamed)
+        name = f"{NAME_SPACE}.ConnectDefault{number if number > 1 else ''}"
+    match type:
+        case Struct(fields):
+            inner_types: Iterable[Type] = fields.values()
+        case List(item) | Map(item):
+            inner_types = (item,)
+        case _:
+            return detail
+    inner = tuple(_named(each, of, unnamed) for each, of in zip(detail.inner, inner_types, strict=True))
+    return structs.replace(detail, name=name, inner=inner)
 
 
 def _nullable(decoded: Any) -> Any:
@@ -192,13 +230,15 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
             setattr(value, attribute, one(getattr(value, attribute)))
         return value
 
-    return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None)
+    detail = Detail(required=True, name=document.get("name"), inner=tuple(node.detail for node in nodes.values()))
+    return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None, detail)
 
 
 def _array(items: _Node) -> _Node:
     mend = items.mend
     decoded: Any = list[items.decoded]  # type: ignore[name-defined]
-    return _Node(List(items.type), decoded, (lambda found: [mend(one) for one in found]) if mend else None)
+    detail = Detail(required=True, inner=(items.detail,))
+    return _Node(List(items.type), decoded, (lambda found: [mend(one) for one in found]) if mend else None, detail)
 
 
 def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
@@ -210,7 +250,8 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
             return {name: value(one) for name, one in values.items()}
 
         decoded = dict[str, values.decoded]  # type: ignore[name-defined]
-        return _Node(Map(values.type), decoded, mend_values if values.mend else None)
+        detail = Detail(required=True, inner=(values.detail,))
+        return _Node(Map(values.type), decoded, mend_values if values.mend else None, detail)
 
     def mend_pairs(pairs_of_file: Any) -> Any:
         pairs = [(key(one), value(other)) for one, other in pairs_of_file]
@@ -218,7 +259,9 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
 
     decoded = list[tuple[keys.decoded, values.decoded]]  # type: ignore[name-defined]
     type = List(Struct({"key": keys.type, "value": values.type}))
-    return _Node(type, decoded, mend_pairs if tabular or keys.mend or values.mend else None)
+    entry = Detail(required=True, name=f"{NAME_SPACE}.MapEntry", inner=(keys.detail, values.detail))
+    detail = Detail(required=True, inner=(entry,))
+    return _Node(type, decoded, mend_pairs if tabular or keys.mend or values.mend else None, detail)
 
 
 def _same(value: Any) -> Any:

@@ -115,7 +115,7 @@ def test_what_would_not_read_back_as_its_column_is_written_anew(
     schema = field("int")
     schema["fields"].append({"name": "b", "type": kind})
     (part,) = landed(registry, "avro", framed(registry.add(schema), b"\2" + data)).parts
-    assert schema_in(part.streams["data"])["fields"][0] == {"name": "a", "type": ["null", "int"], "default": None}
+    assert schema_in(part.streams["data"])["fields"][0] == {"name": "a", "type": "int"}
 
 
 def test_a_type_that_stands_twice_is_defined_once(registry: SchemaRegistry) -> None:
@@ -138,11 +138,18 @@ def test_logical_types_that_columns_do_not_have_are_none_in_files(registry: Sche
 
 def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
     said = field("int") | {"doc": "An order.", "aliases": ["Bill"]}
-    said["fields"][0] |= {"doc": "How many.", "default": 7}
+    said["fields"][0] |= {"doc": "How many."}
     numbers = [registry.add(field("int")), registry.add(said)]
     (part,) = landed(registry, "avro", *(framed(number, b"\2") for number in (*numbers, *numbers))).parts
     assert part.rows is None
     assert schema_in(part.streams["data"]) == field("int")
+
+
+def test_a_default_stands_in_the_file(registry: SchemaRegistry) -> None:
+    schema = field("int")
+    schema["fields"][0]["default"] = 7
+    (part,) = landed(registry, "avro", framed(registry.add(schema), b"\2")).parts
+    assert schema_in(part.streams["data"]) == schema
 
 
 def test_schemas_whose_bytes_differ_share_none(registry: SchemaRegistry) -> None:
@@ -150,8 +157,8 @@ def test_schemas_whose_bytes_differ_share_none(registry: SchemaRegistry) -> None
     converted = landed(registry, "avro", framed(plain, b"\2"), framed(optional, b"\2\4"), framed(plain, b"\6"))
     assert [part.rows.to_pylist() for part in converted.parts] == [[0, 2], [1]]
     assert [rows(part.streams["data"]) for part in converted.parts] == ["[{'a': 1}, {'a': 3}]", "[{'a': 2}]"]
-    (together,) = landed(registry, "parquet", framed(plain, b"\2"), framed(optional, b"\2\4")).parts
-    assert together.streams["data"].to_pylist() == [{"a": 1}, {"a": 2}]
+    apart = landed(registry, "parquet", framed(plain, b"\2"), framed(optional, b"\2\4")).parts
+    assert [part.streams["data"].schema.field("a").nullable for part in apart] == [False, True]
 
 
 def test_a_record_without_a_value_has_a_file_of_its_own(registry: SchemaRegistry) -> None:

@@ -1,0 +1,171 @@
+"""What a schema says beside types: files are one table with those that a connector wrote from the same schema."""
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from s3lake.convert.values import Conversion
+from s3lake.encode import FileFormat
+from s3lake_tests.convert.records import batch
+from s3lake_tests.encode.written import written
+
+SPACE = "io.confluent.connect.avro"
+FIELDS = [
+    {"field": "id", "type": "int64", "optional": False},
+    {"field": "count", "type": "int32", "optional": False, "default": 7},
+    {"field": "note", "type": "string", "optional": True},
+    {"field": "colour", "type": "string", "optional": True, "default": "red"},
+    {"field": "raw", "type": "bytes", "optional": False, "default": "/w=="},
+    {"field": "tags", "type": "array", "items": {"type": "string", "optional": False}, "optional": False},
+    {"field": "sizes", "type": "map", "keys": {"type": "string"}, "values": {"type": "int32", "optional": True}},
+    {
+        "field": "buyer",
+        "type": "struct",
+        "name": "com.acme.Buyer",
+        "optional": True,
+        "fields": [{"field": "name", "type": "string", "optional": False}],
+    },
+    {
+        "field": "place",
+        "type": "struct",
+        "optional": False,
+        "fields": [{"field": "zip", "type": "int32", "optional": True}],
+    },
+]
+CONNECT = {"type": "struct", "name": "com.shop.Order", "optional": False, "fields": FIELDS}
+AVRO_DATA = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "com.shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "count", "type": "int", "default": 7},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "colour", "type": ["string", "null"], "default": "red"},
+        {"name": "raw", "type": "bytes", "default": "\u00ff"},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "sizes", "type": {"type": "map", "values": ["null", "int"]}},
+        {
+            "name": "buyer",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "Buyer",
+                    "namespace": "com.acme",
+                    "fields": [{"name": "name", "type": "string"}],
+                },
+            ],
+            "default": None,
+        },
+        {
+            "name": "place",
+            "type": {
+                "type": "record",
+                "name": "ConnectDefault",
+                "namespace": SPACE,
+                "fields": [{"name": "zip", "type": ["null", "int"], "default": None}],
+            },
+        },
+    ],
+}
+"""As Confluent's AvroData makes it of that schema, without its own `connect.*` properties."""
+ROW: dict[str, Any] = {
+    "id": 1,
+    "count": 2,
+    "note": None,
+    "colour": "blue",
+    "raw": b"\x00\xff",
+    "tags": ["a", "b"],
+    "sizes": {"x": 1, "y": None},
+    "buyer": {"name": "Ann"},
+    "place": {"zip": None},
+}
+OTHER: dict[str, Any] = {**ROW, "id": 2, "note": "n", "buyer": None, "tags": [], "sizes": {}, "place": {"zip": 8000}}
+
+
+def payload(row: dict[str, Any]) -> bytes:
+    return json.dumps({"schema": CONNECT, "payload": {**row, "raw": "AP8="}}).encode()
+
+
+def converted(format: str, *values: bytes | None, **more: Any) -> pa.RecordBatch:
+    by = Conversion("string", "connect_json", format, **{"nulls": "write", **more})
+    found = by(batch(*values), {})
+    assert not found.refused
+    (part,) = found.parts
+    return part.streams["data"]
+
+
+def ours(format: str, *values: bytes | None) -> bytes:
+    return written(FileFormat(format, "none"), [converted(format, *values)])
+
+
+def connectors() -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, AVRO_DATA, [ROW, OTHER])
+    return out.getvalue()
+
+
+def test_an_avro_files_schema_is_what_the_connector_writes() -> None:
+    schema = fastavro.reader(io.BytesIO(ours("avro", payload(ROW)))).metadata["avro.schema"]
+    assert json.loads(schema) == AVRO_DATA
+
+
+def test_avro_files_of_the_connector_and_ours_are_read_with_one_schema() -> None:
+    for file in (connectors(), ours("avro", payload(ROW), payload(OTHER))):
+        assert list(fastavro.reader(io.BytesIO(file), AVRO_DATA)) == [ROW, OTHER]
+
+
+def test_parquet_files_of_the_connector_and_ours_are_one_table() -> None:
+    required = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            pa.field("count", pa.int32(), nullable=False),
+            pa.field("note", pa.string()),
+            pa.field("colour", pa.string()),
+            pa.field("raw", pa.binary(), nullable=False),
+            pa.field("tags", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+            pa.field("sizes", pa.map_(pa.string(), pa.int32()), nullable=False),
+            pa.field("buyer", pa.struct([pa.field("name", pa.string(), nullable=False)])),
+            pa.field("place", pa.struct([pa.field("zip", pa.int32())]), nullable=False),
+        ]
+    )
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist([ROW, OTHER], required), out)
+    files = [out.getvalue().to_pybytes(), ours("parquet", payload(ROW), payload(OTHER))]
+    schemas = [pq.read_schema(pa.BufferReader(file)) for file in files]
+    assert [str(schema.remove_metadata()) for schema in schemas] == [str(schemas[0].remove_metadata())] * 2
+    both = ds.dataset([pq.read_table(pa.BufferReader(file)) for file in files]).to_table()
+    assert both.column("id").to_pylist() == [1, 2, 1, 2]
+
+
+def test_a_null_payload_makes_its_columns_optional() -> None:
+    schema = {**CONNECT, "optional": True}
+    values = [{**ROW, "raw": "AP8="}, None]
+    found = converted("parquet", *(json.dumps({"schema": schema, "payload": value}).encode() for value in values))
+    assert found.schema.field("id").nullable
+    assert found.column("id").to_pylist() == [1, None]
+
+
+def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
+    other = {**CONNECT, "fields": [{**FIELDS[0], "default": 5}, *FIELDS[1:]]}
+    value = json.dumps({"schema": other, "payload": {**ROW, "raw": "AP8="}}).encode()
+    found = Conversion("string", "connect_json", "avro", "write")(batch(payload(ROW), value), {})
+    assert len(found.parts) == 2
+    assert len({hash(part.streams["data"].schema) for part in found.parts}) == 2
+
+
+@pytest.mark.parametrize("style", ["record", "flat"])
+def test_an_envelope_keeps_what_the_values_schema_says(style: Any) -> None:
+    from s3lake.convert.envelope import Envelope
+
+    found = converted("avro", payload(ROW), envelope=Envelope(style, ("value",), "orders")).schema.field("value")
+    assert found.nullable == (style == "record")
+    assert not found.type.field("id").nullable
+    assert found.type.field("note").nullable
