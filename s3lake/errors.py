@@ -9,12 +9,14 @@ S3LakeError
 │   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
 │   ├── TooManyFilesError     a micro-batch would have more files than one commit may list
 │   ├── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
+│   ├── TableConflictError    a table cannot follow the index before somebody has changed something
 │   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
 └── TransientError            the same request may pass later
     ├── FencedError           another writer changed the tile first; plan again
     ├── KafkaUnavailableError
     ├── MissingDocumentError  the index names a document that the store does not show, now
     ├── SparkUnavailableError a worker, an executor, the session or its local disk gave out
+    ├── TableUnavailableError a table or its catalog was in the way; the index is as it is
     └── StoreUnavailableError
         └── StoreConflictError  another request of the same key was under way; the same one may be sent again
 """
@@ -73,6 +75,10 @@ class StoreDeniedError(TerminalError):
     """The store refused a request for good: permissions, bucket, or no conditional writes."""
 
 
+class TableConflictError(TerminalError):
+    """A table cannot follow the index before somebody has changed something."""
+
+
 class TaskFailedError(TerminalError):
     """A Spark task failed in a way that s3lake does not know."""
 
@@ -91,6 +97,10 @@ class MissingDocumentError(TransientError):
 
 class SparkUnavailableError(TransientError):
     """A worker, an executor, the session or its local disk gave out."""
+
+
+class TableUnavailableError(TransientError):
+    """A table or its catalog was in the way; the index is as it is, and whoever asks next brings the table to it."""
 
 
 class StoreUnavailableError(TransientError):

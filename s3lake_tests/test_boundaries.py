@@ -33,6 +33,7 @@ ROOMS = [
     "plan",
     "store",
     "commit",
+    "table",
     "land.task.outcomes",
     "land.task.staging",
     "land.task.pipeline",
@@ -81,13 +82,14 @@ VERIFY_DOES_NOT_KNOW = {
     "layout",
     "encode",
     "land",
+    "table",
     "adopt",
     "readback",
     "metrics",
 }
 """`verify` finds the writer's mistakes, so it may not share them; of columns it knows the types that the index has."""
 
-NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore"}
+NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""
 
 HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, iam, index, init, landed, metrics, spark, trials, verify
+from s3lake.cli import adoption, configuration, demo, iam, index, init, landed, metrics, spark, table, trials, verify
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -47,6 +47,7 @@ for command in (
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
 app.add_typer(index.app, name="index")
+app.add_typer(table.app, name="table")
 
 
 def main() -> NoReturn:

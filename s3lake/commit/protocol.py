@@ -6,7 +6,7 @@ the tile by compare-and-swap, and then settled by the same code that recovers it
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -228,8 +228,16 @@ def mark_of(commit: str) -> str:
     return f"~{commit[:12]}"
 
 
-def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:
+def commit(
+    index: TopicIndex,
+    attempt: Attempt,
+    staged: Staged,
+    pace: Pace = PACE,
+    switched: Callable[[str], None] | None = None,
+) -> Manifest:
     """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
+
+    `switched` is told the hour once they have switched, before objects go that were replaced: it may not raise.
 
     Raises:
         FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
@@ -252,6 +260,8 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
             f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload could not be completed, or "
             "another writer replaced it; nothing of it is visible"
         )
+    if switched is not None:
+        switched(hour)
     if attempt.replaces:
         sweep(index, hour, pace, (*attempt.known, manifest))  # readers of the index have switched
     return manifest

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.sink import Sink
+    from s3lake.table import LakeTable
 
 _log = logging.getLogger(__name__)
 _TRIES = 5
@@ -69,6 +71,7 @@ class Landing:
         clock: epoch milliseconds.
         engine: where Spark jobs run; landings of several topics may share one (`fleet.py`).
         committing: held while a commit is made visible.
+        table: that follows the index; None where the sink has none.
     """
 
     sink: Sink
@@ -83,6 +86,8 @@ class Landing:
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
     engine: Callable[[KafkaEngine], Engine] = lambda own: own
     committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    table: LakeTable | None = None
+    _followed: SimpleQueue[tuple[str, bool]] = field(default_factory=SimpleQueue, init=False, repr=False)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
 
@@ -114,7 +119,9 @@ class Landing:
         until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
         if not until:
             self._await_topic()
-        return _Run(self, {hour: self._open(hour) for hour in wanted}, until).land(wanted)
+        heads = {hour: self._open(hour) for hour in wanted}
+        self._follow(*wanted)  # what a run before did not come to, while the objects of before are there
+        return _Run(self, heads, until).land(wanted)
 
     def rewrite(self, hour: str) -> LandedHour:
         """Land a complete hour once more, in place of what was landed.
@@ -128,6 +135,7 @@ class Landing:
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
         self.observer.planned(hour, attempt.batch.offsets, 1)
         self.observer.committed(self._commit(attempt, self._staged(head, attempt)))
+        self.tell_followed()
         landed = self.report(hour, 1)
         self.observer.done(landed)
         return landed
@@ -168,12 +176,33 @@ class Landing:
         if not self.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
             return False
         try:
-            for merged in merge(self.index, self.sink, self.stores, tile.hour, list(landed.manifests)):
+            manifests = list(landed.manifests)
+            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests, self._follow):
                 self._last[tile.hour], done = merged.manifest, True
                 self.observer.merged(tile.hour, str(merged))
+                self.tell_followed()
         except (Unjoinable, S3LakeError) as error:
             self.observer.merged(tile.hour, f"its small files stay: {error}")
         return done
+
+    def _follow(self, *hours: str) -> None:
+        """Bring the table to what the index says of `hours`. It is no part of landing: what goes wrong fails nothing.
+
+        What came of it is told later, by the thread that lands.
+        """
+        if self.table is None:
+            return
+        try:
+            for snapshot in self.table.follow(hours):
+                self._followed.put((str(snapshot), False))
+        except S3LakeError as error:
+            self._followed.put((str(error), True))
+
+    def tell_followed(self) -> None:
+        """Tell what became of the table since it was told last."""
+        while not self._followed.empty():
+            outcome, behind = self._followed.get()
+            self.observer.followed(outcome, behind=behind)
 
     def publish(self) -> None:
         """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
@@ -221,7 +250,7 @@ class Landing:
     def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
         with self.committing:
             if self.sink.exactly_once:
-                manifest = protocol.commit(self.index, attempt, staged)
+                manifest = protocol.commit(self.index, attempt, staged, switched=self._follow)
             else:
                 manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest
@@ -385,6 +414,7 @@ class _Run:
     def _committed(self, manifest: Manifest) -> None:
         self.new[manifest.hour] += 1
         self.landing.observer.committed(manifest)
+        self.landing.tell_followed()
         self.landing.publish()
 
     def _tell(self) -> None:

@@ -41,6 +41,9 @@ class Observer(Protocol):
     def merged(self, hour: str, outcome: str) -> None:
         """An hour is landed as a whole, in several commits: what became of them."""
 
+    def followed(self, outcome: str, *, behind: bool) -> None:
+        """The sink's table was brought to the index, or is behind it, and why."""
+
     def done(self, landed: LandedHour) -> None:
         """Nothing of an hour is left for this run."""
 
@@ -60,6 +63,10 @@ class Logged:
     def merged(self, hour: str, outcome: str) -> None:
         """See `Observer.merged`."""
         _log.info("%s: %s", hour, outcome)
+
+    def followed(self, outcome: str, *, behind: bool) -> None:
+        """See `Observer.followed`."""
+        _log.log(logging.WARNING if behind else logging.INFO, "table: %s", outcome)
 
     def done(self, landed: LandedHour) -> None:
         """See `Observer.done`."""

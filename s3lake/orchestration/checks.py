@@ -17,6 +17,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
+from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
@@ -34,6 +35,11 @@ NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10
 
 
+def names_of(sink: Sink) -> tuple[str, ...]:
+    """The checks of a sink: `table` is of those that have one."""
+    return NAMES if sink.table is None else (*NAMES, "table")
+
+
 def sink_checks(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetChecksDefinition:
     """The checks of one sink asset, in one step."""
     keys, landed = catalogue.keys, catalogue.landed(sink, topic)
@@ -42,7 +48,7 @@ def sink_checks(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetChecksD
             dg.AssetCheckSpec(
                 name, asset=landed.key, description=_DESCRIPTIONS[name], partitions_def=landed.partitions_def
             )
-            for name in NAMES
+            for name in names_of(sink)
         ]
 
     @dg.multi_asset_check(
@@ -73,14 +79,16 @@ def checked(
     catalogue: Catalogue,
     lander: "Landing",
     wanted: Sequence[str],
-    chosen: Sequence[str] = NAMES,
+    chosen: Sequence[str] | None = None,
 ) -> "Checked":
-    """Look at the hours `wanted`, at every hour where there are none, with the checks `chosen`."""
+    """Look at the hours `wanted`, at every hour where there are none, with the checks `chosen`, all without them."""
     head = lander.index.head()
     sealing = Sealing(lander.index, head[0] if head else TopicHead())
     asked = wanted or hours.expand(sealing.head.hours)
-    seen = [_Hour(lander, hour, sealing) for hour in asked]
-    verdicts = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in chosen]
+    checks = names_of(lander.sink) if chosen is None else chosen
+    behind = _behind(lander, asked) if "table" in checks else {}
+    seen = [_Hour(lander, hour, sealing, behind.get(hour)) for hour in asked]
+    verdicts = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in checks]
     key = catalogue.key(lander.sink, lander.topic)
     return Checked(key, verdicts, announcements(instance, catalogue, lander, sealing, asked, lander.clock()))
 
@@ -130,6 +138,7 @@ class _Hour:
     lander: "Landing"
     hour: str
     sealing: Sealing
+    behind: str | None = None
 
     @functools.cached_property
     def landed(self) -> LandedHour:
@@ -210,6 +219,26 @@ def _dead(seen: _Hour) -> Verdict:
     return Verdict(not found["dead_letters"], dg.AssetCheckSeverity.WARN, found)
 
 
+def _behind(lander: "Landing", asked: Sequence[str]) -> dict[str, str]:
+    """Hours in which the table is not what the index says, and why."""
+    if lander.table is None:
+        return {}
+    try:
+        found = list(lander.table.differences(asked))
+    except S3LakeError as error:
+        return dict.fromkeys(asked, str(error))
+    remedy = "the next run of the hour or `s3lake table sync` brings it to the index"
+    return {
+        one.hour: f"{len(one.added)} commits are not in the table, {len(one.gone)} are replaced: {remedy}"
+        for one in found
+    }
+
+
+def _table(seen: _Hour) -> Verdict:
+    metadata = {"table": getattr(seen.lander.table, "name", ""), **({"behind": seen.behind} if seen.behind else {})}
+    return Verdict(seen.behind is None, dg.AssetCheckSeverity.WARN, metadata)
+
+
 def _hours_of(context: dg.AssetCheckExecutionContext) -> Sequence[str]:
     """The hours that this run is about."""
     tags = context.run.tags
@@ -234,6 +263,7 @@ _CHECKS: dict[str, Callable[[_Hour], Verdict]] = {
     "rows_equal_offsets": _explained,
     "lag": _lag,
     "dead_letters": _dead,
+    "table": _table,
 }
 _DESCRIPTIONS = {
     "offsets_contiguous": "Passes when the hour shares its edges with the hours beside it, and is landed as a whole if "
@@ -242,4 +272,5 @@ _DESCRIPTIONS = {
     "no record.",
     "lag": "Passes when no record of the hour has waited for twice the flush interval.",
     "dead_letters": "Passes when no record of the hour was refused.",
+    "table": "Passes when the table lists the commits that the index has of the hour.",
 }

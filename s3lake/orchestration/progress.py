@@ -122,6 +122,11 @@ class Progress:
         """See `s3lake.land.observer.Observer`."""
         self._say(f"hour {hour}: {outcome}")
 
+    def followed(self, outcome: str, *, behind: bool) -> None:
+        """See `s3lake.land.observer.Observer`."""
+        line = f"{self._landing.topic}, table: {outcome}"
+        (self._reporter.warn if behind else self._reporter.say)(line)
+
     def done(self, landed: "LandedHour") -> None:
         """See `s3lake.land.observer.Observer`."""
         hour = landed.tile.hour

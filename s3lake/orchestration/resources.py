@@ -100,13 +100,18 @@ def stores(s3: Any, *, hasty: bool = False) -> "Stores":
         s3: the resource.
         hasty: give up within seconds, as a sensor must: it is asked again soon.
     """
-    from s3lake.store.connection import S3Connection
     from s3lake.store.s3 import S3Store
 
-    connection = s3.connection if isinstance(s3, S3Resource) else S3Connection.from_resource(s3)
+    connection = _connection(s3)
     if hasty:
         connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
     return functools.partial(S3Store, connection)
+
+
+def _connection(s3: Any) -> "S3Connection":
+    from s3lake.store.connection import S3Connection
+
+    return s3.connection if isinstance(s3, S3Resource) else S3Connection.from_resource(s3)
 
 
 def landing(
@@ -114,8 +119,9 @@ def landing(
 ) -> "Landing":
     """What lands `topic` into `route`; the Spark session is made when there is something to read."""
     from s3lake.land.landing import Landing
+    from s3lake.table import LakeTable
 
-    return Landing(
+    lander = Landing(
         sink=route,
         topic=topic,
         spark=lambda: spark.spark_session,
@@ -127,6 +133,9 @@ def landing(
         # Nor of a group where nothing can be landed.
         group=kafka.group(route) if route.publish_offsets and spark is not None else None,
     )
+    if route.table is not None:
+        lander.table = LakeTable.of(route, route.table, lander.index, _connection(s3))
+    return lander
 
 
 def looking(resources: Any, keys: ResourceKeys, route: sink.Sink, topic: str, *, hasty: bool = False) -> "Landing":

@@ -17,6 +17,7 @@ from s3lake.sink.part import Misfit, Part
 from s3lake.sink.registry import Registry
 from s3lake.sink.sink import Index, Sink
 from s3lake.sink.sql import Sql
+from s3lake.sink.table import Table
 from s3lake.sink.transforms import Transform
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Sink",
     "Spark",
     "Sql",
+    "Table",
     "Time",
     "Transform",
     "may_collide",

@@ -19,6 +19,7 @@ from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
 from s3lake.sink.sealed import Sealed
 from s3lake.sink.sql import Sql
+from s3lake.sink.table import Table
 from s3lake.sink.transforms import Transform
 from s3lake.text import expressions
 from s3lake.text.quantities import duration_text, seconds_of, size_of, size_text
@@ -80,6 +81,7 @@ class Sink(Part):
         max_columns: that files of parquet, avro and csv may have.
         memory_budget: of open files, per Python worker; beyond it they go to local disk.
         sealed: what is expected of an hour that is over.
+        table: that follows the commits by reference; None for none.
         index: where the index lives.
     """
 
@@ -111,6 +113,7 @@ class Sink(Part):
     max_columns: int = 2000
     memory_budget: int = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
+    table: Table | None = None
     index: Index = Field(default_factory=Index)
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
@@ -253,6 +256,8 @@ class Sink(Part):
                 templates.check(landed)
             except ValueError as error:
                 raise Misfit(str(error), "layout", "template") from None
+        if self.table is not None:
+            self.table.fits(self)
         if self.sealed.marker != "none":
             from s3lake.sink import marker
 

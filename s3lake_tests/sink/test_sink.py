@@ -584,3 +584,42 @@ def test_sql_of_values_without_fields_reads_the_whole_value() -> None:
     assert "'user' needs a field of the value, which converter.value string does not give" in refusal(
         converter={"value": "string"}, sql={"select": "user"}
     )
+
+
+# Tables
+
+
+SQLITE = {"type": "sql", "uri": "sqlite:////data/catalog.db"}
+
+
+def tabled(table: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {"format": {"type": "parquet"}, "table": {"name": "lake.t", "catalog": SQLITE, **table}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (tabled({}, format={"type": "json"}), "a table lists files of parquet, this sink writes json"),
+        (tabled({}, exactly_once=False), "a table needs exactly_once"),
+        (tabled({}, topics=["a", "b"]), "a table of its own with {topic}"),
+        (tabled({"name": "events"}), "namespace.table"),
+        (tabled({"partition": ["hour", "type"]}), "'type': a file holds one value only of what layout.partition_by"),
+        (tabled({"catalog": {"type": "sql"}}), "needs the uri"),
+        (tabled({"catalog": {"uri": "x"}}), "None is no catalog: use one of rest, glue, sql, hive"),
+        (tabled({"location": "/tmp/here"}), "write s3://BUCKET/PREFIX"),
+    ],
+)
+def test_a_table_fits_its_sink(settings: dict[str, Any], message: str) -> None:
+    assert message in refusal(**settings)
+
+
+def test_a_table_is_named_after_sink_and_topic() -> None:
+    table = sink(**tabled({"name": "lake_{sink}.{topic}_raw"})).table
+    assert table is not None
+    assert table.identifier("my-events", "a.b-c") == "lake_my_events.a_b_c_raw"
+
+
+def test_what_a_catalog_is_reached_with_is_never_shown() -> None:
+    catalog = {"type": "sql", "uri": "postgresql://me:hunter2@host/lake", "s3.secret-access-key": "hunter2"}
+    shown = sink(**tabled({"catalog": catalog}))
+    assert "hunter2" not in repr(shown) + shown.model_dump_json()

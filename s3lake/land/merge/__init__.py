@@ -5,7 +5,7 @@ The committed objects are read back, never Kafka, and joined at the level of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,7 +43,14 @@ class Merged:
         return f"{self.commits} commits of {self.files} files became one of {len(self.manifest.files)}"
 
 
-def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: Sequence[Manifest]) -> Iterator[Merged]:
+def merge(
+    index: TopicIndex,
+    sink: Sink,
+    stores: Stores,
+    hour: str,
+    manifests: Sequence[Manifest],
+    switched: Callable[[str], None] | None = None,
+) -> Iterator[Merged]:
     """Merge commits of `hour`, each time when the next is asked for; none where nothing is to be gained.
 
     Args:
@@ -52,6 +59,7 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
         stores: opens the bucket.
         hour: an hour that is complete.
         manifests: its commits'.
+        switched: see `protocol.commit`.
 
     Raises:
         Unjoinable: the hour stays as it is, and why.
@@ -69,7 +77,8 @@ def merge(index: TopicIndex, sink: Sink, stores: Stores, hour: str, manifests: S
         if attempt is not None:
             keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
             joining = Joining(stores, sink.bucket, attempt.commit, keys, rule)
-            manifest = protocol.commit(index, attempt, _staged(run, _joined(index, joining, packed_files)))
+            staged = _staged(run, _joined(index, joining, packed_files))
+            manifest = protocol.commit(index, attempt, staged, switched=switched)
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 
 

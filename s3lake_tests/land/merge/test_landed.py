@@ -29,6 +29,8 @@ class Told:
     def merged(self, hour: str, outcome: str) -> None:
         self.outcomes.append(f"{hour}: {outcome}")
 
+    def followed(self, outcome: str, *, behind: bool) -> None: ...
+
     def done(self, landed: LandedHour) -> None:
         self.hours.append(landed)
 

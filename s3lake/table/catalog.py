@@ -1,0 +1,84 @@
+"""The catalog of a table, with what it needs to reach S3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3lake.errors import ConfigurationError
+from s3lake.text.masking import is_secret, users
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyiceberg.catalog import Catalog
+
+    from s3lake.store.connection import S3Connection
+
+NAME = "s3lake"
+"""What a catalog is called where its properties name it not: a catalog of SQL keeps tables under that name."""
+
+_WAREHOUSE = ".tables"
+
+
+def opened(properties: Mapping[str, str], bucket: str, connection: S3Connection) -> Catalog:
+    """The catalog that a sink of this bucket names.
+
+    Raises:
+        ConfigurationError: pyiceberg is not installed.
+    """
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError:
+        raise ConfigurationError("table: Iceberg needs pyiceberg: pip install 's3lake[iceberg]'") from None
+    settings = {
+        "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+        "warehouse": f"s3://{bucket}/{_WAREHOUSE}",
+        **_s3(connection),
+        **_glue(properties, connection),
+        **properties,
+    }
+    return load_catalog(settings.pop("name", NAME), **settings)
+
+
+def secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:
+    """What no message may quote."""
+    hidden = {value for name, value in properties.items() if is_secret(name)}
+    return hidden.union(connection.secrets, *map(users, properties.values()))
+
+
+def _s3(connection: S3Connection) -> dict[str, str]:
+    created_with = {name: str(value) for name, value in connection.created_with}
+    proxy = connection.proxy_url
+    if proxy and connection.proxy_user:
+        scheme, _, host = proxy.partition("://")
+        proxy = f"{scheme}://{connection.proxy_user}:{connection.proxy_password or ''}@{host}"
+    settings = {
+        "s3.endpoint": connection.endpoint_url,
+        "s3.region": connection.region,
+        "s3.access-key-id": connection.access_key_id,
+        "s3.secret-access-key": connection.secret_access_key,
+        "s3.session-token": connection.session_token,
+        "s3.profile-name": connection.profile,
+        "s3.role-arn": connection.role_arn,
+        "s3.role-session-name": connection.role_session_name if connection.role_arn else None,
+        "s3.proxy-uri": proxy,
+        "s3.connect-timeout": str(connection.connect_timeout_s),
+        "s3.request-timeout": str(connection.read_timeout_s),
+        "s3.anonymous": "true" if connection.unsigned else None,
+        "s3.force-virtual-addressing": None if connection.path_style else "true",
+        "s3.server-side-encryption": created_with.get("ServerSideEncryption"),
+        "s3.sse-kms-key-id": created_with.get("SSEKMSKeyId"),
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _glue(properties: Mapping[str, str], connection: S3Connection) -> dict[str, str]:
+    if properties["type"] != "glue":
+        return {}
+    settings = {
+        "glue.region": connection.region,
+        "glue.access-key-id": connection.access_key_id,
+        "glue.secret-access-key": connection.secret_access_key,
+        "glue.session-token": connection.session_token,
+    }
+    return {name: value for name, value in settings.items() if value is not None}

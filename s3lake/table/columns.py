@@ -1,0 +1,74 @@
+"""The columns of a table: what the footers of its files say, and never less than before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from s3lake.errors import TableConflictError
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Transaction
+
+LANDED_HOUR = "landed_hour"
+"""A column that no file has: an identity partition gives it to every row."""
+
+_NAMES = "schema.name-mapping.default"
+
+
+def of_files(footers: Iterable[Any]) -> list[pa.Schema]:
+    """The columns of files, each set of them once."""
+    schemas: dict[str, pa.Schema] = {}
+    for footer in footers:
+        schema = pa.schema(map(_nullable, footer.schema.to_arrow_schema()))
+        schemas.setdefault(str(schema), schema)
+    return list(schemas.values())
+
+
+def with_hour(schema: pa.Schema) -> pa.Schema:
+    """The columns of a table that is partitioned by the hour of landing."""
+    if LANDED_HOUR in schema.names:
+        raise TableConflictError(
+            f"a column of the files is called {LANDED_HOUR!r}, as the hour of landing in a table: rename it by sql, or "
+            "set table.partition without hour"
+        )
+    return pa.schema([pa.field(LANDED_HOUR, pa.timestamp("us", "UTC")), *schema])
+
+
+def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
+    """Let a table hold files of these columns, and keep under which names its fields are found in files.
+
+    Raises:
+        TableConflictError: a column has a type there that the table's becomes only with loss.
+    """
+    before = change.table_metadata.schema()
+    for schema in schemas:
+        try:
+            with change.update_schema() as update:
+                update.union_by_name(schema)
+        except Exception as error:  # of several kinds, none of which says anything but this
+            raise TableConflictError(
+                f"files have columns that the table cannot hold beside those it has: {error}. Give the column its type "
+                "in `columns` and rewrite the hours, or name another table and run `s3lake table sync`"
+            ) from None
+    after = change.table_metadata.schema()
+    if before.as_struct() != after.as_struct() or _NAMES not in change.table_metadata.properties:
+        change.set_properties({_NAMES: after.name_mapping.model_dump_json()})
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """The field with null allowed at every level: a later file may lack it."""
+    return pa.field(field.name, _type(field.type), nullable=True)
+
+
+def _type(type: pa.DataType) -> pa.DataType:
+    of = pa.types
+    if of.is_struct(type):
+        return pa.struct(list(map(_nullable, type)))
+    if of.is_list(type):
+        return pa.list_(_nullable(type.value_field))
+    if of.is_map(type):
+        return pa.map_(type.key_type, _nullable(type.item_field))
+    return type

@@ -1,0 +1,138 @@
+"""Committed files as entries of a table: their footers are read, their rows never."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from s3lake import hours
+from s3lake.commit.index import File
+from s3lake.errors import DataLossError, TableConflictError
+from s3lake.table.columns import LANDED_HOUR
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.metadata import TableMetadata
+
+_AT_ONCE = 32
+
+
+@dataclass
+class Footers:
+    """The footers of files of one bucket, each read once, however often a commit is tried."""
+
+    bucket: str
+    _read: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, io: FileIO, files: Sequence[File]) -> Mapping[str, Any]:
+        """Key -> footer.
+
+        Raises:
+            FileNotFoundError: a file is gone.
+            DataLossError: a file holds other rows than its manifest says.
+        """
+        import pyarrow.dataset as ds
+
+        scheme = io.fs_by_scheme("s3", self.bucket)  # type: ignore[attr-defined]
+        parquet = ds.ParquetFileFormat()
+
+        def footer(file: File) -> Any:
+            # With the size at hand, the footer is one request.
+            metadata = parquet.make_fragment(f"{self.bucket}/{file.key}", scheme, file_size=file.bytes).metadata
+            if metadata.num_rows != file.records:
+                raise DataLossError(
+                    f"s3://{self.bucket}/{file.key} has {metadata.num_rows} rows, its manifest says {file.records}: "
+                    "`s3lake verify` tells what is wrong with the hour"
+                )
+            return metadata
+
+        missing = [file for file in files if file.key not in self._read]
+        with ThreadPoolExecutor(_AT_ONCE, "s3lake-footers") as pool:
+            for file, metadata in zip(missing, pool.map(footer, missing), strict=True):
+                self._read[file.key] = metadata
+        return {file.key: self._read[file.key] for file in files}
+
+
+class Entries:
+    """Makes entries of a table's manifest, with what footers say of each column."""
+
+    def __init__(self, metadata: TableMetadata, bucket: str) -> None:
+        from pyiceberg.io.pyarrow import compute_statistics_plan, parquet_path_to_id_mapping
+
+        self._bucket = bucket
+        self._schema, self._spec = metadata.schema(), metadata.spec()
+        self._hour = by_hour(self._spec, self._schema)
+        self._plan = compute_statistics_plan(self._schema, metadata.properties)
+        self._paths = parquet_path_to_id_mapping(self._schema)
+
+    def of(self, hour: str, file: File, footer: Any) -> DataFile:
+        """The entry of a file that landed in `hour`."""
+        from pyiceberg.io.pyarrow import data_file_statistics_from_parquet_metadata
+        from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+        from pyiceberg.typedef import Record
+
+        statistics = data_file_statistics_from_parquet_metadata(
+            parquet_metadata=footer, stats_columns=self._plan, parquet_column_mapping=self._paths
+        )
+        return DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=address(self._bucket, file.key),
+            file_format=FileFormat.PARQUET,
+            partition=Record(*self._partition(hour, file, statistics)),
+            file_size_in_bytes=file.bytes,
+            sort_order_id=None,
+            spec_id=self._spec.spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+
+    def _partition(self, hour: str, file: File, statistics: Any) -> list[Any]:
+        """What all rows of a file have in common: the hour, and fields whose least and greatest are the same."""
+        try:
+            for part in self._spec.fields:
+                nulls = statistics.null_value_counts.get(part.source_id, 0)
+                values = statistics.value_counts.get(part.source_id, 0)
+                if nulls < values and (nulls or part.source_id not in statistics.column_aggregates):
+                    raise ValueError(f"{nulls} of its {values} rows have no {part.name}, of others nothing is known")
+            values = list(statistics.partition(self._spec, self._schema))
+        except ValueError as error:
+            raise TableConflictError(
+                f"s3://{self._bucket}/{file.key} belongs to no partition of the table: {error}. Let "
+                "layout.partition_by name the field and rewrite the hour, or leave it out of the table's partitions"
+            ) from None
+        if self._hour is not None:
+            values[self._hour] = micros(hour)
+        return values
+
+
+def by_hour(spec: PartitionSpec, schema: Schema) -> int | None:
+    """Which part of a partition is the hour of landing; None where none is.
+
+    Raises:
+        TableConflictError: it is something made of the hour, which gives no row its hour.
+    """
+    for position, part in enumerate(spec.fields):
+        if schema.find_column_name(part.source_id) == LANDED_HOUR:
+            if str(part.transform) != "identity":
+                raise TableConflictError(
+                    f"the table is partitioned by {part.transform} of {LANDED_HOUR}, which no file holds: only the "
+                    "hour itself gives it to rows. Partition it by the identity of that column"
+                )
+            return position
+    return None
+
+
+def address(bucket: str, key: str) -> str:
+    """A file as tables name it."""
+    return f"s3://{bucket}/{key}"
+
+
+def micros(hour: str) -> int:
+    """The beginning of an hour as Iceberg's partitions have it."""
+    return hours.start_ms(hour) * 1000

@@ -1,0 +1,143 @@
+"""An index with committed files of Parquet in a real S3 API, made without Kafka and Spark, and its table."""
+
+import io
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from s3lake import hours
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.plan.tile import Span, Tile
+from s3lake.sink import Sink
+from s3lake.store.connection import S3Connection
+from s3lake.store.s3 import S3Store
+from s3lake.table import LakeTable
+
+FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
+
+
+@dataclass
+class Shelf:
+    """One sink and topic; offsets go on from commit to commit."""
+
+    server: EmbeddedS3
+    home: Path
+    changes: dict[str, Any] = field(default_factory=dict)
+    bucket: str = field(default_factory=lambda: f"lake-{uuid.uuid4()}")
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        self.server.create_bucket(self.bucket)
+        self.connection = S3Connection(
+            endpoint_url=self.server.endpoint_url,
+            region=self.server.region,
+            access_key_id=self.server.access_key_id,
+            secret_access_key=self.server.secret_access_key,
+        )
+        catalog = {"type": "sql", "uri": f"sqlite:///{self.home}/catalog.db"}
+        table = {"name": "lake.{topic}", "catalog": catalog, **self.changes.pop("table", {})}
+        self.sink = Sink(
+            **{
+                "name": "events",
+                "topics": ["orders"],
+                "bucket": self.bucket,
+                "start": FIVE,
+                "format": {"type": "parquet"},
+                "table": table,
+                **self.changes,
+            }
+        )
+        self.index = TopicIndex(S3Store(self.connection, self.bucket), ".indexes/events", "orders")
+
+    @property
+    def client(self) -> Any:
+        """A boto3 client that knows nothing of s3lake."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.server.endpoint_url,
+            region_name=self.server.region,
+            aws_access_key_id=self.server.access_key_id,
+            aws_secret_access_key=self.server.secret_access_key,
+        )
+
+    def table(self) -> LakeTable:
+        """As a process sees it that has just begun."""
+        assert self.sink.table is not None
+        return LakeTable.of(self.sink, self.sink.table, self.index, self.connection)
+
+    def commit(
+        self, hour: str, *tables: pa.Table, replaces: Sequence[str] = (), rows: int = 10, files: int = 1
+    ) -> Manifest:
+        """A commit of these files, of `files` with `rows` rows each without them, in place of others."""
+        commit = uuid.uuid4().hex
+        made = [self._put(hour, commit, table) for table in tables or [self.rows(rows) for _ in range(files)]]
+        start, self.offset = self.offset, self.offset + sum(file.records for file in made)
+        records = sum(file.records for file in made)
+        manifest = Manifest(
+            id=commit,
+            topic="orders",
+            hour=hour,
+            partitions={0: Read(start, self.offset, records, records)},
+            files=tuple(made),
+            replaces=tuple(replaces),
+            format="parquet",
+        )
+        self.index.record(manifest)
+        self._enter(manifest)
+        return manifest
+
+    def rows(self, count: int) -> pa.Table:
+        """Rows with a column that counts through all of them."""
+        first = self.offset
+        numbers = list(range(first, first + count))
+        return pa.table({"id": numbers, "type": ["a" if number % 2 else "b" for number in numbers]})
+
+    def listed(self, *asked: str) -> int:
+        """Rows that the index lists now, of these hours or of all."""
+        return sum(
+            read.landed
+            for tile in self.index.tiles()
+            if not asked or tile.hour in asked
+            for commit in tile.commits
+            for read in self.index.listed(tile.hour, commit).partitions.values()
+        )
+
+    def _put(self, hour: str, commit: str, table: pa.Table) -> File:
+        body = io.BytesIO()
+        pq.write_table(table, body)
+        key = f"orders/{hour}/{uuid.uuid4().hex}.parquet"
+        self.index.store.put(key, body.getvalue(), metadata={"s3lake-commit": commit})
+        return File(key, "", (), 0, self.offset, self.offset, table.num_rows, len(body.getvalue()))
+
+    def _enter(self, manifest: Manifest) -> None:
+        head = self.index.head()
+        if head is None:
+            self.index.create(self.index.head_key, TopicHead(topic_id="t", hours=((manifest.hour, manifest.hour),)))
+        elif not hours.in_ranges(manifest.hour, head[0].hours):
+            added = tuple(hours.united([*head[0].hours, (manifest.hour, manifest.hour)]))
+            self.index.swap(self.index.head_key, head[0].changed(hours=added), head[1])
+        stored = self.index.tile(manifest.hour)
+        read = manifest.partitions[0]
+        if stored is None:
+            tile = Tile(manifest.hour, {0: Span(read.start, read.end, read.end)}, commits=(manifest.id,))
+            self.index.create(self.index.tile_key(manifest.hour), tile)
+            return
+        kept = [commit for commit in stored[0].commits if commit not in manifest.replaces]
+        assert self.index.swap_tile(stored[0].changed(commits=(*kept, manifest.id)), stored[1])
+
+
+def rows(shelf: Shelf, snapshot: int | None = None) -> list[dict[str, Any]]:
+    """What the table holds, read by pyiceberg."""
+    return loaded(shelf).scan(snapshot_id=snapshot).to_arrow().to_pylist()  # type: ignore[no-any-return]
+
+
+def loaded(shelf: Shelf) -> Any:
+    """The table, as pyiceberg has it now."""
+    return shelf.table()._loaded()

@@ -1,0 +1,43 @@
+"""The asset check of a table: it reports, and nothing fails because of it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from s3lake.orchestration.checks import Verdict, checked, names_of
+from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.table.shelf import FIVE, SIX, Shelf
+
+pytestmark = pytest.mark.s3
+
+
+def verdicts(shelf: Shelf) -> dict[str, Verdict]:
+    lander: Any = SimpleNamespace(
+        index=shelf.index, sink=shelf.sink, topic="orders", table=shelf.table(), clock=lambda: 0
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        looked = checked(instance, catalogue(shelf.sink), lander, [FIVE, SIX], ["table"])
+        return {hour: verdict for _, hour, verdict in looked.verdicts}
+
+
+def test_it_passes_where_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.commit(SIX)
+    shelf.table().follow([FIVE])
+    found = verdicts(shelf)
+    assert (found[FIVE].passed, found[SIX].passed) == (True, False)
+    assert found[SIX].metadata["behind"].startswith("1 commits are not in the table, 0 are replaced")
+
+
+def test_a_catalog_that_is_gone_is_what_it_says(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    assert shelf.sink.table is not None
+    shelf.sink.table.catalog["uri"] = "sqlite:////nowhere/at/all.db"
+    assert "unable to open database file" in verdicts(shelf)[FIVE].metadata["behind"]
+
+
+def test_a_sink_without_a_table_has_no_such_check(shelf: Shelf) -> None:
+    assert "table" in names_of(shelf.sink)
+    assert "table" not in names_of(shelf.sink.model_copy(update={"table": None}))

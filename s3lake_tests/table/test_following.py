@@ -1,0 +1,381 @@
+"""A table follows its index: commits by reference, once, whoever asks and however often."""
+
+import itertools
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFile
+
+from s3lake.errors import TableConflictError, TableUnavailableError
+from s3lake.table import LakeTable
+from s3lake.table.entries import Footers
+from s3lake_tests.table.shelf import FIVE, SEVEN, SIX, Shelf, loaded, rows
+
+pytestmark = pytest.mark.s3
+
+
+def test_the_files_of_a_commit_are_listed_and_none_is_written(shelf: Shelf) -> None:
+    commit = shelf.commit(FIVE, files=3)
+    (followed,) = shelf.table().follow([FIVE])
+    assert (followed.commits, followed.files, followed.rows, followed.removed) == (1, 3, 30, 0)
+    paths = {task.file.file_path for task in loaded(shelf).scan().plan_files()}
+    assert paths == {f"s3://{shelf.bucket}/{file.key}" for file in commit.files}
+    assert sorted(row["id"] for row in rows(shelf)) == sorted([*range(10)] * 3)
+
+
+def test_each_row_has_its_hour_though_no_file_has_it(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.commit(SIX)
+    shelf.table().follow()
+    assert {f"{row['landed_hour']:%Y-%m-%dT%H}" for row in rows(shelf)} == {FIVE, SIX}
+    assert loaded(shelf).scan(row_filter="landed_hour = '2026-11-20T06:00:00+00:00'").count() == 10
+
+
+def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds(shelf: Shelf) -> None:
+    first, second = shelf.commit(FIVE), shelf.commit(FIVE)
+    shelf.table().follow([FIVE])
+    summary = loaded(shelf).current_snapshot().summary
+    assert summary["s3lake.commits"] == f"{first.id},{second.id}"
+    assert json.loads(summary["s3lake.offsets"]) == {"0": [[0, 20]]}
+    assert summary["s3lake.hours"] == FIVE
+    assert summary["s3lake.index"] == f"s3://{shelf.bucket}/.indexes/events/orders"
+
+
+def test_asked_again_it_does_nothing(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.table().follow([FIVE])
+    before = loaded(shelf).metadata_location
+    assert shelf.table().follow() == []
+    assert loaded(shelf).metadata_location == before
+
+
+def test_a_whole_past_becomes_a_table(shelf: Shelf) -> None:
+    for hour in (FIVE, SIX, SEVEN):
+        shelf.commit(hour)
+        shelf.commit(hour)
+    (followed,) = shelf.table().follow()
+    assert (followed.hours, followed.commits, followed.rows) == ((FIVE, SIX, SEVEN), 6, 60)
+
+
+def test_hours_that_nobody_asked_for_stay_as_they_are(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.commit(SIX)
+    shelf.table().follow([SIX])
+    assert [one.hour for one in shelf.table().differences()] == [FIVE]
+    assert len(rows(shelf)) == 10
+
+
+def test_expired_snapshots_take_no_note_with_them(shelf: Shelf) -> None:
+    for _ in range(3):
+        shelf.commit(FIVE)
+        shelf.table().follow([FIVE])
+    table = loaded(shelf)
+    kept = table.current_snapshot().snapshot_id
+    table.maintenance.expire_snapshots().by_ids(
+        [one.snapshot_id for one in table.snapshots() if one.snapshot_id != kept]
+    ).commit()
+    assert shelf.table().follow() == []
+    assert len(rows(shelf)) == 30
+
+
+def test_a_commit_without_files_is_noted_where_there_is_a_table(shelf: Shelf) -> None:
+    shelf.commit(FIVE, files=0, rows=0)
+    assert shelf.table().follow() == []
+    shelf.commit(SIX)
+    shelf.table().follow()
+    assert list(shelf.table().differences()) == []
+
+
+def test_a_commit_that_replaces_others_is_one_snapshot(shelf: Shelf) -> None:
+    first, second = shelf.commit(FIVE), shelf.commit(FIVE)
+    other = shelf.commit(SIX)
+    shelf.table().follow()
+    snapshots = len(loaded(shelf).snapshots())
+    shelf.commit(FIVE, rows=20, replaces=[first.id, second.id])
+    (followed,) = shelf.table().follow([FIVE])
+    assert (followed.commits, followed.files, followed.removed) == (1, 1, 2)
+    assert len(loaded(shelf).snapshots()) == snapshots + 1
+    assert len(rows(shelf)) == 30
+    assert f"s3://{shelf.bucket}/{other.files[0].key}" in {t.file.file_path for t in loaded(shelf).scan().plan_files()}
+
+
+def test_every_snapshot_has_the_rows_that_the_index_had(shelf: Shelf) -> None:
+    expected = []
+    first = shelf.commit(FIVE)
+    for change in (
+        lambda: shelf.commit(FIVE, rows=7),
+        lambda: shelf.commit(SIX, rows=3, files=2),
+        lambda: shelf.commit(FIVE, rows=4, replaces=[first.id]),
+    ):
+        shelf.table().follow()
+        expected.append(shelf.listed())
+        change()
+    shelf.table().follow()
+    expected.append(shelf.listed())
+    counts = [loaded(shelf).scan(snapshot_id=one.snapshot_id).count() for one in loaded(shelf).snapshots()]
+    assert counts == expected == [10, 17, 23, 17]
+
+
+class TestColumns:
+    def test_later_ones_are_added_and_are_null_before(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE, pa.table({"id": [1]}))
+        shelf.table().follow()
+        shelf.commit(SIX, pa.table({"id": [2], "deep": [{"x": 1, "names": ["a"]}]}))
+        shelf.table().follow()
+        assert [(row["id"], row["deep"]) for row in sorted(rows(shelf), key=lambda row: row["id"])] == [
+            (1, None),
+            (2, {"x": 1, "names": ["a"]}),
+        ]
+
+    def test_one_that_grew_wider_holds_the_narrow_files_too(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE, pa.table({"id": pa.array([1], pa.int32())}))
+        shelf.table().follow()
+        shelf.commit(SIX, pa.table({"id": pa.array([2**40], pa.int64())}))
+        shelf.commit(SEVEN, pa.table({"id": pa.array([3], pa.int32())}))
+        shelf.table().follow()
+        assert sorted(row["id"] for row in rows(shelf)) == [1, 3, 2**40]
+
+    @pytest.mark.parametrize("other", [pa.array([1.5]), pa.array([{"x": 1}]), pa.array(["a"])], ids=str)
+    def test_one_of_another_type_is_refused_with_the_remedy(self, shelf: Shelf, other: pa.Array) -> None:
+        shelf.commit(FIVE, pa.table({"id": [1]}))
+        shelf.table().follow()
+        shelf.commit(SIX, pa.table({"id": other}))
+        with pytest.raises(TableConflictError, match="`columns`"):
+            shelf.table().follow()
+        assert len(rows(shelf)) == 1
+
+    def test_the_names_that_files_are_read_by_are_kept_in_the_table(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE, pa.table({"id": [1]}))
+        shelf.table().follow()
+        shelf.commit(SIX, pa.table({"id": [2], "late": [True]}))
+        shelf.table().follow()
+        mapped = json.loads(loaded(shelf).properties["schema.name-mapping.default"])
+        assert [field["names"] for field in mapped] == [["landed_hour"], ["id"], ["late"]]
+
+    def test_one_named_as_the_hour_is_refused(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE, pa.table({"landed_hour": [1]}))
+        with pytest.raises(TableConflictError, match="rename it"):
+            shelf.table().follow()
+
+
+class TestPartitions:
+    def test_are_the_fields_that_the_layout_names(self, make: Callable[..., Shelf]) -> None:
+        shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
+        shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), pa.table({"id": [2], "type": ["b"]}))
+        shelf.table().follow()
+        tasks = loaded(shelf).scan(row_filter="type = 'b'").plan_files()
+        assert [task.file.partition[1] for task in tasks] == ["b"]
+
+    def test_a_field_that_is_missing_is_null(self, make: Callable[..., Shelf]) -> None:
+        shelf = make(table={"partition": ["type"]}, layout={"partition_by": ["type"]})
+        nothing = pa.table({"id": [2], "type": pa.array([None], pa.string())})
+        shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), nothing, pa.table({"id": [3]}))
+        shelf.table().follow()
+        parts = [task.file.partition[0] for task in loaded(shelf).scan().plan_files()]
+        assert sorted(map(str, parts)) == ["None", "None", "a"]
+
+    @pytest.mark.parametrize("mixed", [["a", "b"], ["a", None]], ids=str)
+    def test_a_file_of_two_values_is_refused(self, make: Callable[..., Shelf], mixed: list[Any]) -> None:
+        shelf = make(table={"partition": ["type"]}, layout={"partition_by": ["type"]})
+        shelf.commit(FIVE, pa.table({"id": [1, 2], "type": mixed}))
+        with pytest.raises(TableConflictError, match=r"layout\.partition_by"):
+            shelf.table().follow()
+
+    def test_there_need_not_be_any(self, make: Callable[..., Shelf]) -> None:
+        shelf = make(table={"partition": []})
+        first = shelf.commit(FIVE)
+        shelf.table().follow()
+        shelf.commit(FIVE, rows=4, replaces=[first.id])
+        (followed,) = shelf.table().follow()
+        assert (followed.removed, len(rows(shelf))) == (1, 4)
+        assert "landed_hour" not in loaded(shelf).schema().column_names
+
+
+class TestOwners:
+    def test_two_indexes_do_not_share_a_table(self, shelf: Shelf, make: Callable[..., Shelf]) -> None:
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        other = make()
+        other.commit(FIVE)
+        with pytest.raises(TableConflictError, match="be another"):
+            other.table().follow()
+
+    def test_an_empty_table_that_somebody_made_is_taken_with_its_properties(self, shelf: Shelf) -> None:
+        catalog = shelf.table()._catalog
+        catalog.create_namespace("lake")
+        catalog.create_table(
+            "lake.orders", pa.schema([("id", pa.int64()), ("note", pa.string())]), properties={"a": "b"}
+        )
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        assert rows(shelf)[0].keys() == {"id", "note", "type"}
+        assert loaded(shelf).properties["a"] == "b"
+
+
+def test_what_a_catalog_says_is_told_without_secrets(make: Callable[..., Shelf]) -> None:
+    catalog = {"type": "sql", "uri": "postgresql+psycopg2://me:hunter2@127.0.0.1:1/lake"}
+    shelf = make(table={"catalog": catalog})
+    shelf.commit(FIVE)
+    with pytest.raises(TableUnavailableError, match="What is landed stays landed") as refused:
+        shelf.table().follow()
+    assert "hunter2" not in str(refused.value) + repr(shelf.table()) + repr(shelf.sink)
+
+
+class TestOthers:
+    """Writers of the same table that are not s3lake, or not this process."""
+
+    def test_a_row_that_somebody_took_out_stays_out(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        loaded(shelf).delete("id = 3")
+        assert shelf.table().follow() == []
+        assert len(rows(shelf)) == 9
+
+    def test_by_its_files_it_comes_back(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE)
+        shelf.commit(SIX)
+        shelf.table().follow()
+        loaded(shelf).delete("id = 3")
+        assert [one.hour for one in shelf.table().differences(by_files=True)] == [FIVE]
+        shelf.table().follow(by_files=True)
+        assert sorted(row["id"] for row in rows(shelf)) == list(range(20))
+        assert shelf.table().follow(by_files=True) == []
+
+    def test_a_compaction_between_is_replaced_as_a_whole(self, shelf: Shelf) -> None:
+        first, second = shelf.commit(FIVE), shelf.commit(FIVE)
+        shelf.commit(SIX)
+        shelf.table().follow()
+        compacted(shelf)
+        shelf.commit(FIVE, rows=4, replaces=[first.id])
+        shelf.table().follow()
+        assert len(rows(shelf)) == shelf.listed() == 24
+        kept = {task.file.file_path for task in loaded(shelf).scan().plan_files()}
+        assert f"s3://{shelf.bucket}/{second.files[0].key}" in kept
+
+    def test_a_compaction_is_no_reason_to_add_anything_again(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        compacted(shelf)
+        shelf.commit(FIVE)
+        (followed,) = shelf.table().follow()
+        assert (followed.commits, len(rows(shelf))) == (1, 20)
+
+    def test_where_the_hour_is_no_partition_a_compaction_is_refused(self, make: Callable[..., Shelf]) -> None:
+        shelf = make(table={"partition": []})
+        first = shelf.commit(FIVE)
+        shelf.table().follow()
+        compacted(shelf)
+        shelf.commit(FIVE, rows=4, replaces=[first.id])
+        for by_files in (False, True):
+            with pytest.raises(TableConflictError, match="Drop the table and run `s3lake table sync`"):
+                shelf.table().follow(by_files=by_files)
+        shelf.table()._catalog.drop_table("lake.orders")
+        shelf.table().follow()
+        assert len(rows(shelf)) == 4
+
+    def test_a_table_that_was_taken_back_is_refused_and_then_mended(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        before = loaded(shelf).current_snapshot().snapshot_id
+        shelf.commit(SIX)
+        shelf.table().follow()
+        loaded(shelf).manage_snapshots().rollback_to_snapshot(before).commit()
+        with pytest.raises(TableConflictError, match="--by-files"):
+            shelf.table().follow()
+        shelf.table().follow(by_files=True)
+        assert len(rows(shelf)) == 20
+        assert shelf.table().follow() == []
+
+    def test_a_table_tells_other_programs_that_its_files_are_not_theirs(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        assert loaded(shelf).properties["gc.enabled"] == "false"
+
+    def test_two_that_follow_at_once_add_each_commit_once(self, shelf: Shelf) -> None:
+        shelf.commit(FIVE)
+        shelf.table().follow()
+        for hour in (FIVE, SIX, SEVEN, FIVE):
+            shelf.commit(hour)
+        with ThreadPoolExecutor(4) as pool:
+            asked: list[list[str] | None] = [[FIVE], [SIX], [SEVEN], None]
+            list(pool.map(lambda hours: shelf.table().follow(hours), asked))
+        assert len(rows(shelf)) == shelf.listed() == 50
+
+    def test_an_hour_that_is_replaced_while_it_is_added_ends_as_the_index_has_it(
+        self, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = shelf.commit(FIVE)
+        read = Footers.of
+
+        def replaced(self: Footers, *asked: Any) -> Any:
+            monkeypatch.setattr(Footers, "of", read)
+            shelf.commit(FIVE, rows=4, replaces=[first.id])
+            shelf.index.store.delete(first.files[0].key)
+            return read(self, *asked)
+
+        monkeypatch.setattr(Footers, "of", replaced)
+        shelf.table().follow()
+        assert len(rows(shelf)) == shelf.listed() == 4
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf], tmp_path: Path) -> None:
+    """The requests of a commit are what it writes to S3 and to the catalog; each is not sent, or its answer is lost."""
+    for lost in (False, True):
+        for number in range(20):
+            catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/{number}-{lost}.db"}
+            shelf = make(table={"catalog": catalog})
+            first, _ = shelf.commit(FIVE), shelf.commit(SIX)
+            shelf.table().follow()
+            shelf.commit(FIVE, rows=4, replaces=[first.id])
+            shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
+            killed = cut(shelf.table(), number, lost)
+            assert shelf.listed() == 15
+            shelf.table().follow()
+            assert len(rows(shelf)) == 15
+            assert shelf.table().follow() == []
+            if not killed:
+                break
+        assert number > 4
+
+
+def cut(table: LakeTable, number: int, lost: bool) -> bool:
+    """Follow, and end at a request; False where there are not so many."""
+    sent = itertools.count()
+
+    def counted(send: Callable[..., Any]) -> Callable[..., Any]:
+        def request(*arguments: Any, **named: Any) -> Any:
+            mine = next(sent) == number
+            if mine and not lost:
+                raise _Killed
+            answer = send(*arguments, **named)
+            if mine:
+                raise _Killed
+            return answer
+
+        return request
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PyArrowFile, "create", counted(PyArrowFile.create))
+        patch.setattr(SqlCatalog, "commit_table", counted(SqlCatalog.commit_table))
+        patch.setattr(SqlCatalog, "load_table", counted(SqlCatalog.load_table))
+        try:
+            table.follow()
+        except _Killed:
+            return True
+    return False
+
+
+def compacted(shelf: Shelf) -> None:
+    """What another program does that makes few files of many: the same rows, in files of its own."""
+    table = loaded(shelf)
+    table.overwrite(table.scan().to_arrow())
