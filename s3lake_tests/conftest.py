@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
@@ -23,6 +24,19 @@ _KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
 
 SPARK_MASTER = os.environ.get("SPARK_MASTER_OF_TESTS", "local[2]")
 """Where the suites run that ask for `spark`: `test_spark_connect.py` runs them once more behind a server."""
+
+
+EXAMPLES = int(os.environ.get("S3LAKE_EXAMPLES", "1"))
+"""How many times as many examples Hypothesis tries; read now, for the tests do not see S3LAKE_ variables."""
+
+# No deadline: how long an example takes is the machine's business, and its load's.
+settings.register_profile(
+    "suite",
+    max_examples=40 * EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:

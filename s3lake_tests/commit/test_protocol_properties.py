@@ -10,13 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake_tests.commit import world as w
 from s3lake_tests.commit.world import Circumstances, World
+from s3lake_tests.conftest import EXAMPLES
 
-EXAMPLES = int(os.environ.get("S3LAKE_EXAMPLES", "1"))
 COUNT = "S3LAKE_COUNT" in os.environ  # read now: the tests do not see S3LAKE_ variables
 tried: Counter[str] = Counter()
 
@@ -329,12 +329,7 @@ def play(script: list, circumstances: Circumstances, rest: int, mode: w.Mode = "
 
 
 def slowly(examples: int) -> settings:
-    return settings(
-        max_examples=examples * EXAMPLES,
-        deadline=None,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-    )
+    return settings(max_examples=examples * EXAMPLES, database=None)
 
 
 @slowly(200)

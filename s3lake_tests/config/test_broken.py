@@ -7,7 +7,7 @@ setting, `-key` for one that is taken out, or `<` and `>` for a text and what is
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.connectors.kcql import ORDER
@@ -107,7 +107,6 @@ KNOWN = sorted(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from([bases.LENSES, bases.CONFLUENT, bases.AIVEN]),
     st.dictionaries(st.sampled_from(KNOWN), st.sampled_from(WORDS_OF_VALUES), min_size=1, max_size=3),
@@ -122,7 +121,6 @@ def test_whatever_a_value_is_it_loads_or_is_told_with_its_place(base: dict[str, 
     assert all(line.startswith("f:") for line in told)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(range(bases.IGGY.count("\n"))),
     st.sampled_from(

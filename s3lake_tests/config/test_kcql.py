@@ -231,7 +231,6 @@ PART = st.one_of(NAME.map(lambda name: (name, name)), QUOTED.map(lambda name: (n
 VALUE = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=25).map(" ".join)))
 def test_whatever_is_written_gives_statements_or_an_error_with_a_position(text: str) -> None:
     error = attempt(text)
@@ -251,7 +250,7 @@ def attempt(text: str) -> KcqlError | None:
     return None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     bucket=NAME,
     topic=QUOTED,

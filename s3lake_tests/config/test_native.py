@@ -470,7 +470,7 @@ def _configs(draw: st.DrawFn) -> Config:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(_configs())
 def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None:
     assert loads(dump(config), "s3lake.yaml") == config

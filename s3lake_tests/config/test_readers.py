@@ -4,7 +4,7 @@ import json
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.connectors import wrappers
@@ -102,7 +102,6 @@ def test_every_character_of_a_value_has_its_place() -> None:
     assert [(found.at(at).line, found.at(at).column) for at in range(4)] == [(2, 7), (3, 4), (3, 10), (3, 11)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(min_size=1, alphabet=string.printable), st.text(alphabet=string.printable), max_size=4))
 def test_what_java_would_store_is_read_back(held: dict[str, str]) -> None:
     def stored(text: str) -> str:
@@ -114,7 +113,6 @@ def test_what_java_would_store_is_read_back(held: dict[str, str]) -> None:
     assert read("\n".join(f"{stored(key)}={stored(value)}" for key, value in held.items())) == held
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     properties.read(text, Report("f"))
@@ -172,7 +170,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans()), max_size=4), st.sampled_from([0, 2])
 )
@@ -183,7 +180,6 @@ def test_whatever_json_means_is_read(config: dict[str, object], indent: int) -> 
     assert values == {key: text.strip() for key, text in texts.items() if key != "name"}
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.one_of(st.text(), VALUES.map(json.dumps)))
 def test_any_text_is_json_or_refused_with_a_place(text: str) -> None:
     try:
@@ -257,7 +253,6 @@ def paths(value: object, path: tuple[str | int, ...] = ()) -> set[tuple[str | in
     return {path} - {()} | {found for key, one in inner for found in paths(one, (*path, key))}
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(
         st.text(string.ascii_letters + " .]#=", min_size=1, max_size=5),

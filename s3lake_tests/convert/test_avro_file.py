@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert.values import Conversion, Converted
@@ -169,7 +169,6 @@ def test_a_record_without_a_value_has_a_file_of_its_own(registry: SchemaRegistry
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_files_read_back_as_if_their_columns_had_been_written(registry: SchemaRegistry, data: st.DataObject) -> None:
     kind, values = data.draw(KINDS)
     schema = fresh(record(n="int", x=kind))

@@ -13,7 +13,7 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake import registry as module
@@ -475,7 +475,6 @@ def _fresh(schema: Any) -> Any:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_table_has_what_the_producer_wrote(data: st.DataObject) -> None:
     kind, values = data.draw(st.recursive(_LEAVES, _wider, max_leaves=6))
     schema, found = _fresh(record(("x", kind))), data.draw(st.lists(values, min_size=1, max_size=4))

@@ -251,7 +251,6 @@ def _headers_of_json(found: dict[str, Any], order: list[str] | None) -> list[tup
     return [(name, _header_of_json(left[name].pop(0))) for name in order]
 
 
-@settings(max_examples=50, deadline=None)
 @given(_records)
 def test_records_come_back_from_json(made: tuple[tuple[str, str], list[Record]]) -> None:
     (key, value), records = made
@@ -281,7 +280,7 @@ def _same(found: bytes | None, given: bytes | None, converter: str) -> bool:
     return found == given
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(_records)
 def test_records_come_back_from_tables(made: tuple[tuple[str, str], list[Record]]) -> None:
     (key, value), records = made

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert import table
@@ -229,7 +229,6 @@ def _empty(value: Any) -> bool:
     return value is None or (isinstance(value, list) and all(map(_empty, value)))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(_objects | _others, min_size=1, max_size=12), _known)
 def test_rows_never_shift(values: list[Any], known: Document) -> None:
     batch, columns, refused = read_objects(binary(*values), known)
@@ -243,7 +242,6 @@ def test_rows_never_shift(values: list[Any], known: Document) -> None:
         assert list(columns)[: len(known)] == list(known)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(_objects, min_size=1, max_size=8), _known)
 def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], known: Document) -> None:
     _, columns, refused = read_objects(binary(*values), known)

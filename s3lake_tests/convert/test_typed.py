@@ -230,7 +230,6 @@ _written = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(_scales, _written)
 def test_a_decimal_is_exactly_what_is_written_or_refused(digits: tuple[int, int], text: str) -> None:
     precision, scale = digits
@@ -249,7 +248,7 @@ _moments = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 
 _numbers = st.decimals(-(10**7), 10**7, places=3, allow_nan=False)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.fixed_dictionaries(

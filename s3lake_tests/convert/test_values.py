@@ -5,7 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert.values import Conversion, Converted, Part
@@ -206,7 +206,6 @@ _bad = st.sampled_from([b"", b"{", b"\xff", b'{"n":1}{"n":2}', b"\n", b"[1,", b'
 _others = st.sampled_from([b"7", b"[1]", b'"x"', b'{"n":"text"}', b'{"n":null}', b'{"m":{"n":[1]}}', b"{}"])
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.none() | _good | _bad | _others, max_size=12),
     st.sampled_from(["json", "text", "parquet"]),

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import pkgutil
 import re
 import runpy
 import shutil
@@ -16,17 +17,14 @@ import jsonschema
 import pytest
 import typer
 import yaml
-from dagster._cli import create_dagster_cli
 from dagster._cli.utils import get_possibly_temporary_instance_for_cli
 from dagster._config import process_config, resolve_to_config_type
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.workspace.load import location_origins_from_yaml_paths
-from dagster._daemon.cli import create_dagster_daemon_cli
 from dagster_aws.s3.compute_log_manager import S3ComputeLogManager
 from dagster_postgres import DagsterPostgresStorage
-from dagster_webserver.cli import dagster_webserver
 
 from s3lake.cli import app
 from s3lake.config import load as configuration
@@ -43,13 +41,17 @@ ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 HERE = Path(__file__).parent
 
-COMMANDS: Mapping[str, Any] = {
-    "dagster": create_dagster_cli(),
-    "dagster-daemon": create_dagster_daemon_cli(),
-    "dagster-webserver": dagster_webserver,
-    "s3lake": typer.main.get_command(app),
+PROGRAMS = {
+    "dagster": "dagster._cli:create_dagster_cli",
+    "dagster-daemon": "dagster._daemon.cli:create_dagster_daemon_cli",
+    "dagster-webserver": "dagster_webserver.cli:create_dagster_webserver_cli",
 }
-"""Programs of our image whose arguments can be parsed here without running them."""
+"""What makes Dagster's programs of our image; imported when a test asks, for the web server takes a second."""
+
+
+def program(name: str) -> Any:
+    """A program whose arguments can be parsed here without running it."""
+    return typer.main.get_command(app) if name == "s3lake" else pkgutil.resolve_name(PROGRAMS[name])()
 
 
 def dotenv(path: Path) -> dict[str, str]:
@@ -217,7 +219,7 @@ def test_broker_is_the_version_that_s3lake_is_tested_with() -> None:
 
 def parsed(argv: Sequence[str]) -> dict[str, Any]:
     """The options of a command line, as the program itself understands it."""
-    command, rest, parent = COMMANDS[argv[0]], list(argv[1:]), None
+    command, rest, parent = program(argv[0]), list(argv[1:]), None
     while hasattr(command, "get_command"):  # Typer's groups are of a click of its own
         parent = command.context_class(command, parent)
         found = command.get_command(parent, rest[0])

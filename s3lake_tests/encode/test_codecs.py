@@ -63,7 +63,6 @@ def test_higher_levels_take_more_memory() -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy_framed"])
-@settings(deadline=None)
 @given(pieces=st.lists(st.binary(max_size=200), max_size=5))
 def test_every_stream_comes_back(codec: str, pieces: list[bytes]) -> None:
     assert inflated(codec, compressed(codec, None, *pieces)) == b"".join(pieces)
@@ -95,7 +94,7 @@ TEXT = b"".join(b'{"id":%d,"of":%d}' % (number, number * 7919 % 10_007) for numb
 
 
 @pytest.mark.parametrize("codec", BLOCKS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(block=st.binary(max_size=300))
 def test_every_block_comes_back(codec: str, block: bytes) -> None:
     assert BLOCKS[codec](compress_block(block, codec, None)) == block

@@ -117,7 +117,6 @@ def test_an_instant_without_a_calendars_text_is_its_number() -> None:
     assert cells(pa.array([-(2**31), 0], pa.date32())) == [str(-(2**31)), "1970-01-01"]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=9), min_size=1), st.integers(0, 3))
 def test_base64_of_a_column_is_base64_of_each_value(values: list[bytes | None], start: int) -> None:
     found = cells(pa.array(values, pa.binary()).slice(start))
@@ -149,7 +148,7 @@ def read_by_pyarrow(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd", "snappy_framed"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(batches(FLAT), st.lists(st.sampled_from(VERBS), max_size=3))
 def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
     payloads = [payload.add_column(0, "row", pa.array(range(len(payload)))) for payload in payloads]

@@ -46,7 +46,7 @@ def batch(**columns: Any) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("codec", TEXT_CODECS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from(FRAMINGS),
     st.lists(st.lists(st.binary(max_size=4), min_size=1, max_size=4), min_size=1, max_size=5),
@@ -103,7 +103,7 @@ def test_a_file_that_is_not_whole_is_not_joined(broken: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "deflate", "snappy", "bzip2", "xz", "zstd"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(batches(EVERYTHING))
 def test_joined_avro_has_the_datums_of_all(codec: str, payloads: list[pa.RecordBatch]) -> None:
     form = FileFormat("avro", codec)
@@ -127,7 +127,7 @@ def test_avro_that_breaks_off_is_not_joined() -> None:
         joined(form, [body[:-1]])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(batches(EVERYTHING))
 def test_joined_parquet_has_the_rows_of_all(payloads: list[pa.RecordBatch]) -> None:
     form = FileFormat("parquet", "zstd")

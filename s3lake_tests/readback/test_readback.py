@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.commit.index import Manifest
@@ -303,7 +303,6 @@ header = st.tuples(st.sampled_from(["a", "b", "x-y", "é"]), st.none() | st.bina
 headers = st.lists(header, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=4), st.none() | texts, headers), min_size=1, max_size=4))
 def test_any_key_value_and_headers_come_back_exactly(records: list[Any]) -> None:
     lines = []
@@ -317,7 +316,6 @@ def test_any_key_value_and_headers_come_back_exactly(records: list[Any]) -> None
     ]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.none() | st.binary(min_size=1, max_size=4), st.binary(min_size=1, max_size=4), headers),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.store import COMMIT
@@ -144,7 +144,6 @@ def test_one_spill_serves_many_uploads(spill: Spill) -> None:
         assert store.objects[key][0].decode() == "".join(f"{key}, {turn}\n" for turn in range(3))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=20))
 def test_every_byte_arrives_in_order(writes: list[tuple[int, bool]]) -> None:
     store = MemoryStore()

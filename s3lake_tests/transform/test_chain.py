@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.land import binding
@@ -202,7 +202,6 @@ def test_workers_import_nothing_heavy() -> None:
 HEADERS = st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.binary(max_size=3)), max_size=3)
 
 
-@settings(max_examples=40)
 @given(st.lists(HEADERS, max_size=5), HEADERS, st.data())
 def test_header_columns_round_trip(rows: list[Any], constants: list[Any], data: st.DataObject) -> None:
     column = headers.written(rows)
@@ -272,7 +271,6 @@ MESSAGES = st.builds(
 CONVERTERS = st.sampled_from(["json", "connect_json", "string", "bytes"])
 
 
-@settings(max_examples=80)
 @given(st.lists(MESSAGES, max_size=4), st.lists(st.sampled_from(ALL), max_size=5), CONVERTERS, CONVERTERS)
 def test_every_record_is_kept_refused_or_dropped(
     messages: list[Message], transforms: list[Transform], key: str, value: str

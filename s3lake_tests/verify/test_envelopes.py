@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake_tests.verify.test_formats import optional
@@ -147,7 +147,6 @@ keys = st.none() | st.binary(max_size=4)
 values = st.none() | st.sampled_from([b"null", b" 1", b'"\\u00e9"', b"{}", b'{"a": [1.0, -0]}'])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(keys, values, st.lists(header, max_size=4)), min_size=1, max_size=4))
 def test_any_records_in_json(records: list[Record]) -> None:
     world = world_of(records, envelope={}, converter={"key": "bytes"}, nulls="write")

@@ -7,7 +7,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.verify import avro
@@ -192,7 +192,6 @@ def test_rows_that_two_files_could_hold_leave_what_overlaps_unsaid(registry: Sch
     assert ["overlap" in one.reason for one in report.checked[0].not_checkable] == [True]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), sink=st.sampled_from(SHAPES), touched=st.integers(0, 5))
 def test_writer_and_verifier_agree(
     registry: SchemaRegistry,

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake import hours
@@ -247,7 +247,6 @@ def test_a_year_without_records_costs_few_questions(world: World, monkeypatch: p
     assert len(asked) < 60
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     stamps=st.lists(st.integers(0, 5 * 60), max_size=12),
     tiles=st.sets(st.integers(0, 4)),

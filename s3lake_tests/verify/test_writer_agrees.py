@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake import hours
@@ -173,13 +173,12 @@ def name_of(sink: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("sink", SINKS, ids=name_of)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5)
 @given(given=st.lists(anything, min_size=1, max_size=12), touched=st.integers(0, 11))
 def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | None], touched: int) -> None:
     agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 5}), [(None, one, []) for one in given], touched)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(sink=st.sampled_from(MORE), given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
 def test_writer_and_verifier_agree_on_every_shape(sink: dict[str, Any], given: list[Record], touched: int) -> None:
     one_each = sink["format"]["type"] == "bytes" and "framing" not in sink["format"]

@@ -9,7 +9,7 @@ import fastavro
 import msgspec
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.commit.index import Manifest
@@ -44,7 +44,6 @@ def values(*numbers: int) -> list[bytes]:
     return [b'{"id":%d}' % number for number in numbers]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=2, max_size=5),

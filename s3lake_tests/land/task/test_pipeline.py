@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.commit.index import Columns as Recorded
@@ -571,7 +571,6 @@ _values = st.none() | st.sampled_from(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.lists(_values, min_size=1, max_size=6), max_size=4),
     st.sampled_from([(), ("k",)]),

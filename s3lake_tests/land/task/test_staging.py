@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.commit.index import File
@@ -145,7 +145,6 @@ def test_a_plain_file_is_closed_by_the_record_that_fills_it() -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=8), min_size=1, max_size=6),
     st.integers(1, 60),
@@ -227,7 +226,6 @@ def test_the_span_goes_on_in_the_next_batch() -> None:
     assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 1)]
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.integers(1, 30))
 def test_no_file_spans_more_and_none_could_have_gone_on(batches: list[list[int]], span: int) -> None:
     files = staging(MemoryStore(), flush={"span": f"{span}ms"})
@@ -393,7 +391,6 @@ def test_topic_partitions_have_files_of_their_own() -> None:
 _routed = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=12), min_size=1, max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(_routed, st.integers(1, 5), st.sampled_from([200, 2000, 64 * MB]), st.sampled_from(["json", "gzip", "parquet"]))
 def test_every_row_lands_once_in_order_in_its_own_directory(
     batches: list[list[str]], count: int, budget: int, kind: str
