@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 MOST = 1_000
 """Topics of one run."""
 LOOKS_PER_TICK = 250
-OBSERVED_PER_TICK = 40
+OBSERVED_PER_TICK = 4
+"""So a tick costs the same whatever there is; a hundred topics that grow are each observed every 13 minutes."""
 ROUND_TICKS = 120
 """In so many ticks every topic is looked at, whatever is remembered of it."""
 _AT_ONCE = 8
