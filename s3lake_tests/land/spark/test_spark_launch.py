@@ -68,3 +68,19 @@ def test_a_session_that_spark_has_stopped_by_itself_is_made_again() -> None:
         [sys.executable, "-W", "ignore", "-c", _STOPPED], capture_output=True, text=True, timeout=180, check=False
     )
     assert done.stdout.split() == ["True", "3"], done.stderr
+
+
+_QUIET = """
+from s3lake.sink import Spark
+from s3lake.land.spark import session
+
+print(session(Spark(master="local[1]", driver_memory="512m")).range(3).count())
+"""
+
+
+def test_a_session_starts_with_no_word_of_spark_s_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _QUIET], capture_output=True, text=True, timeout=300, check=True
+    )
+    # The JVM's own, which no option takes away.
+    assert [line for line in done.stderr.splitlines() if "incubator modules" not in line] == []
