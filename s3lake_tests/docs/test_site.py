@@ -6,6 +6,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +18,7 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        self.path = path
         self.links: list[str] = []
         self.loads: list[str] = []
         self.places: set[str] = set()
@@ -67,6 +69,21 @@ def test_every_page_of_the_site_can_be_reached_and_every_link_leads_to_a_place(s
             if target.suffix == ".html" and (target not in site or (place and place not in site[target].places)):
                 missing.append(f"{path}: {link}")
     assert missing == []
+
+
+def test_every_picture_is_there_and_can_be_drawn(site: dict[Path, Page]) -> None:
+    pictures = {
+        page.path.parent / unquote(load)
+        for path, page in site.items()
+        for load in inside(page.loads)
+        if load.endswith((".svg", ".png")) and path != Path("404.html")
+    }
+    assert len(pictures) >= 6
+    for picture in pictures:
+        if picture.suffix == ".svg":
+            assert ElementTree.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        else:
+            assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_no_page_loads_anything_from_elsewhere(site: dict[Path, Page]) -> None:
