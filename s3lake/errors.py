@@ -5,6 +5,7 @@ S3LakeError
 │   ├── ConfigurationError    the sink's configuration is wrong: place, value, what is allowed
 │   ├── RecordError           a record was refused and `errors.tolerance` is none
 │   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
+│   │   └── UnreadableError   an object is no whole file of what its commit wrote
 │   ├── IncompleteError       hours that are to be read are not landed, or only in part
 │   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
 │   ├── TooManyFilesError     a micro-batch would have more files than one commit may list
@@ -57,6 +58,10 @@ class RecordError(TerminalError):
 
 class DataLossError(TerminalError):
     """Kafka no longer has, or no longer is, what the index expects."""
+
+
+class UnreadableError(DataLossError):
+    """An object is no whole file of what its commit wrote; rows that were given before still count."""
 
 
 class IncompleteError(TerminalError):

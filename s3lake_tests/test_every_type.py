@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Columns
+from s3lake.files import Shape, batches, columns
 from s3lake.land import binding
-from s3lake.readback import objects
-from s3lake.readback.shape import Shape
 from s3lake.schema import grammar
 from s3lake.schema.types import Primitive, Struct, from_document, to_document
 from s3lake.schema.unite import shown
@@ -97,7 +96,7 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     assert manifest.columns
     shape = Shape.of(manifest)
     body = world.store.objects[file.key][0]
-    found = list(objects.batches(body, file.key, shape, shape.schema(from_document(manifest.columns))))
+    found = list(batches(shape, body, file.key, columns.of(shape, from_document(manifest.columns))))
     rows = [row for batch in found for row in batch.to_pylist()]
     cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
     assert [cell is None for cell in cells] == [False, True, True]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from s3lake import hours
+from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
@@ -122,7 +123,7 @@ class Manifest(msgspec.Struct, frozen=True):
     format: str = ""
     converter: str = ""
     nulls: str = ""
-    shape: dict[str, Any] = {}
+    shape: Written = Written()
     columns: dict[str, Any] | None = None
     created_ms: int = 0
     begun_ms: int = 0

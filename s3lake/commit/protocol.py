@@ -18,6 +18,7 @@ from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, 
 from s3lake.commit.replacing import must_hold_as_much
 from s3lake.commit.sums import Commits, waited
 from s3lake.commit.truncated import same_log
+from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
@@ -65,7 +66,7 @@ class Staged:
     format: str = ""
     converter: str = ""
     nulls: str = ""
-    shape: Mapping[str, Any] = field(default_factory=dict)
+    shape: Written = field(default_factory=Written)
     columns: dict[str, Any] | None = None
     replacing: bool = False
     waits: tuple[Wait, ...] = ()
@@ -425,7 +426,7 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         format=staged.format,
         converter=staged.converter,
         nulls=staged.nulls,
-        shape=dict(staged.shape),
+        shape=staged.shape,
         columns=staged.columns,
         created_ms=now_ms,
         epochs=dict(attempt.batch.epochs),

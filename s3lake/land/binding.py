@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from s3lake.commit import written
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.encode.form import FileFormat
@@ -27,7 +30,8 @@ from s3lake.transform.chain import Chain
 if TYPE_CHECKING:
     from s3lake.convert.values import Conversion
     from s3lake.kafka.dead_letter_topic import DeadLetterTopic
-    from s3lake.land.sql.table import Tabulate
+    from s3lake.files.shape import Shape
+from s3lake.land.sql.table import Tabulate
     from s3lake.land.task.pipeline import Stores, Work
     from s3lake.land.task.staging import FileRule
     from s3lake.layout.pieces import Piece
@@ -76,6 +80,25 @@ def work(
         columns=columns,
         dead_letter_topic=dead_letter_topic,
     )
+
+
+def written_by(sink: Sink) -> written.Written:
+    """How this sink's files are written, for their manifest."""
+    frame, envelope, sidecars = sink.format.frame, sink.envelope, sink.sidecars
+    return written.Written(
+        key=sink.converter.key,
+        codec=sink.format.codec,
+        header=sink.format.header,
+        framing=(frame.opening, frame.between, frame.closing) if frame else None,
+        envelope=msgspec.convert(envelope.model_dump(), written.Envelope) if envelope else None,
+        sidecars=written.Sidecars(keys=sidecars.keys, headers=sidecars.headers),
+        changed=bool(sink.transforms or sink.sql),
+    )
+
+
+def shape_of(sink: Sink) -> Shape:
+    """What this sink's files hold, as who reads them has it of their manifest."""
+    return Shape.written(written_by(sink), sink.format.type, value=sink.converter.value, columns=None)
 
 
 def chain(sink: Sink) -> Chain:

@@ -308,7 +308,7 @@ class Landing:
             format=landed.format.type,
             converter=landed.converter.value,
             nulls=landed.nulls,
-            shape=landed.shape,
+            shape=binding.written_by(landed),
             columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, done)),
             replacing=work.keys.replaces,
         )

@@ -10,8 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from s3lake.readback import objects
-from s3lake.readback.shape import LINES, Shape
+from s3lake.files import content
+from s3lake.files.shape import LINES, Shape
+from s3lake.land import binding
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -33,16 +34,16 @@ def rows(sink: Sink, key: str, body: bytes) -> list[Any]:
 
             return [_plain(row) for row in fastavro.reader(io.BytesIO(body))]
         case "json" | "json_array":
-            return [json.loads(text) for text in objects.texts(body, key, shape)]
+            return [json.loads(text) for some in content.records(shape, body, key) for text in some]
         case _:
-            return [_plain(text) for text in objects.texts(body, key, shape)]
+            return [_plain(text) for some in content.records(shape, body, key) for text in some]
 
 
 def _shape(sink: Sink, key: str) -> Shape:
     for stream, type in sink.sidecars.types.items():
         if key.endswith(f".{stream}.{type}"):
             return Shape(type, "json", codec="none", frame=LINES)
-    return Shape.of_sink(sink)
+    return binding.shape_of(sink.landed)
 
 
 def _plain(value: Any) -> Any:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 
 from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.files import Shape, batches, columns
+from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.tile import Tile
-from s3lake.readback import completeness, objects
-from s3lake.readback.shape import Shape
+from s3lake.readback import completeness
 from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ def frame(
     """
     index = _index(sink, topic, stores)
     tiles = _tiles(index, sink, asked, allow_incomplete)
-    now = Shape.of_sink(sink)
+    now = binding.shape_of(sink.landed)
     committed = manifests(index, tiles)
     shapes: dict[Shape, int] = {}
     files = []
@@ -61,14 +64,14 @@ def frame(
         number = shapes.setdefault(shape, len(shapes))
         files += [(file.key, number) for file in manifest.files if file.kind == "data"]
     recorded = index.columns()
-    schema = now.schema(from_document(recorded[0].columns) if recorded else {})
+    schema = columns.of(now, from_document(recorded[0].columns) if recorded else {})
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema
     if not files:
         return session.createDataFrame([], ddl)
     listed = session.createDataFrame(files, "key string, shape int").repartition(min(len(files), 64))
     read = _reader(stores, sink.bucket, list(shapes), schema)
-    return listed.mapInArrow(lambda batches: read(batches), ddl)
+    return listed.mapInArrow(lambda some: read(some), ddl)
 
 
 def frames(
@@ -113,7 +116,7 @@ def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manif
 def _same_rows(sink: Sink, topic: str, manifest: Manifest, shape: Shape, now: Shape) -> None:
     was, is_now = manifest.format, str(sink.format.type)
     if was == is_now:
-        if shape.rows == now.rows or not manifest.shape:
+        if _rows(shape) == _rows(now) or manifest.shape == Written():
             return
         was, is_now = _in_words(shape), _in_words(now)
     raise ConfigurationError(
@@ -122,9 +125,16 @@ def _same_rows(sink: Sink, topic: str, manifest: Manifest, shape: Shape, now: Sh
     )
 
 
+def _rows(shape: Shape) -> Any:
+    """What must be the same in all commits that are read together: it decides the columns."""
+    envelope = shape.envelope and msgspec.structs.replace(shape.envelope, stream="", topic="")
+    return shape.format, shape.value, shape.key, envelope
+
+
 def _in_words(shape: Shape) -> str:
-    envelope = f"envelope {shape.style} of {', '.join(shape.fields)}" if shape.style else "no envelope"
-    return f"{shape.format} with converter.key {shape.key}, converter.value {shape.value} and {envelope}"
+    envelope = shape.envelope
+    words = f"envelope {envelope.style} of {', '.join(envelope.fields)}" if envelope else "no envelope"
+    return f"{shape.format} with converter.key {shape.key}, converter.value {shape.value} and {words}"
 
 
 def _spark_schema(schema: pa.Schema) -> Any:
@@ -136,15 +146,15 @@ def _spark_schema(schema: pa.Schema) -> Any:
 def _reader(
     stores: Stores, bucket: str, shapes: Sequence[Shape], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(listed: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = stores(bucket)
-        for batch in batches:
+        for batch in listed:
             for entry in batch.to_pylist():
                 document = store.get(entry["key"])
                 if document is None:
                     raise DataLossError(
                         f"s3://{bucket}/{entry['key']} is gone: the hour was rewritten meanwhile, or a file deleted"
                     )
-                yield from objects.batches(document.body, entry["key"], shapes[entry["shape"]], schema)
+                yield from batches(shapes[entry["shape"]], document.body, entry["key"], schema)
 
     return read

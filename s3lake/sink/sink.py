@@ -327,20 +327,6 @@ class Sink(Part):
         return self._chain.renames
 
     @property
-    def shape(self) -> dict[str, Any]:
-        """What else a reader has to know of this sink's files, as plain values: their manifest keeps it."""
-        frame = self.format.frame
-        return {
-            "key": self.converter.key,
-            "codec": self.format.codec,
-            "header": self.format.header,
-            "framing": [frame.opening, frame.between, frame.closing] if frame else None,
-            "envelope": self.envelope.model_dump(mode="json") if self.envelope else None,
-            "sidecars": self.sidecars.model_dump(mode="json"),
-            "changed": bool(self.transforms or self.sql),  # values are no longer what Kafka has
-        }
-
-    @property
     def other_indexes(self) -> tuple[str, ...]:
         """Where other sinks of the configuration have their index in this bucket: no record may lead a key there."""
         return self._other_indexes

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from s3lake.errors import UnreadableError
+from s3lake.files.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
 from s3lake.schema.types import Primitive, Struct, Type
 from s3lake.verify import connect, digest, parts, projection, tables
 from s3lake.verify.kafka_side import Records
 from s3lake.verify.projection import misfit
-from s3lake.verify.shape import Shape
-from s3lake.verify.texts import Unreadable
 
 _KAFKA = b"kafka"
 _decode = msgspec.json.Decoder().decode
@@ -27,21 +27,17 @@ _Expected = Callable[[Records], list[bytes]]
 class Columns:
     """How rows of columns are digested. Until a file was read no record has a place: see `Judge`."""
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, shape: Shape, topic: str) -> None:
+        self._shape, self._topic = shape, topic
         self._types: list[schema_types.Columns] = []
         self._expected: _Expected | None = None
-        converters = {"key": shape.key, "value": shape.value}
-        envelope = shape.envelope
-        # The fields of a bare key or value are columns, anything else is one column under its own name.
-        spread = envelope is None or (envelope.bare and envelope.fields[0] in converters)
-        self._alone = envelope.fields[0] if envelope is not None and spread else "value"
-        self._fields = None if envelope is None or spread else envelope.fields
-        self._converter = converters[self._alone]
+        # The fields of a key or value alone are columns, anything else is one column under its own name.
+        self._alone = shape.spread or "value"
+        self._fields = shape.envelope.fields if shape.envelope and not shape.spread else ()
+        self._converter = shape.converter(self._alone)
         self._spelled = shape.spelled and shape.key in (parts.JSON, parts.CONNECT)
-        self._by_schema = parts.CONNECT in (
-            {converters[field] for field in self._fields if field in converters} if self._fields else {self._converter}
-        )
+        rows = {"key", "value"} & set(self._fields or (self._alone,))
+        self._by_schema = parts.CONNECT in map(shape.converter, rows)
 
     def expected(self, records: Records) -> list[bytes]:
         """See `Judge.expected`."""
@@ -55,10 +51,10 @@ class Columns:
         """See `Judge.rows`."""
         table = tables.opened(self._shape, body, key)
         if wrong := self._wrong(table.types):
-            raise Unreadable(f"{key}: {wrong}")
+            raise UnreadableError(f"{key}: {wrong}")
         if table.types not in self._types:
             if self._types and not self._by_schema:
-                raise Unreadable(f"{key} has other columns than the files before it in its commit")
+                raise UnreadableError(f"{key} has other columns than the files before it in its commit")
             self._types.append(table.types)
             self._expected = None
         columns = [(name, self._of_column(name, type)) for name, type in table.types.items()]
@@ -76,9 +72,9 @@ class Columns:
         if self._fields:
             strange = [name for name in types if name not in self._fields]
             return f"it has a column {strange[0]}, its rows are of {', '.join(self._fields)}" if strange else None
-        if self._converter not in (parts.TEXT, parts.BYTES):
+        if self._converter not in (TEXT, BYTES):
             return None
-        type = Primitive.STRING if self._converter == parts.TEXT else Primitive.BINARY
+        type = Primitive.STRING if self._converter == TEXT else Primitive.BINARY
         if types == {self._alone: type}:
             return None
         return f"its columns are {_in_words(types)}, not one column {self._alone} of type {type}"
@@ -95,7 +91,7 @@ class Columns:
     def _of_records(self) -> _Expected:
         if self._fields:
             return self._enveloped(self._fields)
-        manifest: list[Type | None] = [Struct(self._shape.columns)] if self._shape.columns else []
+        manifest: list[Type | None] = [self._shape.columns] if self._shape.columns else []
         part = _part(self._converter, [*self._plain(manifest), *map(Struct, self._types)], self._alone)
         if self._by_schema:
             return lambda records: [
@@ -137,13 +133,16 @@ class Columns:
         """What a column of an envelope holds of each record."""
         shape = self._shape
         if name in ("key", "value"):
-            converter = shape.key if name == "key" else shape.value
+            converter = shape.converter(name)
             part = (
                 parts.of_kafka(converter)
                 if self._spelled
                 else _part(
                     converter,
-                    [*self._plain([(shape.columns or {}).get(name)]), *(types.get(name) for types in self._types)],
+                    [
+                        *self._plain([schema_types.fields_of(shape.columns).get(name)]),
+                        *(types.get(name) for types in self._types),
+                    ],
                 )
             )
 
@@ -157,7 +156,7 @@ class Columns:
             "offset": lambda records: records.offsets,
             "timestamp": lambda records: records.timestamps,
             "metadata": lambda records: zip(
-                records.timestamps, repeat(shape.topic), repeat(records.partition), records.offsets
+                records.timestamps, repeat(self._topic), repeat(records.partition), records.offsets
             ),
         }
         return others[name]
@@ -170,9 +169,9 @@ def _part(converter: str, types: Sequence[Type | None], spread: str | None = Non
     """
     if converter == parts.CONNECT:
         return _by_own_schema([type for type in types if type is not None], spread)
-    if converter == parts.BYTES:
+    if converter == BYTES:
         return bytes
-    if converter == parts.TEXT:
+    if converter == TEXT:
         return _guarded(bytes.decode)
     type = types[0]
     if type is None:

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3lake.commit.index import File, TopicIndex
+from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.errors import UnreadableError
+from s3lake.files.shape import Shape
 from s3lake.kafka.offsets import LogRange
-from s3lake.verify import detail, digest, s3_side
+from s3lake.verify import detail, digest, index_side, s3_side
 from s3lake.verify.detail import Differing, Places, Spill
 from s3lake.verify.digest import Sums
 from s3lake.verify.framed import Telling
@@ -25,8 +27,6 @@ from s3lake.verify.kafka_side import Log, Records
 from s3lake.verify.letters import DeadLetters, in_words
 from s3lake.verify.reading import Group, Reading
 from s3lake.verify.report import Kind, Unchecked
-from s3lake.verify.shape import Shape, keeps_last
-from s3lake.verify.texts import Unreadable
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -67,15 +67,15 @@ class Comparison:
         self.kafka_records = self.rows = self.skipped = self.missing = self.duplicated = self.stored = 0
         self.letters = DeadLetters(question.index.topic, segment, note)
         self._question, self._note_of, self._hour_start_ms = question, note, hour_start_ms
-        shape = Shape.of(segment.manifest, question.sink, question.index.topic)
-        self._translated = Telling(shape, question.sink.converter.registry)
+        sink, manifest = question.sink, segment.manifest
+        self._nulls = (manifest.nulls if manifest else "") or sink.nulls
+        self._changed = manifest.shape.changed is True if manifest else bool(sink.transforms or sink.sql)
+        self._translated = Telling(_shape_of(manifest, sink), sink.converter.registry)
         self._shape = self._translated.shape
-        self._replaces = keeps_last(question.sink)
-        self._opaque = _LAST if self._replaces else _CHANGED if self._shape.changed else self._translated.problem
+        self._replaces = index_side.keeps_last(question.sink)
+        self._opaque = _LAST if self._replaces else _CHANGED if self._changed else self._translated.problem
         groups = [] if self._opaque else Group.all_of(segment.files)
-        self._reading = Reading(
-            question.index.store, self._shape, [group for group in groups if self._concerns(group.first)]
-        )
+        self._reading = Reading(question.index, self._shape, [group for group in groups if self._concerns(group.first)])
         self._beyond = [group for group in groups if not self._concerns(group.first)]
         self._in_kafka, self._in_files = Sums(), Sums()
         self._late = 0
@@ -131,7 +131,11 @@ class Comparison:
     @property
     def needs(self) -> frozenset[str]:
         """What must be known of Kafka's records beside their values."""
-        return frozenset() if self._opaque else self._shape.needs
+        if self._opaque:
+            return frozenset()
+        fields = self._shape.envelope.fields if self._shape.envelope else ()
+        beside = {"key": self._shape.sidecars.keys, "headers": self._shape.sidecars.headers}
+        return frozenset(part for part, sidecar in beside.items() if part in fields or sidecar)
 
     def _say_unchecked(self, kafka: LogRange | None) -> None:
         start, end, (first, last) = self.segment.start, self.segment.end, self.window
@@ -179,7 +183,7 @@ class Comparison:
                 self._in_files.add(digests)
                 self._reading.place(group, digests)
             self._reading.read_whole(group)
-        except Unreadable as problem:
+        except UnreadableError as problem:
             self._note("object", str(problem))
         if not self._reading.counts:
             rows = group.first.records
@@ -190,7 +194,7 @@ class Comparison:
     def _landing(self, records: Records) -> Records:
         """The records that must be in data files."""
         records = self._translated(self.letters.others(records))
-        if self._shape.nulls == "skip" and None in records.values:
+        if self._nulls == "skip" and None in records.values:
             return records.only([row for row, value in enumerate(records.values) if value is not None])
         return records
 
@@ -212,7 +216,7 @@ class Comparison:
                     for digests in self._reading.rows(group):
                         into.add(digests, range(detail.place(number, row), detail.place(number, row + len(digests))))
                         row += len(digests)
-                except Unreadable:
+                except UnreadableError:
                     pass  # said already; what came before it counts
             ranges = {self.segment.partition: self.window}
             for records in self._question.log.read(self._question.index.topic, ranges, self.needs):
@@ -259,13 +263,19 @@ class Comparison:
             ("late", read.late, self._late),
         )
         for what, of_commit, of_kafka in counts:
-            if of_commit != of_kafka and not (what == "skipped" and self._shape.changed):
+            if of_commit != of_kafka and not (what == "skipped" and self._changed):
                 self._note(
                     "count", f"commit {manifest.id} says {what} {of_commit}, by Kafka's records it is {of_kafka}"
                 )
 
     def _note(self, kind: Kind, text: str) -> None:
         self._note_of(kind, self.segment.partition, text)
+
+
+def _shape_of(manifest: Manifest | None, sink: "Sink") -> Shape:
+    """The shape of a commit's files; where it recorded no converters, or there is no commit, they are the sink's."""
+    key, value = sink.converter.key, sink.converter.value
+    return Shape.of(manifest, key=key, value=value) if manifest else Shape(sink.format.type, value, key)
 
 
 def _window(segment: Segment, kafka: LogRange | None) -> tuple[int, int]:

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from s3lake.commit.written import Envelope
+from s3lake.files.parts import headers_of, members, text_of
+from s3lake.files.shape import BYTES, Shape
 from s3lake.verify import digest, parts
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.shape import Envelope, Shape
 
 _Members = Mapping[str, msgspec.Raw]
 
@@ -31,10 +33,8 @@ class Member(NamedTuple):
 
 
 _KAFKA, _FILE = b"kafka", b"file"
-_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_metadata = msgspec.json.Decoder(_Metadata).decode
 _decode_number = msgspec.json.Decoder(int).decode
-_decode_text = msgspec.json.Decoder(str).decode
 _decode_flag = msgspec.json.Decoder(bool).decode
 _pack = msgspec.msgpack.Encoder().encode
 _FLAGS = {"keyIsArray": "key", "valueIsArray": "value"}
@@ -44,15 +44,14 @@ _BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError, StopIter
 class Envelopes:
     """How such records are digested."""
 
-    def __init__(self, shape: Shape, envelope: Envelope) -> None:
-        self._members = list(_members(shape, envelope))
+    def __init__(self, shape: Shape, envelope: Envelope, topic: str) -> None:
+        self._members = list(_members(shape, envelope, topic))
         self._names = {member.name for member in self._members}
         self._needed = self._names - ({"headers"} if envelope.style == "iggy" else set())  # none are no member there
         self._bare = envelope.bare or (envelope.style == "iggy" and envelope.fields == ("value",))
         self._extra = {"headersOrder"} if envelope.style != "flat" else set()
         if envelope.style == "record":
-            converters = {"key": shape.key, "value": shape.value}
-            self._extra |= {flag for flag, part in _FLAGS.items() if converters[part] == "bytes"}
+            self._extra |= {flag for flag, part in _FLAGS.items() if shape.converter(part) == BYTES}
 
     def expected(self, records: Records) -> list[bytes]:
         """Digests of records of Kafka."""
@@ -65,56 +64,56 @@ class Envelopes:
 
     def _row(self, text: bytes) -> bytes:
         try:
-            members: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else _decode(text)
-            extra = members.keys() - self._names
-            if not self._needed <= members.keys() or not extra <= self._extra or not _flags_fit(members, self._extra):
+            row: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else members(text)
+            extra = row.keys() - self._names
+            if not self._needed <= row.keys() or not extra <= self._extra or not _flags_fit(row, self._extra):
                 return digest.unfit(text, _FILE)
-            return digest.of(_pack([member.of_file(members) for member in self._members]))
+            return digest.of(_pack([member.of_file(row) for member in self._members]))
         except _BAD:
             return digest.unfit(text, _FILE)
 
 
-def _members(shape: Shape, envelope: Envelope) -> Iterable[Member]:
+def _members(shape: Shape, envelope: Envelope, topic: str) -> Iterable[Member]:
     if envelope.style == "iggy":
-        yield from _iggy(shape, envelope)
+        yield from _iggy(shape, envelope, topic)
         return
     for field in envelope.fields:
         if field in ("key", "value"):
             yield _part(field, field, shape)
         elif field == "headers":
-            yield Member(field, _headers, _headers_in_map if envelope.style == "record" else _headers_in_list)
+            yield Member(field, _headers, _headers_in_file)
         elif field == "metadata":
-            yield Member(field, lambda records: _metadata(shape.topic, records), _metadata_in_file)
+            yield Member(field, lambda records: _metadata(topic, records), _metadata_in_file)
         elif field == "offset":
             yield Member(field, lambda records: records.offsets, lambda members: _decode_number(members["offset"]))
         else:
             yield Member(field, lambda records: records.timestamps, lambda members: parts.instant(members["timestamp"]))
 
 
-def _iggy(shape: Shape, envelope: Envelope) -> Iterable[Member]:
+def _iggy(shape: Shape, envelope: Envelope, topic: str) -> Iterable[Member]:
     if "metadata" in envelope.fields:
-        topic = envelope.topic or shape.topic
+        shown = envelope.topic or topic
         yield Member("offset", lambda records: records.offsets, lambda members: _decode_number(members["offset"]))
         yield Member(
             "timestamp",
             lambda records: [stamp // 1000 * 1000 for stamp in records.timestamps],
             lambda members: parts.instant(members["timestamp"]),
         )
-        yield Member("stream", lambda _: repeat(envelope.stream), lambda members: _decode_text(members["stream"]))
-        yield Member("topic", lambda _: repeat(topic), lambda members: _decode_text(members["topic"]))
+        yield Member("stream", lambda _: repeat(envelope.stream), lambda members: text_of(members["stream"]))
+        yield Member("topic", lambda _: repeat(shown), lambda members: text_of(members["topic"]))
         yield Member(
             "partition_id",
             lambda records: repeat(records.partition),
             lambda members: _decode_number(members["partition_id"]),
         )
     if "headers" in envelope.fields:
-        yield Member("headers", _headers, _headers_in_map)
+        yield Member("headers", _headers, _headers_in_file)
     if "value" in envelope.fields:
         yield _part("value", "payload", shape)
 
 
 def _part(field: str, name: str, shape: Shape) -> Member:
-    converter = shape.key if field == "key" else shape.value
+    converter = shape.converter(field)
     of_kafka, of_text = parts.of_kafka(converter), parts.of_text(converter)
 
     def in_kafka(records: Records) -> Iterable[Any]:
@@ -127,12 +126,8 @@ def _headers(records: Records) -> Iterable[Any]:
     return [[list(header) for header in headers] for headers in records.headers]
 
 
-def _headers_in_map(members: _Members) -> Any:
-    return parts.headers_of_map(members.get("headers", b"{}"), members.get("headersOrder"))
-
-
-def _headers_in_list(members: _Members) -> Any:
-    return parts.headers_of_list(members["headers"])
+def _headers_in_file(members: _Members) -> Any:
+    return headers_of(members.get("headers", b"{}"), members.get("headersOrder"))
 
 
 def _metadata(topic: str, records: Records) -> Iterable[Any]:

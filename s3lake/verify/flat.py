@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from s3lake.files.parts import flat_fields
+from s3lake.files.shape import Shape
 from s3lake.verify import connect, digest, parts
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.shape import Shape
 
 _KAFKA, _FILE = b"kafka", b"file"
 _pack = msgspec.msgpack.Encoder().encode
@@ -22,10 +23,10 @@ class FlatRows:
 
     def __init__(self, shape: Shape) -> None:
         assert shape.envelope is not None
-        self._fields = shape.envelope.fields
+        self._shape, self._fields = shape, shape.envelope.fields
         self._as_it_is = shape.envelope.value_encoding == "none"
-        converters = {"key": shape.key, "value": shape.value}
-        self._by_meaning = [converters.get(field) == parts.CONNECT for field in self._fields]
+        by_meaning = {part for part in ("key", "value") if shape.converter(part) == parts.CONNECT}
+        self._by_meaning = [field in by_meaning for field in self._fields]
 
     def texts(self, records: Records) -> list[bytes]:
         """The rows byte for byte."""
@@ -44,7 +45,7 @@ class FlatRows:
         return list(map(self._row, lines))
 
     def _row(self, line: bytes) -> bytes:
-        fields = self._split(line)
+        fields = flat_fields(self._shape, line)
         try:
             if len(fields) != len(self._fields):
                 return digest.unfit(line, _FILE)
@@ -53,15 +54,6 @@ class FlatRows:
             )
         except _BAD:
             return digest.unfit(line, _FILE)
-
-    def _split(self, line: bytes) -> list[bytes]:
-        """The fields; commas are the value's own where nothing encodes it."""
-        fields = line.split(b",")
-        if not self._as_it_is or "value" not in self._fields:
-            return fields
-        at, after = self._fields.index("value"), len(self._fields) - self._fields.index("value") - 1
-        end = len(fields) - after
-        return [*fields[:at], b",".join(fields[at:end]), *fields[end:]]
 
     def _of_file(self, at: int, text: bytes) -> Any:
         if not (self._as_it_is and self._fields[at] == "value"):

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from s3lake.files.shape import BYTES, Shape
 from s3lake.registry import Connection, UnknownSchema, client
 from s3lake.verify import avro, parts
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.shape import Shape
 
 if TYPE_CHECKING:
     from s3lake.sink import Registry
@@ -33,10 +33,10 @@ class Telling:
     """
 
     def __init__(self, shape: Shape, registry: Registry | None) -> None:
-        kept = {"key": dict(shape.sidecars).get("keys") == "bytes", "value": shape.format == "bytes"}
-        framed = {part: getattr(shape, part) for part in ("key", "value") if getattr(shape, part) in _FRAMED}
+        kept = {"key": shape.sidecars.keys == "bytes", "value": shape.format == "bytes"}
+        framed = {part: shape.converter(part) for part in kept if shape.converter(part) in _FRAMED}
         in_rows = shape.envelope.fields if shape.envelope else ()
-        now = {part: parts.BYTES if kept[part] else parts.CONNECT for part in framed}
+        now = {part: BYTES if kept[part] else parts.CONNECT for part in framed}
         self.shape = replace(shape, key=now.get("key", shape.key), value=now.get("value", shape.value))
         self.problem = None
         if parts.AVRO in framed.values() and registry is None:

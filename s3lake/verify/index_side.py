@@ -1,13 +1,20 @@
 """What the index claims: which commit covers which offsets of a tile, and whether its numbers agree with each other."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.verify.reading import Group
 from s3lake.verify.report import Kind
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+_OFFSET = re.compile(r"\{(?:last_)?offset[:}]")
 
 Note = Callable[[Kind, int | None, str], None]
 """Takes a difference: kind, topic-partition, detail."""
@@ -31,6 +38,12 @@ class Segment:
     read: Read | None = None
     files: tuple[File, ...] = ()
     landable: int = 0
+
+
+def keeps_last(sink: "Sink") -> bool:
+    """Whether a later record replaces an earlier one's file, because the sink's keys say no offset."""
+    template = sink.layout.template
+    return not sink.exactly_once and template is not None and _OFFSET.search(template.replace("{{", "")) is None
 
 
 def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[Segment]:

@@ -7,22 +7,21 @@ it is the pieces between separators that are compared: a record may be several.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
-from s3lake.verify import connect, digest, parts, texts
+from s3lake.files import content
+from s3lake.files.parts import bytes_of, text_of
+from s3lake.files.shape import BYTES, TEXT, Shape
+from s3lake.verify import connect, digest, parts
 from s3lake.verify.columns import Columns
 from s3lake.verify.envelope import Envelopes
 from s3lake.verify.flat import FlatRows
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.shape import Frame, Shape
 
 _KAFKA, _FILE = b"kafka", b"file"
-_text = msgspec.json.Decoder(str | None)
 _pack = msgspec.msgpack.Encoder().encode
 _OfTexts = Callable[[Sequence[bytes]], list[bytes]]
 _OfRecords = Callable[[Records], list[bytes]]
@@ -39,57 +38,35 @@ class Judge(Protocol):
         """Digests of an object's rows, some at a time.
 
         Raises:
-            Unreadable: it is no file of its format; what came before was given.
+            UnreadableError: it is no file of its format; what came before was given.
         """
         ...
 
 
-def of(shape: Shape) -> Judge:
-    """The judge of a stream."""
+def of(shape: Shape, topic: str) -> Judge:
+    """The judge of a stream of records of a topic."""
     if shape.in_columns:
-        return Columns(shape)
+        return Columns(shape, topic)
     if shape.frame is None:
-        return _Objects(shape)
+        return _Texts(shape, _objects, _as_they_are)
     if shape.envelope is not None and shape.format not in ("csv", "bytes"):
-        envelopes = Envelopes(shape, shape.envelope)
-        return _Texts(shape, shape.frame, envelopes.expected, envelopes.rows)
+        envelopes = Envelopes(shape, shape.envelope, topic)
+        return _Texts(shape, envelopes.expected, envelopes.rows)
     if shape.format == "csv" and parts.CONNECT in (shape.key, shape.value):
         rows = FlatRows(shape)
-        return _Texts(shape, shape.frame, rows.expected, rows.rows)
+        return _Texts(shape, rows.expected, rows.rows)
     if shape.format in ("json", "json_array") or (shape.format == "text" and shape.value == parts.CONNECT):
-        return _Texts(shape, shape.frame, *_json(shape))
-    return _Texts(shape, shape.frame, *_bare_texts(shape))
+        return _Texts(shape, *_json(shape))
+    return _Texts(shape, *_bare_texts(shape))
 
 
 class _Texts:
-    def __init__(self, shape: Shape, frame: Frame, expected: _OfRecords, rows: _OfTexts) -> None:
-        self._shape, self._frame = shape, frame
-        self.expected, self._rows = expected, rows
+    def __init__(self, shape: Shape, expected: _OfRecords, rows: _OfTexts) -> None:
+        self._shape, self.expected, self._rows = shape, expected, rows
 
     def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
         """See `Judge.rows`."""
-        content = texts.blocks(body, key, self._shape.codec)
-        # A value in JSON holds no newline, so nothing else stands where the separator has one.
-        apart = b"\n" in self._frame.between or not self._shape.format.startswith("json")
-        content_parts = (
-            texts.split(content, self._frame, key) if apart else texts.json_values(content, self._frame, key)
-        )
-        yield from map(self._rows, content_parts)
-
-
-class _Objects:
-    """One record an object, byte for byte."""
-
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
-
-    def expected(self, records: Records) -> list[bytes]:
-        """See `Judge.expected`."""
-        return [digest.of(value or b"") for value in records.values]
-
-    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
-        """See `Judge.rows`."""
-        yield [digest.of(b"".join(texts.blocks(body, key, self._shape.codec)))]
+        yield from map(self._rows, content.records(self._shape, body, key))
 
 
 def separable(shape: Shape) -> bool:
@@ -108,12 +85,12 @@ def in_pieces(shape: Shape) -> bool:
 def pieces(shape: Shape) -> Callable[[Records], tuple[list[bytes], list[int]]]:
     """Digests of what stands between separators of each record, and its offset as often."""
     assert shape.frame is not None
-    text, between = raw_text(shape), shape.frame.between
+    spelled, between = raw_text(shape), shape.frame.between
 
     def cut(records: Records) -> tuple[list[bytes], list[int]]:
         digests: list[bytes] = []
         offsets: list[int] = []
-        for offset, record in zip(records.offsets, text(records), strict=True):
+        for offset, record in zip(records.offsets, spelled(records), strict=True):
             cuts = [digest.of(piece) for piece in record.split(between)]
             digests += cuts
             offsets += [offset] * len(cuts)
@@ -137,17 +114,23 @@ def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
     assert shape.frame is not None
     if shape.value == parts.CONNECT:
         return (lambda records: list(map(_meaning, records.values))), lambda lines: list(map(_plain, lines))
-    if shape.value != parts.JSON:
-        unquote = _text_of if shape.value == parts.TEXT else _bytes_of
-        return _bare, lambda lines: [unquote(line) for line in lines]
-    if b"\n" in shape.frame.between:
-        return _lines, lambda lines: [digest.of(line) for line in lines]
-    return _trimmed, lambda lines: [digest.of(line) for line in lines]
+    if shape.value in (TEXT, BYTES):
+        unquote = _text_of if shape.value == TEXT else _bytes_of
+        return _bare, lambda lines: list(map(unquote, lines))
+    return _lines if b"\n" in shape.frame.between else _trimmed, _as_they_are
 
 
 def _bare_texts(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
-    text = raw_text(shape)
-    return (lambda records: list(map(digest.of, text(records)))), lambda lines: [digest.of(line) for line in lines]
+    spelled = raw_text(shape)
+    return (lambda records: list(map(digest.of, spelled(records)))), _as_they_are
+
+
+def _as_they_are(lines: Sequence[bytes]) -> list[bytes]:
+    return list(map(digest.of, lines))
+
+
+def _objects(records: Records) -> list[bytes]:
+    return [digest.of(value or b"") for value in records.values]
 
 
 def _lines(records: Records) -> list[bytes]:
@@ -178,15 +161,14 @@ def _plain(line: bytes) -> bytes:
 
 def _text_of(line: bytes) -> bytes:
     try:
-        text = _text.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        string = text_of(line)
+        return digest.of_value(None if string is None else string.encode())
+    except ValueError:
         return digest.unfit(line, _FILE)
-    return digest.NULL if text is None else digest.of(text.encode())
 
 
 def _bytes_of(line: bytes) -> bytes:
     try:
-        text = _text.decode(line)
-        return digest.of_value(None if text is None else base64.b64decode(text, validate=True))
-    except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError):
+        return digest.of_value(bytes_of(line))
+    except ValueError:
         return digest.unfit(line, _FILE)

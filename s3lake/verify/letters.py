@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from s3lake.commit.index import File
+from s3lake.errors import UnreadableError
 from s3lake.store import Store
 from s3lake.verify import digest, s3_side
 from s3lake.verify.detail import Places
 from s3lake.verify.index_side import Note, Segment
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.texts import Unreadable
 
 
 class DeadLetters:
@@ -33,7 +33,7 @@ class DeadLetters:
             for letter in s3_side.letters(store, file.key):
                 count += 1
                 self._add(letter, file.key)
-        except Unreadable as problem:
+        except UnreadableError as problem:
             self._note("object", self._segment.partition, str(problem))
         self.count += count
         if count != file.records:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from s3lake.files.parts import bytes_of, text_of
+from s3lake.files.shape import BYTES, TEXT
 from s3lake.verify import connect, projection
 
 Part = Callable[[Any], Any]
 
-JSON, CONNECT, TEXT, BYTES = "json", "connect_json", "string", "bytes"
-"""How a key or a value is told; `CONNECT` brings its schema."""
+JSON, CONNECT = "json", "connect_json"
+"""How a key or a value is told that is neither text nor bytes; `CONNECT` brings its schema."""
 
 AVRO, JSON_SCHEMA = "avro", "json_schema"
 """Those with the id of their schema before them, which `framed` tells as `CONNECT`."""
 
-_text = msgspec.json.Decoder(str | None)
-_header = msgspec.json.Decoder(Any)
 _BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
 """What texts that are no part of a record lead to."""
 
 
 def of_kafka(converter: str) -> Part:
     """How a key or a value of Kafka is compared with its text in a file."""
-    read = {"json": compact, "connect_json": connect.meaning, "string": bytes.decode, "bytes": bytes}[converter]
+    read = {JSON: compact, CONNECT: connect.meaning, TEXT: bytes.decode, BYTES: bytes}[converter]
     nothing = b"null" if converter == JSON else None
 
     def part(value: bytes | None) -> Any:
@@ -45,7 +44,7 @@ def of_text(converter: str) -> Part:
     readers: dict[str, Part] = {
         JSON: compact,
         CONNECT: lambda text: connect.plain(connect.exactly(text)),
-        TEXT: _text.decode,
+        TEXT: text_of,
         BYTES: bytes_of,
     }
     return readers[converter]
@@ -63,40 +62,7 @@ def in_one_line(value: bytes) -> bytes:
     return value
 
 
-def bytes_of(text: bytes | msgspec.Raw) -> bytes | None:
-    """Bytes of their base64 in a JSON string."""
-    encoded = _text.decode(text)
-    return None if encoded is None else base64.b64decode(encoded, validate=True)
-
-
-def headers_of_map(text: bytes | msgspec.Raw, order: bytes | msgspec.Raw | None) -> list[Any]:
-    """Headers of an object name -> value or list of values; `order` has their names where that says too little."""
-    headers_by_name: Any = _header.decode(text)
-    if not isinstance(headers_by_name, dict):
-        return headers_of_list(text)
-    values = {name: one if isinstance(one, list) else [one] for name, one in headers_by_name.items()}
-    names: Any = [name for name in values for _ in values[name]] if order is None else _header.decode(order)
-    left = {name: iter(one) for name, one in values.items()}
-    headers = [[name, header_value(next(left[name]))] for name in names]
-    if any(True for one in left.values() for _ in one):
-        raise ValueError("the order leaves a header out")
-    return headers
-
-
-def headers_of_list(text: bytes | msgspec.Raw) -> list[Any]:
-    """Headers of a list of `{"key": …, "value": …}`."""
-    listed: Any = _header.decode(text)
-    return [[one["key"], header_value(one["value"])] for one in listed or ()]
-
-
-def header_value(value: Any) -> bytes | None:
-    """A header's bytes: its text, or `{"base64": …}`."""
-    if value is None:
-        return None
-    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)
-
-
 def instant(text: bytes | msgspec.Raw) -> int | None:
     """Milliseconds since 1970 of a text."""
-    written = _text.decode(text)
+    written = text_of(text)
     return None if written is None else projection.milliseconds(written)

@@ -8,12 +8,12 @@ from hashlib import blake2b
 from itertools import chain, islice, repeat, zip_longest
 from typing import Any
 
-from s3lake.commit.index import File
-from s3lake.store import Store
-from s3lake.verify import digest, judge, s3_side, texts
+from s3lake.commit.index import File, TopicIndex
+from s3lake.files import content
+from s3lake.files.shape import Shape
+from s3lake.verify import digest, judge, s3_side
 from s3lake.verify.judge import Judge
 from s3lake.verify.kafka_side import Records
-from s3lake.verify.shape import Shape
 from s3lake.verify.woven import Woven
 
 _ROWS = 10_000
@@ -56,18 +56,19 @@ class Reading:
         groups: those that are compared.
     """
 
-    def __init__(self, store: Store, shape: Shape, groups: Sequence[Group]) -> None:
+    def __init__(self, index: TopicIndex, shape: Shape, groups: Sequence[Group]) -> None:
         self.groups = list(groups)
-        self._store = store
+        self._store = index.store
         self._tombstones = any("data" not in group.files for group in groups)
-        shapes = {"data": shape, **{stream: shape.sidecar(stream) for stream, _ in shape.sidecars}}
+        beside = {"keys": shape.sidecars.keys, "headers": shape.sidecars.headers}
+        shapes = {"data": shape, **{stream: shape.sidecar(stream) for stream, form in beside.items() if form}}
         self._judges: dict[str, Judge] = {}
         self._wholes: dict[str, Whole] = {}
         for stream, stream_shape in shapes.items():
             if judge.separable(stream_shape) or (
                 stream == "data" and len(shapes) == 1 and judge.in_pieces(stream_shape)
             ):
-                self._judges[stream] = judge.of(stream_shape)
+                self._judges[stream] = judge.of(stream_shape, index.topic)
             if not judge.separable(stream_shape):
                 self._wholes[stream] = Whole(
                     stream_shape, [group.files[stream] for group in groups if stream in group.files]
@@ -91,7 +92,7 @@ class Reading:
         """Digests of a group's rows, some at a time.
 
         Raises:
-            Unreadable: a file is none of its format, or has fewer rows than another; what came before was given.
+            UnreadableError: a file is none of its format, or has fewer rows than another; what came before was given.
         """
         if list(self._judges) == ["data"]:
             if "data" in group.files:
@@ -133,7 +134,7 @@ class Reading:
         """Note the content of files that are compared as a whole.
 
         Raises:
-            Unreadable: one is none of its format.
+            UnreadableError: one is none of its format.
         """
         for stream, whole in self._wholes.items():
             if stream in group.files and self._applies(whole):
@@ -189,10 +190,10 @@ class Whole:
 
     def read(self, file: File, body: bytes) -> None:
         """Take in an object."""
-        content = blake2b(digest_size=digest.SIZE)
-        for block in texts.blocks(body, file.key, self._shape.codec):
-            content.update(block)
-        self._in_file[file.key] = content.digest()
+        hashed = blake2b(digest_size=digest.SIZE)
+        for block in content.blocks(body, file.key, self._shape.codec):
+            hashed.update(block)
+        self._in_file[file.key] = hashed.digest()
 
     def take(self, records: Records, files: Sequence[File | None] | None = None) -> None:
         """Take in records, which come in order; `files` are theirs where offsets do not say it."""

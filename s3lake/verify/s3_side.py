@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from s3lake.commit.index import File
+from s3lake.errors import UnreadableError
+from s3lake.files import content
+from s3lake.files.shape import LINES
 from s3lake.store import COMMIT, Store
-from s3lake.verify import digest, texts
-from s3lake.verify.shape import LINES
-from s3lake.verify.texts import Unreadable
+from s3lake.verify import digest
 
 
 class _Base64(msgspec.Struct, frozen=True):
@@ -56,11 +57,11 @@ def body(store: Store, key: str) -> bytes:
     """The bytes of an object.
 
     Raises:
-        Unreadable: it is gone.
+        UnreadableError: it is gone.
     """
     document = store.get(key)
     if document is None:
-        raise Unreadable(f"{key} is gone")
+        raise UnreadableError(f"{key} is gone")
     return document.body
 
 
@@ -68,10 +69,10 @@ def letters(store: Store, key: str) -> Iterator[Letter | str]:
     """The dead letters of an object; what is wrong with a line where it is none.
 
     Raises:
-        Unreadable: the last line is not ended.
+        UnreadableError: the last line is not ended.
     """
     row = 0
-    for block in texts.split(texts.blocks(body(store, key), key, "none"), LINES, key):
+    for block in content.split(content.blocks(body(store, key), key, "none"), LINES, key):
         for line in block:
             try:
                 letter = _letter.decode(line)

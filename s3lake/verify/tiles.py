@@ -8,7 +8,6 @@ from s3lake.plan.tile import Tile
 from s3lake.verify import index_side
 from s3lake.verify.comparison import Comparison, Question
 from s3lake.verify.report import Checked, Difference, Kind, Unchecked
-from s3lake.verify.shape import keeps_last
 
 Advance = Callable[[int], None]
 """Called with how many more offsets are done."""
@@ -39,7 +38,7 @@ def compared(
         if manifest is None:
             note("index", None, f"the manifest of commit {commit} is gone")
         else:
-            index_side.numbers(manifest, tile, index.topic, note, replaces=keeps_last(question.sink))
+            index_side.numbers(manifest, tile, index.topic, note, replaces=index_side.keeps_last(question.sink))
             manifests.append(manifest)
     parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}
     for segment in index_side.segments(tile, manifests, note):

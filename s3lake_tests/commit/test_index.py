@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Columns, File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import Document
@@ -23,6 +24,17 @@ TILE = Tile(
     expired=((0, 90, 100),),
     foreign=("data/x",),
 )
+
+
+WRITTEN = [
+    b"{}",
+    b'{"key":"string","codec":"none","header":true,"framing":["","\\n","\\n"],"envelope":null,'
+    b'"sidecars":{"keys":null,"headers":null},"changed":false}',
+    b'{"key":"avro","codec":"zstd","header":true,"framing":null,"envelope":{"style":"flat","fields":["key","value"],'
+    b'"value_encoding":"base64","bare":false,"stream":"","topic":""},"sidecars":{"keys":"avro","headers":null},'
+    b'"changed":true}',
+]
+"""What manifests say of their files, as they stand in buckets."""
 
 
 class Flaky(MemoryStore):
@@ -57,6 +69,11 @@ def index(store: Flaky) -> TopicIndex:
 
 
 # ---------------------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("document", WRITTEN)
+def test_what_a_manifest_says_of_its_files_is_written_as_it_was_read(document: bytes) -> None:
+    assert msgspec.json.encode(msgspec.json.decode(document, type=Written)) == document
 
 
 def test_every_document_has_its_place(index: TopicIndex):

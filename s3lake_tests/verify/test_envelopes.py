@@ -519,7 +519,7 @@ def test_a_sink_that_keeps_the_last_record_of_each_key_is_never_called_clean() -
 def test_a_sink_that_changes_values_is_never_called_clean() -> None:
     world = world_of([(None, b'{"n":1}', [])])
     world.landed_as(b'{"m":2}\n')
-    world.change("c1", shape={**world.sink.shape, "changed": True})
+    world.change("c1", shape=msgspec.structs.replace(world.manifests["c1"].shape, changed=True))
     report = world.verify()
     assert (report.differences, report.landed, report.clean) == ((), 1, False)
     assert "changes values" in report.checked[0].not_checkable[0].reason

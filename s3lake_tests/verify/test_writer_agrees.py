@@ -163,7 +163,7 @@ def staged(world: World, records: list[Record]) -> None:
         "c1",
         converter=landed.converter.value,
         nulls=landed.nulls,
-        shape=landed.shape,
+        shape=binding.written_by(landed),
         columns=None if work.file_columns is None else to_document(work.file_columns),
     )
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.land import binding
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
@@ -269,7 +270,7 @@ class World:
             format=form,
             converter=self.sink.converter.value,
             nulls=self.sink.nulls,
-            shape=self.sink.shape,
+            shape=binding.written_by(self.sink),
             columns=columns,
         )
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
@@ -62,8 +60,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
         return "flush.span closes its files by timestamps of records, which are not known any more"
     if landed.format.type == "csv" and not landed.format.header and landed.envelope is None:
         return "CSV without header lines does not say which columns a file has"
-    shape = msgspec.json.decode(msgspec.json.encode(landed.shape))
-    now = (landed.format.type, landed.converter.value, landed.nulls, shape)
+    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed))
     if any((one.format, one.converter, one.nulls, one.shape) != now for one in manifests):
         return "some of it was landed with another configuration"
     files = [file for one in manifests for file in one.files if file.kind != LETTERS]

@@ -77,7 +77,13 @@ class Parts(World):
         document = None if columns is None else to_document(columns)
         self.commit(commit, outcome.files, outcome.reads)
         landed = self.sink.landed
-        self.change(commit, converter=landed.converter.value, nulls=landed.nulls, shape=landed.shape, columns=document)
+        self.change(
+            commit,
+            converter=landed.converter.value,
+            nulls=landed.nulls,
+            shape=binding.written_by(landed),
+            columns=document,
+        )
 
     def verified(self) -> Report:
         """What verify says of the hour as the index has it."""

@@ -1,4 +1,4 @@
-"""The pure part of reading back: an object's bytes, made by an independent writer, become rows again."""
+"""An object's bytes, made by an independent writer, become rows again."""
 
 import base64
 import gzip
@@ -11,6 +11,7 @@ from typing import Any
 
 import cramjam
 import fastavro
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.commit.index import Manifest
-from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.readback import objects
-from s3lake.readback.shape import Shape
+from s3lake.commit.written import Envelope, Written
+from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
+from s3lake.files import Shape, batches, columns
 from s3lake.schema.types import from_document
 
 LINES = ["", "\n", "\n"]
@@ -29,13 +30,20 @@ LINES = ["", "\n", "\n"]
 
 def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **said: Any) -> list[Any]:
     """The rows of an object whose commit said this of its shape."""
-    converter, columns = said.pop("value", "json"), said.pop("columns", recorded)
-    manifest = Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=converter, shape=said, columns=columns)
-    shape = Shape.of(manifest)
-    schema = shape.schema(from_document(recorded or {}))
-    found = list(objects.batches(body, key, shape, schema))
+    shape = shape_of(form, said.pop("value", "json"), said.pop("columns", recorded), **said)
+    schema = columns.of(shape, from_document(recorded or {}))
+    found = list(batches(shape, body, key, schema))
+    streamed = list(batches(shape, BytesIO(body), key, schema))
+    assert pa.Table.from_batches(streamed, schema) == pa.Table.from_batches(found, schema)
     assert all(batch.schema == schema for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
+
+
+def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **said: Any) -> Shape:
+    written = msgspec.convert(said, Written)
+    return Shape.of(
+        Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=value, shape=written, columns=recorded)
+    )
 
 
 def values(found: list[Any]) -> list[Any]:
@@ -83,8 +91,49 @@ def test_any_framing(form: str, framing: list[str] | None, body: bytes, expected
 
 
 def test_a_file_that_is_not_whole_is_no_data() -> None:
-    with pytest.raises(DataLossError, match=r"k does not begin with .* and end with"):
+    with pytest.raises(DataLossError, match=r"k does not end with b'\\n\]'"):
         rows(b"[\n1,\n2", "json_array")
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "said"),
+    [
+        ("json", b"1\n", {"codec": "gzip"}),
+        ("json_array", b"[,]", {"framing": ["[", ",", "]"]}),
+        ("text", b"1\n2", {}),
+        ("parquet", b"PAR1 or not", {}),
+        ("avro", b"Obj\x02", {}),
+        ("csv", b"a,b\n1\n", {}),
+        ("json", b'{"value":1}\n', {"envelope": {"style": "flat", "fields": ["value", "offset"]}}),
+        (
+            "json",
+            b'"no base64"\n',
+            {"value": "bytes", "envelope": {"style": "flat", "fields": ["value"], "bare": True}},
+        ),
+    ],
+)
+def test_what_is_no_file_of_its_shape_is_said_to_be_unreadable(form: str, body: bytes, said: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableError, match=r"^k"):
+        rows(body, form, recorded={"a": "int64", "b": "int64"}, **said)
+
+
+def test_columns_of_parquet_that_nobody_asks_for_are_not_read() -> None:
+    out = BytesIO()
+    table = pa.table({"a": range(1000), "b": [f"text {n}" for n in range(1000)]})
+    pq.write_table(table, out, compression="none", use_dictionary=False)
+    body = bytearray(out.getvalue())
+    page = body.index(b"text 500")
+    body[page - 3000 : page] = b"\xff" * 3000
+    shape, some = shape_of("parquet", "json"), pa.schema([("a", pa.int64())])
+    assert sum(batch.num_rows for batch in batches(shape, bytes(body), "k", some)) == 1000
+    with pytest.raises(UnreadableError):
+        list(batches(shape, bytes(body), "k", table.schema))
+
+
+def test_one_field_of_an_envelope_may_be_asked_for() -> None:
+    shape = shape_of("json", "json", framing=LINES, envelope=envelope("flat", "key", "value", "offset"))
+    (batch,) = batches(shape, b'{"key":"k","value":{"n":1},"offset":7}\n', "k", pa.schema([("offset", pa.int64())]))
+    assert batch.to_pylist() == [{"offset": 7}]
 
 
 COLUMNS = {
@@ -274,8 +323,8 @@ def test_a_record_is_taken_apart_again() -> None:
 
 
 def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
-    shape = Shape.of(Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=value, shape={"key": key, **said}))
-    return [row for batch in objects.batches(body, "k", shape, shape.schema({})) for row in batch.to_pylist()]
+    shape = shape_of(form, value, key=key, **said)
+    return [row for batch in batches(shape, body, "k", columns.of(shape, {})) for row in batch.to_pylist()]
 
 
 def as_text(converter: str, part: bytes | None) -> Any:
@@ -404,6 +453,6 @@ def test_every_schema_is_one_that_spark_has() -> None:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
-        shape = Shape("avro", "json", style=style, fields=tuple(fields))
+        shape = Shape("avro", envelope=Envelope(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
-        assert from_arrow_schema(shape.schema(from_document(recorded))).fieldNames() == list(fields or COLUMNS)
+        assert from_arrow_schema(columns.of(shape, from_document(recorded))).fieldNames() == list(fields or COLUMNS)

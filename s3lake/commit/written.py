@@ -1,0 +1,46 @@
+"""How the files of a commit are written, as its manifest says it: the sink may be configured otherwise later.
+
+A manifest of a commit that recorded nothing holds `{}`, so each member may be missing, and stays so.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """Which parts of a record a row holds: see `s3lake.sink.Envelope`."""
+
+    style: str
+    fields: tuple[str, ...]
+    value_encoding: str = "base64"
+    bare: bool = False
+    stream: str = ""
+    topic: str = ""
+
+
+class Sidecars(msgspec.Struct, frozen=True):
+    """The format of the files of keys and of headers; None where there are none."""
+
+    keys: str | None = None
+    headers: str | None = None
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What else than format, converter and columns a reader has to know of a commit's files.
+
+    Attributes:
+        key: the converter of keys.
+        codec: of the format; a file's name told it before.
+        header: whether a CSV file begins with the names of its columns.
+        framing: what stands before the first record, between two, and after the last; None where an object is one
+            record, or the format has a framing of its own.
+        changed: whether values are no longer what Kafka has, after transforms or SQL.
+    """
+
+    key: str | UnsetType = UNSET
+    codec: str | UnsetType = UNSET
+    header: bool | UnsetType = UNSET
+    framing: tuple[str, str, str] | UnsetType | None = UNSET
+    envelope: Envelope | UnsetType | None = UNSET
+    sidecars: Sidecars | UnsetType = UNSET
+    changed: bool | UnsetType = UNSET

@@ -1,0 +1,93 @@
+"""CSV files (RFC 4180) as Arrow batches of texts, and texts as values: an empty field is null, a quoted one is not."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.errors import UnreadableError
+from s3lake.files.content import ROWS, Body, blocks, whole
+from s3lake.files.shape import BYTES, LINES, TEXT, Shape
+
+_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
+_MOMENTS = pa.timestamp("ms", "UTC")
+
+
+def opened(
+    shape: Shape, body: Body, key: str, columns: Collection[str] | None = None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The columns of a file, and their rows; `columns` name them where neither it nor its commit does.
+
+    Raises:
+        UnreadableError: it is none; also while it is read.
+    """
+    from pyarrow import csv
+
+    frame = shape.frame or LINES
+    text = whole(blocks(body, key, shape.codec), frame, key)
+    if frame.between not in (b"\n", b"\r\n"):
+        text = b"\n".join(_records(text, frame.between))
+    parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    try:
+        names = list(shape.columns.fields if shape.columns else columns or ())
+        if shape.header or not names:
+            first = next(_records(text, b"\n"))
+            fields = csv.read_csv(io.BytesIO(first + b"\n"), parse_options=parsing).column_names
+            if shape.header:
+                names, text = fields, text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
+            else:
+                alone = shape.value in (TEXT, BYTES)
+                names = ["value"] if alone else [f"column {number}" for number in range(len(fields))]
+        schema = pa.schema(dict.fromkeys(names, pa.string()))
+        if not text and shape.header and len(names) > 1:
+            return schema, iter(())
+        table = csv.read_csv(
+            io.BytesIO(text + b"\n"),
+            read_options=csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=parsing,
+            convert_options=csv.ConvertOptions(
+                column_types=schema, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise UnreadableError(f"{key} is no CSV file: {error}") from None
+    return schema, iter(table.to_batches(max_chunksize=ROWS))
+
+
+def values(texts: pa.Array, target: pa.DataType) -> pa.Array:
+    """A column of texts as values."""
+    of = pa.types
+    if of.is_string(target):
+        return texts
+    if of.is_binary(target):
+        return _decoded(texts)
+    texts = pc.if_else(pc.equal(texts, ""), None, texts)  # null in a row of one column, which is no empty line
+    if not of.is_timestamp(target):
+        return texts.cast(target)
+    numbers = pc.match_substring_regex(texts, r"^-?\d+$")  # years that have no text
+    zoned = pc.match_substring_regex(texts, _ZONE)
+    moments = pc.if_else(numbers, None, pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", "")))
+    millis = pc.if_else(numbers, texts, None).cast(pa.int64()).cast(_MOMENTS)
+    return pc.coalesce(millis, moments.cast(_MOMENTS)).cast(target)
+
+
+def _decoded(texts: pa.Array) -> pa.Array:
+    cells: list[Any] = texts.to_pylist()
+    return pa.array([None if cell is None else base64.b64decode(cell, validate=True) for cell in cells], pa.binary())
+
+
+def _records(text: bytes, between: bytes) -> Iterator[bytes]:
+    """Records of a file: inside of quotes the separator is text."""
+    pieces: list[bytes] = []
+    quotes = 0
+    for piece in text.split(between):
+        pieces.append(piece)
+        quotes += piece.count(b'"')
+        if quotes % 2 == 0:
+            yield between.join(pieces)
+            pieces, quotes = [], 0

@@ -1,0 +1,106 @@
+"""What the objects of one stream of a commit hold, as its manifest says: format, converters, framing, envelope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from s3lake.commit.index import Manifest
+from s3lake.commit.written import Envelope, Sidecars, Written
+from s3lake.schema.types import Struct, from_document
+
+TEXT, BYTES = "string", "bytes"
+"""Converters of keys and values that are no JSON."""
+
+
+class Frame(NamedTuple):
+    """What stands before the first record of a text file, between two, and after the last."""
+
+    opening: bytes
+    between: bytes
+    closing: bytes
+
+
+LINES = Frame(b"", b"\n", b"\n")
+_FRAMES = {"json": LINES, "text": LINES, "csv": LINES, "json_array": Frame(b"[\n", b",\n", b"\n]")}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the objects of one stream hold: plain values, which travel to Spark's workers.
+
+    Attributes:
+        codec: of a text format; None where only the object's name tells, as in commits that recorded none.
+        frame: of a text format; None where an object is one record.
+        header: whether a CSV file begins with the names of its columns.
+        sidecars: formats of the files of keys and headers.
+        columns: that the manifest says the files have; None where it does not.
+        spelled: whether JSON stands in columns as its text, as keys do in files of their own.
+    """
+
+    format: str
+    value: str = "json"
+    key: str = "string"
+    codec: str | None = None
+    frame: Frame | None = LINES
+    header: bool = True
+    envelope: Envelope | None = None
+    sidecars: Sidecars = field(default_factory=Sidecars)
+    columns: Struct | None = None
+    spelled: bool = False
+
+    @classmethod
+    def of(cls, manifest: Manifest, *, key: str = "string", value: str = "json") -> Shape:
+        """The shape of a commit's data; `key` and `value` are the converters of one that recorded none."""
+        columns = Struct(from_document(manifest.columns)) if manifest.columns else None
+        return cls.written(manifest.shape, manifest.format, key=key, value=manifest.converter or value, columns=columns)
+
+    @classmethod
+    def written(cls, written: Written, form: str, *, value: str, key: str = "string", columns: Struct | None) -> Shape:
+        """The shape of files that are written so."""
+        framing = written.framing
+        return cls(
+            format=form,
+            value=value,
+            key=key if written.key is UNSET else written.key,
+            codec=None if written.codec is UNSET else written.codec,
+            frame=_FRAMES.get(form) if framing is UNSET else framing and Frame(*map(str.encode, framing)),
+            header=written.header is not False,
+            envelope=written.envelope or None,
+            sidecars=written.sidecars or Sidecars(),
+            columns=columns,
+        )
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether a row is columns; otherwise it is one text."""
+        return self.format in ("avro", "parquet") or (self.format == "csv" and self.envelope is None)
+
+    @property
+    def spread(self) -> str | None:
+        """The part of a record whose own fields are the columns; None where an envelope's fields are."""
+        if self.envelope is None:
+            return "value"
+        first = self.envelope.fields[0]
+        return first if self.envelope.bare and first in ("key", "value") else None
+
+    def converter(self, part: str) -> str:
+        """Of a record's `key` or `value`."""
+        return self.key if part == "key" else self.value
+
+    def sidecar(self, stream: str) -> Shape:
+        """The shape of the files that hold keys or headers: the part alone, under its name where that can be."""
+        form = self.sidecars.keys if stream == "keys" else self.sidecars.headers
+        part, bare = ("key", form in ("json", "bytes")) if stream == "keys" else ("headers", False)
+        return replace(
+            self,
+            format=form or "",
+            codec="none",
+            frame=None if form in ("avro", "parquet") else LINES,
+            envelope=Envelope("flat", (part,), bare=bare),
+            sidecars=Sidecars(),
+            columns=None,
+            spelled=True,
+        )
