@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit import protocol
+from s3lake.commit import opening
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
@@ -103,20 +103,20 @@ def index(long: TopicIndex) -> Iterator[TopicIndex]:
 
 class TestOpening:
     def test_an_hour_that_is_open_costs_two_requests_and_little_cpu(self, index: TopicIndex) -> None:
-        protocol.open_hour(index, Log(), LAST)
+        opening.open_hour(index, Log(), LAST)
         assert index.store.requests.total() <= 2
-        assert cpu_ms(lambda: protocol.open_hour(index, Log(), LAST)) <= 5
+        assert cpu_ms(lambda: opening.open_hour(index, Log(), LAST)) <= 5
 
     def test_a_new_hour_costs_four_requests_and_one_more_to_close_the_hour_before(self, index: TopicIndex) -> None:
         """topic.json read, the hour before read and closed, topic.json changed, the tile written."""
-        protocol.open_hour(index, Log(), NEXT)
+        opening.open_hour(index, Log(), NEXT)
         assert index.store.requests == {"get": 2, "put": 3}
         assert index.tile(LAST)[0].closed
         assert index.tile(NEXT)[0].partitions == {0: Span(10 * HOURS, 10 * HOURS, None)}
 
     def test_a_new_hour_after_one_that_is_closed_costs_four_requests(self) -> None:
         index = history(10, still_open=False)
-        protocol.open_hour(index, Log(), hours.shift(FIRST, 10))
+        opening.open_hour(index, Log(), hours.shift(FIRST, 10))
         assert index.store.requests == {"get": 2, "put": 2}
 
     def test_a_new_hour_costs_little_cpu_however_many_there_are(self, index: TopicIndex) -> None:
@@ -126,7 +126,7 @@ class TestOpening:
             index.store.objects = dict(before)
 
         copying = cpu_ms(opened)
-        assert cpu_ms(lambda: (opened(), protocol.open_hour(index, Log(), NEXT))) - copying <= 5
+        assert cpu_ms(lambda: (opened(), opening.open_hour(index, Log(), NEXT))) - copying <= 5
 
     def test_an_hour_between_others_costs_little_cpu_too(self, index: TopicIndex) -> None:
         missing = hours.shift(FIRST, HOURS // 2)
@@ -134,7 +134,7 @@ class TestOpening:
         index.store.put(index.head_key, msgspec.json.encode(TopicHead(topic_id="id", hours=ranges)))
         index.store.delete(index.tile_key(missing))
         index.store.requests.clear()
-        head = protocol.open_hour(index, Log(), missing)
+        head = opening.open_hour(index, Log(), missing)
         assert head is not None
         assert head.hours == ((FIRST, LAST),)
         assert index.store.requests == {"get": 3, "put": 2}

@@ -14,7 +14,7 @@ from s3lake.adopt.group import Group, Groups
 from s3lake.adopt.locks import recover
 from s3lake.adopt.names import LensesNames, Naming, naming_of
 from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.commit.protocol import finish_creation
+from s3lake.commit.opening import finish_creation
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan.tile import Span, Tile

@@ -2,7 +2,7 @@
 
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.commit.protocol import finish_creation
+from s3lake.commit.opening import finish_creation
 from s3lake.commit.recovery import PACE, Pace, tidy
 from s3lake.commit.truncated import cut_below
 from s3lake.errors import ConfigurationError

@@ -2,7 +2,8 @@
 
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.commit.protocol import Attempt, attempt, finish_creation, ready
+from s3lake.commit.opening import finish_creation
+from s3lake.commit.protocol import Attempt, attempt, ready
 from s3lake.commit.recovery import PACE, Pace
 from s3lake.commit.truncated import same_log
 from s3lake.errors import DataLossError, IncompleteError

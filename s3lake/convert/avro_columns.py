@@ -19,112 +19,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import gate
+from s3lake.convert.avro_cursor import PADDING, Cursor, Odd, every_second
 from s3lake.convert.pinned import DAY_MS, converted
 from s3lake.convert.schemas import Numbers
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import UNKNOWN, Decimal, List, Map, Primitive, Type, fields_of
+from s3lake.schema.types import UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
 from s3lake.schema.unite import held
 
-Decode = Callable[["Cursor"], pa.Array]
+Decode = Callable[[Cursor], pa.Array]
 """Reads one value of every record that a cursor stands at."""
 
-_WORD = 8
-_PADDING = 2 * _WORD  # a varint is read as a word and two bytes, wherever it begins
-_SIGNS, _SEVEN = np.uint64(0x8080808080808080), np.uint64(0x7F7F7F7F7F7F7F7F)
-_GATHERED = (  # seven bits of each byte, moved together by pairs
-    (np.uint64(0x007F007F007F007F), np.uint64(0x7F007F007F007F00), np.uint64(1)),
-    (np.uint64(0x00003FFF00003FFF), np.uint64(0x3FFF00003FFF0000), np.uint64(2)),
-    (np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000), np.uint64(4)),
-)
-_ONE = np.uint64(1)
 _INT32 = 2**31
 _LAPS = 16
 _FEW = 16
 _TRIES = 8
 _UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-
-
-class _Odd(Exception):
-    """Records that one has to look at one by one."""
-
-    def __init__(self, rows: Numbers) -> None:
-        super().__init__()
-        self.rows = rows
-
-
-class Cursor:
-    """Where in their bytes some records are read.
-
-    Attributes:
-        data: of all records, with `_PADDING` behind.
-        words: the eight bytes that begin at each byte.
-        rows: the number of each record.
-        at: where each is read next; ascending.
-        end: where each ends.
-    """
-
-    def __init__(self, data: npt.NDArray[np.uint8], rows: Numbers, at: Numbers, end: Numbers) -> None:
-        self.data = data
-        self.words = np.ndarray((len(data) - _WORD,), "<u8", data, strides=(1,))
-        self.rows, self.at, self.end = rows, at, end
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def some(self, at: Any) -> Cursor:
-        """A cursor of some of the records, by mask or number."""
-        return Cursor(self.data, self.rows[at], self.at[at], self.end[at])
-
-    def refuse(self, odd: npt.NDArray[np.bool_]) -> None:
-        """Leave records to whoever reads one by one.
-
-        Raises:
-            _Odd: there are such.
-        """
-        if odd.any():
-            raise _Odd(self.rows[odd])
-
-    def skip(self, size: Any) -> Numbers:
-        """Pass so many bytes: where they begin."""
-        start = self.at
-        self.at = start + size
-        self.refuse((self.at > self.end) | (self.at < start))
-        return start
-
-    def byte(self) -> npt.NDArray[np.uint8]:
-        """The next byte of each."""
-        return self.data[self.skip(1)]
-
-    def varint(self) -> Numbers:
-        """The next integer of each."""
-        first = self.data[self.at]
-        if first.max(initial=0) < 0x80:
-            self.skip(1)
-            return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64)
-        word = self.words[self.at]
-        stops = ~word & _SIGNS
-        lowest = stops & (~stops + _ONE)
-        size = np.bitwise_count(lowest - _ONE).astype(np.int64) // 8 + 1
-        found = word & (lowest | (lowest - _ONE)) & _SEVEN
-        for low, high, by in _GATHERED:
-            found = (found & low) | ((found & high) >> by)
-        if not stops.all():
-            long = np.flatnonzero(stops == 0)
-            found[long], size[long] = self._longer(long, found[long])
-        self.skip(size)
-        half: Numbers = (found >> _ONE).view(np.int64)
-        sign: Numbers = (found & _ONE).view(np.int64)
-        return half ^ -sign
-
-    def _longer(self, long: Numbers, found: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Numbers]:
-        """Integers that go on behind eight bytes, and their sizes."""
-        ninth, tenth = (self.data[self.at[long] + at].astype(np.uint64) for at in (8, 9))
-        ten = ninth >= 0x80
-        odd = np.zeros(len(self), np.bool_)
-        odd[long] = ten & (tenth > 1)
-        self.refuse(odd)
-        found |= (ninth & np.uint64(0x7F)) << np.uint64(56)
-        return np.where(ten, found | tenth << np.uint64(63), found), np.where(ten, 10, 9)
 
 
 def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
@@ -138,7 +47,7 @@ def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
     """
     starts = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4).astype(np.int64)
     size = int(starts[-1] - starts[0])
-    data = np.zeros(size + _PADDING, np.uint8)
+    data = np.zeros(size + PADDING, np.uint8)
     if size:
         data[:size] = np.frombuffer(raw.buffers()[2], np.uint8, size, int(starts[0]))
     starts -= starts[0]
@@ -149,19 +58,11 @@ def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
         try:
             found = decode(cursor)
             cursor.refuse(cursor.at != cursor.end)  # something is left after it
-        except _Odd as odd:
+        except Odd as odd:
             plain[np.searchsorted(rows, odd.rows)] = False
         else:
             return found, plain
     return decode(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
-
-
-def behind(raw: pa.BinaryArray, skipped: int) -> pa.BinaryArray:
-    """Values, none of them null, without their first bytes."""
-    if not len(raw):
-        return raw
-    starts = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4)
-    return every_second(starts[:-1] + skipped, starts[1:], raw.buffers()[2])
 
 
 def compiled(plain: Any, type: Type) -> Decode | None:
@@ -244,22 +145,12 @@ def _slices(cursor: Cursor, start: Numbers, size: Numbers) -> pa.BinaryArray:
     return every_second(start, start + size, pa.py_buffer(cursor.data))
 
 
-def every_second(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer) -> pa.BinaryArray:
-    """Bytes from each start to its end: Arrow takes every second value of an array that has what lies between too."""
-    count = 2 * len(start)
-    offsets = np.full(count + 1, data.size, np.int32)
-    offsets[0:count:2] = start
-    offsets[1:count:2] = end
-    values = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), data])
-    return values.take(pa.array(np.arange(0, count, 2)))
-
-
 def _text(cursor: Cursor) -> pa.StringArray:
     found = _bytes(cursor)
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:
-        raise _Odd(cursor.rows[list(gate.text_refusals(found))]) from None
+        raise Odd(cursor.rows[list(gate.text_refusals(found))]) from None
 
 
 def _uuid_of_text(cursor: Cursor) -> pa.Array:
@@ -268,7 +159,7 @@ def _uuid_of_text(cursor: Cursor) -> pa.Array:
         return converted(found, Primitive.UUID)
     except pa.ArrowInvalid:
         right = pc.match_substring_regex(found, _UUID).to_numpy(zero_copy_only=False)
-        raise _Odd(cursor.rows[~right]) from None
+        raise Odd(cursor.rows[~right]) from None
 
 
 def _enum(symbols: Sequence[str]) -> Decode:
@@ -363,8 +254,7 @@ def _where(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> pa.Ar
 
 
 def _array(plain: Any, type: Type) -> Decode:
-    assert isinstance(type, List)
-    read, arrow = _compiled(plain["items"], type.item), arrow_type(type)
+    read, arrow = _compiled(plain["items"], item_of(type)), arrow_type(type)
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (values,) = _items(cursor, [read])
@@ -374,8 +264,7 @@ def _array(plain: Any, type: Type) -> Decode:
 
 
 def _map(plain: Any, type: Type) -> Decode:
-    assert isinstance(type, Map)
-    read = _compiled(plain["values"], type.value)
+    read = _compiled(plain["values"], item_of(type))
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (names, values) = _items(cursor, [_text, read])
@@ -383,7 +272,7 @@ def _map(plain: Any, type: Type) -> Decode:
         pairs = np.sort(owners * (len(names) + 1) + codes)
         twice = pairs[1:][pairs[1:] == pairs[:-1]] // (len(names) + 1)
         if len(twice):
-            raise _Odd(np.unique(cursor.rows[twice]))
+            raise Odd(np.unique(cursor.rows[twice]))
         return pa.MapArray.from_arrays(_offsets(cursor, owners), names, values)
 
     return decode
@@ -421,7 +310,7 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
             some = cursor.some(rows)
             lap += 1
             if lap > _LAPS and len(rows) < _FEW:
-                raise _Odd(some.rows)
+                raise Odd(some.rows)
             found.append([read(some) for read in reads])
             owners.append(rows)
             cursor.at[rows] = some.at

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import avro_columns, json_text
+from s3lake.convert import avro_columns, avro_cursor, json_text
 from s3lake.schema.types import MOST_DIGITS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, Unknown
 
 Spell = Callable[[pa.Array], pa.BinaryArray]
@@ -126,7 +126,7 @@ def _listed(values: Sequence[Any]) -> pa.BinaryArray:
     text = _encode(values)
     commas = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(","))
     starts, ends = np.concatenate(([0], commas)) + 1, np.append(commas, len(text) - 1)
-    return avro_columns.every_second(starts, ends, pa.py_buffer(text)) if values else pa.array([], pa.binary())
+    return avro_cursor.every_second(starts, ends, pa.py_buffer(text)) if values else pa.array([], pa.binary())
 
 
 def _object(array: pa.MapArray, spell: Spell) -> pa.BinaryArray:

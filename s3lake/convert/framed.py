@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert import avro_columns, avro_text, pinned
+from s3lake.convert import avro_columns, avro_cursor, avro_text, pinned
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
@@ -260,7 +260,7 @@ def _text(datum: Any, node: avro_schemas.Node) -> bytes:
 
 def datums(raw: pa.BinaryArray) -> pa.BinaryArray:
     """The data of values that were read."""
-    return avro_columns.behind(raw, _HEADER)
+    return avro_cursor.behind(raw, _HEADER)
 
 
 def _not_framed(value: bytes) -> str | None:

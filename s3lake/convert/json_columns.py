@@ -32,7 +32,8 @@ from s3lake.schema.types import (
     Unknown,
     fields_of,
     fold,
-    parts,
+    has,
+    item_of,
 )
 from s3lake.schema.unite import joined, unite
 
@@ -76,11 +77,11 @@ def json_columns(columns: Columns, given: Columns) -> JsonColumns:
 @functools.lru_cache(maxsize=64)
 def _json_columns(columns: tuple[tuple[str, Type], ...], given: tuple[tuple[str, Type], ...]) -> JsonColumns:
     types, given_types = dict(columns), dict(given)
-    has_map = any(isinstance(type, Map) for type in parts(types.values()))
+    has_map = any(has(type, lambda _: False, maps=True) for type in types.values())
     return JsonColumns(
         columns=types,
         given=given_types,
-        pinned=frozenset(name for name, type in columns if name in given_types or any(map(_is_foreign, parts([type])))),
+        pinned=frozenset(name for name, type in columns if name in given_types or has(type, _is_foreign, maps=True)),
         has_map=has_map,
         decimals=None if has_map else _decimals_of(types),
         arrow=to_arrow(types),
@@ -88,19 +89,14 @@ def _json_columns(columns: tuple[tuple[str, Type], ...], given: tuple[tuple[str,
     )
 
 
-def _is_foreign(type: Type) -> bool:
+def _is_foreign(leaf: Primitive | Decimal | Unknown) -> bool:
     """Whether JSON shows no such type by itself."""
-    return isinstance(type, Map | Decimal) or (isinstance(type, Primitive) and type not in INFERRED)
+    return leaf != UNKNOWN and leaf not in INFERRED
 
 
 def is_pinned(leaf: Primitive | Decimal, given: Type) -> bool:
     """Whether a type without others inside does not follow the data."""
     return given != UNKNOWN or leaf not in INFERRED
-
-
-def item_of(given: Type) -> Type:
-    """What is given of a list's items."""
-    return given.item if isinstance(given, List) else UNKNOWN
 
 
 def fitted(known: Columns, seen: Columns, given: Columns, path: str = "") -> Columns:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 from uuid import UUID
 
-from s3lake.convert.json_columns import is_pinned, item_of
+from s3lake.convert.json_columns import is_pinned
 from s3lake.convert.pinned import DAY_MS
 from s3lake.schema.types import (
     UNKNOWN,
@@ -22,6 +22,7 @@ from s3lake.schema.types import (
     Struct,
     Type,
     fields_of,
+    item_of,
 )
 from s3lake.schema.unite import Conflict, joined, shown
 

@@ -20,13 +20,12 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
-from s3lake.commit import protocol, sums
+from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
-from s3lake.commit.sums import Commits
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
@@ -37,7 +36,6 @@ from s3lake.land.job import Engine, Job, KafkaEngine
 from s3lake.land.merge import Unjoinable, merge
 from s3lake.land.observer import LandedHour, Logged, Observer
 from s3lake.land.task import outcomes
-from s3lake.land.task.outcomes import merged, with_seen
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
@@ -145,7 +143,7 @@ class Landing:
         stored = self.index.tile(hour)
         tile = stored[0] if stored else Tile(hour, {})
         fresh = [self._last[hour]] if hour in self._last else []
-        return LandedHour(tile, Commits(self.index, hour, tile.commits, fresh), new)
+        return LandedHour(tile, sums.Commits(self.index, hour, tile.commits, fresh), new)
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
@@ -153,7 +151,7 @@ class Landing:
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
-        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits[-1:]))
+        return sums.of_tile(tile, sums.Commits(self.index, tile.hour, tile.commits[-1:]))
 
     def reached(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
         """How far the present topic is landed, per topic-partition; nothing where it has no tile.
@@ -233,7 +231,7 @@ class Landing:
         else:
             created(self.store, self.sink.root)
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
-        return protocol.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
+        return opening.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
 
     def _begin(self, head: TopicHead, hour: str, until: Mapping[int, int]) -> Attempt | None:
         return protocol.begin(
@@ -261,7 +259,7 @@ class Landing:
         staged = self._stage(attempt)
         try:
             # Tasks know topics by name: records of one that was created again meanwhile are not this tile's.
-            protocol.asked(self.index, self.offsets, head, attempt.tile.hour)
+            opening.asked(self.index, self.offsets, head, attempt.tile.hour)
         except BaseException:
             abort(self.store, staged.files)
             raise
@@ -304,12 +302,12 @@ class Landing:
             )
         return Staged(
             files=tuple(sorted(files, key=lambda file: file.key)),
-            reads=merged(one.reads for one in done),
+            reads=outcomes.merged(one.reads for one in done),
             format=landed.format.type,
             converter=landed.converter.value,
             nulls=landed.nulls,
             shape=binding.written_by(landed),
-            columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, done)),
+            columns=None if work.file_columns is None else to_document(outcomes.with_seen(work.file_columns, done)),
             replacing=work.keys.replaces,
         )
 

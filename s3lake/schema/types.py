@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -131,22 +131,32 @@ def fold(
     return folded(type)
 
 
-def parts(types: Iterable[Type]) -> Iterator[Type]:
-    """The types, and all that are inside of them."""
-    waiting = [*types]
-    while waiting:
-        type = waiting.pop()
-        yield type
-        match type:
-            case List(inner) | Map(inner):
-                waiting.append(inner)
-            case Struct(fields):
-                waiting += fields.values()
+def has(type: Type, leaf: Callable[[Primitive | Decimal | Unknown], bool], *, maps: bool = False) -> bool:
+    """Whether a type is, or holds, such a leaf; with `maps` also whether it holds a map."""
+
+    def of_list(item: bool) -> bool:
+        return item
+
+    def of_struct(fields: dict[str, bool]) -> bool:
+        return any(fields.values())
+
+    def of_map(value: bool) -> bool:
+        return maps or value
+
+    return fold(type, leaf, of_list, of_struct, of_map)
 
 
 def fields_of(type: Type | None) -> Columns:
     """The fields of a struct; those of any other type are none."""
     return type.fields if isinstance(type, Struct) else {}
+
+
+def item_of(type: Type) -> Type:
+    """What a list or a map holds; of any other type it is unknown."""
+    match type:
+        case List(inner) | Map(inner):
+            return inner
+    return UNKNOWN
 
 
 def to_document(columns: Mapping[str, Type]) -> dict[str, Any]:
@@ -155,17 +165,12 @@ def to_document(columns: Mapping[str, Type]) -> dict[str, Any]:
 
 
 def _to_document(type: Type) -> Any:
-    match type:
-        case Primitive() | Decimal():
-            return str(type)
-        case List(item):
-            return {"list": _to_document(item)}
-        case Map(value):
-            return {"map": _to_document(value)}
-        case Struct(fields):
-            return {"struct": to_document(fields)}
-        case Unknown():
-            return None
+    def of_leaf(leaf: Primitive | Decimal | Unknown) -> Any:
+        return None if leaf == UNKNOWN else str(leaf)
+
+    return fold(
+        type, of_leaf, lambda item: {"list": item}, lambda fields: {"struct": fields}, lambda value: {"map": value}
+    )
 
 
 def from_document(document: Mapping[str, Any]) -> Columns:

@@ -76,8 +76,8 @@ def agree(recorded: Columns, other: Columns) -> Columns:
         try:
             united[name] = unite(have, type, name)
         except Conflict:
-            if isinstance(have, Struct) and isinstance(type, Struct):
-                united[name] = Struct(agree(have.fields, type.fields))
+            if fields_of(have) and fields_of(type):
+                united[name] = Struct(agree(fields_of(have), fields_of(type)))
     return united
 
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from s3lake.schema import types
-from s3lake.schema.types import Primitive, Type, fold, parts
+from s3lake.schema.types import Primitive, Type, fold, has
 
 Projection = Callable[[Any], Any]
 
@@ -49,7 +49,7 @@ def of_file(type: Type) -> Projection | None:
 
 def decimals_within(type: Type) -> bool:
     """Whether a number of such a column must not be read as a double."""
-    return any(isinstance(part, types.Decimal) for part in parts([type]))
+    return has(type, lambda leaf: isinstance(leaf, types.Decimal))
 
 
 def misfit(value: Any) -> Any:

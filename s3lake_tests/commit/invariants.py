@@ -14,7 +14,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit import clean as clean_module
-from s3lake.commit import protocol, recovery, sums
+from s3lake.commit import opening, recovery, sums
 from s3lake.commit.index import Manifest, TopicHead
 from s3lake.errors import (
     DataLossError,
@@ -282,9 +282,9 @@ def i12_idempotence(world: "World", view: "View") -> None:
     for hour, tile in view.tiles.items():
         recovery.settle(world.index, hour, recovery.Pace(parallel=1))
         recovery.sweep(world.index, hour, recovery.Pace(parallel=1))
-        protocol.open_hour(world.index, world.kafka, hour)
+        opening.open_hour(world.index, world.kafka, hour)
         if tile.closed and view.head:
-            protocol.close_hour(world.index, world.kafka, view.head, hour)
+            opening.close_hour(world.index, world.kafka, view.head, hour)
     clean_module.clean(world.index, now_ms=later)
     if before != (world.bucket.objects, world.bucket.uploads):
         raise Violation(world, "I12", "recovering, opening, closing or cleaning again changed something")

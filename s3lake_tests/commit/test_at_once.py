@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from s3lake.commit import clean as clean_module
-from s3lake.commit import protocol, recovery
+from s3lake.commit import opening, protocol, recovery
 from s3lake.commit.protocol import Staged
 from s3lake.errors import FencedError
 from s3lake.plan.tile import Span, Tile
@@ -33,7 +33,7 @@ def staged_by(world: World, attempt: protocol.Attempt) -> Staged:
 
 
 def test_a_commit_is_one_change_of_the_tile(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged = staged_by(world, attempt)
     assert world.view().data == {}
@@ -47,7 +47,7 @@ def test_a_commit_is_one_change_of_the_tile(world: World):
 
 
 def test_a_fenced_writers_objects_are_left_for_clean(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged = staged_by(world, attempt)
     world.index.swap_tile(attempt.tile.changed(), attempt.etag)
@@ -72,7 +72,7 @@ def test_a_name_that_a_dead_writer_took_gets_a_suffix(world: World):
 
 
 def test_a_commit_sent_twice_is_one_commit(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged = staged_by(world, attempt)
     protocol.commit_at_once(world.index, attempt, staged)

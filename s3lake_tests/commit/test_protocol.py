@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from s3lake.commit import protocol, recovery
+from s3lake.commit import opening, protocol, recovery
 from s3lake.commit.index import File, TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
@@ -55,17 +55,17 @@ def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None
 def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
     world.kafka.delete_topic()
 
-    assert protocol.open_hour(world.index, world.kafka, hour(0)) is None
+    assert opening.open_hour(world.index, world.kafka, hour(0)) is None
     assert world.view().tiles == {}
 
 
 def test_a_topic_gets_its_first_tile_once_it_exists(world: World):
     world.kafka.delete_topic()
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     world.kafka.create_topic(1)
     world.kafka.produce(0, 1)
 
-    head = protocol.open_hour(world.index, world.kafka, hour(0))
+    head = opening.open_hour(world.index, world.kafka, hour(0))
 
     assert head.hours == ((hour(0), hour(0)),)
     assert head.topic_id == world.kafka.topic_id
@@ -73,39 +73,39 @@ def test_a_topic_gets_its_first_tile_once_it_exists(world: World):
 
 
 def test_the_first_tile_begins_at_the_hours_first_record(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(1))
+    opening.open_hour(world.index, world.kafka, hour(1))
 
     assert tile(world, 1).partitions == {0: Span(4, 4)}
 
 
 def test_the_sinks_first_hour_begins_at_the_log_start_when_asked_to(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(1))
+    opening.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(1))
 
     assert tile(world, 1).partitions == {0: Span(0, 0)}
 
 
 def test_opening_an_hour_closes_the_one_before_whatever_the_clock_says(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
-    protocol.open_hour(world.index, world.kafka, hour(1))
+    opening.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(1))
 
     assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
     assert tile(world, 1).partitions == {0: Span(4, 4)}
 
 
 def test_opening_an_hour_again_changes_nothing(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
-    protocol.open_hour(world.index, world.kafka, hour(1))
+    opening.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(1))
     before = dict(world.bucket.objects)
 
     for number in (0, 1):
-        protocol.open_hour(world.index, world.kafka, hour(number))
+        opening.open_hour(world.index, world.kafka, hour(number))
 
     assert world.bucket.objects == before
 
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
     world.do("A", materialise(0))
-    reader = world.start("B", lambda me: void(protocol.open_hour(me.index, me.offsets, hour(0), pace=PACE)))
+    reader = world.start("B", lambda me: void(opening.open_hour(me.index, me.offsets, hour(0), pace=PACE)))
 
     world.run(reader)
 
@@ -113,8 +113,8 @@ def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world
 
 
 def test_an_earlier_hour_can_be_opened_later(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(1))
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(1))
+    opening.open_hour(world.index, world.kafka, hour(0))
 
     assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
     assert tile(world, 1).partitions == {0: Span(4, 4)}
@@ -140,7 +140,7 @@ def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(w
     with pytest.raises(
         MissingDocumentError, match=r"orders/2026-11-20T00.json is not there, although .*topic.json nam"
     ):
-        protocol.open_hour(world.index, world.kafka, hour(5))
+        opening.open_hour(world.index, world.kafka, hour(5))
 
 
 # -------------------------------------------------------------------------------------------------------------- closing
@@ -241,9 +241,9 @@ def test_a_topic_partition_that_kafka_leaves_out_once_ends_nowhere(world: World,
 
 
 def test_closing_an_hour_without_a_tile_does_nothing(world: World):
-    head = protocol.open_hour(world.index, world.kafka, hour(0))
+    head = opening.open_hour(world.index, world.kafka, hour(0))
 
-    assert protocol.close_hour(world.index, world.kafka, head, hour(3)) is None
+    assert opening.close_hour(world.index, world.kafka, head, hour(3)) is None
 
 
 def test_closing_settles_what_is_pending_first(world: World):
@@ -251,7 +251,7 @@ def test_closing_settles_what_is_pending_first(world: World):
     world.run(a, until=completes)
     head, _ = world.index.head()
 
-    shut = protocol.close_hour(world.index, world.kafka, head, hour(0), PACE)
+    shut = opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
 
     assert shut.partitions == {0: Span(0, 5, 5)}
     assert shut.commits == ("c1",)
@@ -341,7 +341,7 @@ def test_a_second_writer_of_the_same_interval_is_fenced_and_takes_only_its_own_u
 
 
 def test_the_fenced_writers_message_names_the_winner(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     world.do("B", materialise(0))
 
@@ -352,7 +352,7 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
 
 
 def test_two_files_of_one_name_are_refused_before_anything_is_written(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     file = File("data/same", "u", (), 0, 0, 1, 2, 9)
     before = dict(world.bucket.objects)
@@ -363,7 +363,7 @@ def test_two_files_of_one_name_are_refused_before_anything_is_written(world: Wor
 
 
 def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was_read(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
 
     manifest = protocol.commit(world.index, begin(world, 0), Staged((), {}), PACE)
 
@@ -455,7 +455,7 @@ def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):
 
 
 def test_committing_the_same_attempt_twice_is_one_commit(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
 
     first = protocol.commit(world.index, attempt, Staged((), {}), PACE)
@@ -544,7 +544,7 @@ def test_the_manifest_of_a_rolled_back_commit_is_kept_for_clean(world: World):
 
 
 def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: World):
-    protocol.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     gone = File("data/orders/0+0", "upload-of-yore", ('"x"',), 0, 0, 4, 5, 9)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.commit import protocol, recreated
+from s3lake.commit import opening, recreated
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.commit.test_traces import completes
@@ -134,7 +134,7 @@ def test_hours_of_the_former_topic_cannot_be_opened_any_more(again: World):
     with pytest.raises(
         DataLossError, match=f"orders {earlier} was landed by a connector before its bucket was adopted, or belongs"
     ):
-        protocol.open_hour(again.index, again.kafka, earlier)
+        opening.open_hour(again.index, again.kafka, earlier)
 
 
 def test_a_writer_of_the_former_topic_is_fenced(world: World):

@@ -13,7 +13,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit import clean as clean_module
-from s3lake.commit import protocol, recovery, rewrite
+from s3lake.commit import opening, protocol, recovery, rewrite
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.errors import StoreConflictError
 from s3lake.plan import tile as tiles
@@ -540,25 +540,25 @@ def without_topic_document(monkeypatch: pytest.MonkeyPatch) -> None:
             head = TopicHead(topic_id=topic_id, hours=tuple(hours.ranges(existing)))
             if hour in existing:
                 return head
-            tile, _ = protocol._make(index, offsets, hour, head, earliest_hour, pace)
+            tile, _ = opening._make(index, offsets, hour, head, earliest_hour, pace)
             index.create(index.tile_key(hour), tile)
 
-    monkeypatch.setattr(protocol, "open_hour", open_by_listing)
+    monkeypatch.setattr(opening, "open_hour", open_by_listing)
 
 
 def without_finishing_creation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only who announced a tile writes it."""
     announced: set[int] = set()
-    finish, make = protocol.finish_creation, protocol._make
+    finish, make = opening.finish_creation, opening._make
 
     def made(index, *rest):
         tile = make(index, *rest)
         announced.add(id(index))
         return tile
 
-    monkeypatch.setattr(protocol, "_make", made)
+    monkeypatch.setattr(opening, "_make", made)
     monkeypatch.setattr(
-        protocol, "finish_creation", lambda index, head: finish(index, head) if id(index) in announced else None
+        opening, "finish_creation", lambda index, head: finish(index, head) if id(index) in announced else None
     )
 
 
@@ -600,11 +600,11 @@ def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
             if index.swap_tile(shut, etag):
                 return shut
 
-    monkeypatch.setattr(protocol, "close_hour", close)
+    monkeypatch.setattr(opening, "close_hour", close)
 
 
 def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "same_topic", lambda *_: None)
+    monkeypatch.setattr(opening, "same_topic", lambda *_: None)
 
 
 def without_since(monkeypatch: pytest.MonkeyPatch) -> None:

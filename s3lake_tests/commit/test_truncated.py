@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from s3lake.commit import protocol
+from s3lake.commit import opening, protocol
 from s3lake.commit.recreated import accept
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
@@ -40,9 +40,9 @@ def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: Wo
     with pytest.raises(DataLossError, match=TOLD):
         protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0, pace=PACE)
     with pytest.raises(DataLossError, match=TOLD):
-        protocol.close_hour(cut.index, cut.kafka, head, hour(0), PACE)
+        opening.close_hour(cut.index, cut.kafka, head, hour(0), PACE)
     with pytest.raises(DataLossError, match=TOLD):
-        protocol.open_hour(cut.index, cut.kafka, hour(3))
+        opening.open_hour(cut.index, cut.kafka, hour(3))
     assert tile(cut, 0).partitions == {0: Span(0, 10), 1: Span(0, 2)}
 
 
@@ -53,7 +53,7 @@ def test_they_are_told_when_the_hour_was_landed_and_closed_before(world: World):
     world.kafka.produce(0, *[6] * 8)
 
     with pytest.raises(DataLossError, match=TOLD):
-        protocol.open_hour(world.index, world.kafka, hour(1))
+        opening.open_hour(world.index, world.kafka, hour(1))
     head, _ = world.index.head()
     with pytest.raises(DataLossError, match=TOLD):
         begin_rewrite(world.index, world.kafka, head, hour(0), PACE)

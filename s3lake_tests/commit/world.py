@@ -23,7 +23,7 @@ from greenlet import greenlet
 from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import index as index_module
-from s3lake.commit import merge, protocol, recovery, recreated, rewrite
+from s3lake.commit import merge, opening, protocol, recovery, recreated, rewrite
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
@@ -559,7 +559,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
 
     def work(me: Actor) -> None:
         until = {partition: end for partition, (_, end) in me.offsets.ranges(TOPIC).items()}
-        heads = {number: protocol.open_hour(me.index, me.offsets, hour(number), pace=PACE) for number in numbers}
+        heads = {number: opening.open_hour(me.index, me.offsets, hour(number), pace=PACE) for number in numbers}
         for number, head in heads.items():
             for _ in range(rounds if head else 0):
                 attempt = protocol.begin(
@@ -658,7 +658,7 @@ def closing(number: int) -> Work:
     def work(me: Actor) -> None:
         found = me.index.head()
         if found is not None:
-            protocol.close_hour(me.index, me.offsets, found[0], hour(number), PACE)
+            opening.close_hour(me.index, me.offsets, found[0], hour(number), PACE)
 
     return work
 

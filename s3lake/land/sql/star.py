@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from s3lake.schema.types import Columns, List, Struct, Type
+from s3lake.schema.types import Columns, List, Struct, Type, fields_of
 from s3lake.transform.sql import META, Path, Star
 
 
@@ -16,15 +16,15 @@ def columns_of(star: Star, fields: Columns) -> list[str]:
     """
     within: Type | None = Struct({name: type for name, type in fields.items() if name not in META})
     for step in star.of:
-        within = within.fields.get(step) if isinstance(within, Struct) else None
+        within = fields_of(within).get(step)
     of = ".".join(map(quoted, star.of))
     if within is None:
         return [text for _, text in star.replaced]
-    if not isinstance(within, Struct):
+    if of and not fields_of(within):
         return [f"{of}.*"]  # which Spark refuses, and says why
     replaced = {name.lower(): text for name, text in star.replaced}
     entries = []
-    for name, type in within.fields.items():
+    for name, type in fields_of(within).items():
         inner = _inner(star.without, name)
         if () in inner:
             continue

@@ -210,7 +210,7 @@ def _add(columns: Columns, path: tuple[str, ...]) -> None:
     present = columns.get(name)
     if not rest:
         columns.setdefault(name, Primitive.STRING)
-    elif present is None or isinstance(present, Struct):
+    elif present is None or fields_of(present):
         deeper = dict(fields_of(present))
         _add(deeper, tuple(rest))
         columns[name] = Struct(deeper)

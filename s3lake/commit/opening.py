@@ -1,0 +1,142 @@
+"""Open and close: how an hour gets its tile, and the tile its edges (docs/design/commit.md).
+
+One tile is open at a time, the last. Only `topic.json` adds tiles.
+"""
+
+from s3lake import hours
+from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.recovery import PACE, Pace, settle
+from s3lake.commit.truncated import same_log
+from s3lake.errors import DataLossError
+from s3lake.kafka.offsets import Offsets, Snapshot
+from s3lake.plan import tile as tiles
+from s3lake.plan.tile import Tile
+
+
+def open_hour(
+    index: TopicIndex, offsets: Offsets, hour: str, *, earliest_hour: str | None = None, pace: Pace = PACE
+) -> TopicHead | None:
+    """Give `hour` a tile: the topic's head, or None while the topic does not exist.
+
+    Args:
+        index: the index of the sink and topic.
+        offsets: asked only when the tile has to be made.
+        hour: the hour to open; an earlier tile still open is closed at once, whatever the clock says.
+        earliest_hour: the hour whose tile begins at the log start when no earlier tile exists.
+        pace: of the recovery that opening may need.
+
+    Raises:
+        DataLossError: the topic is another one than the index was cut from.
+    """
+    while True:
+        stored = index.head()
+        if stored is None:
+            index.create(index.head_key, TopicHead())
+            continue
+        head, etag = stored
+        if hours.in_ranges(hour, head.hours):
+            if head.new is not None and head.new.hour == hour:
+                finish_creation(index, head)
+            return head
+        if head.new is not None and head.new.hour != hours.before(hour, head.hours):
+            finish_creation(index, head)  # the tile before is read when it is closed
+        creation = _make(index, offsets, hour, head, earliest_hour, pace)
+        if creation is None:
+            return None
+        tile, topic_id = creation
+        added = tuple(hours.united([*head.hours, (hour, hour)]))
+        opened = head.changed(hours=added, new=tile, topic_id=topic_id)
+        if index.swap(index.head_key, opened, etag):
+            index.create(index.tile_key(hour), tile)
+            return opened
+
+
+def finish_creation(index: TopicIndex, head: TopicHead) -> None:
+    """Write the tile that was announced last; who announced it may have died before."""
+    if head.new is not None and index.tile(head.new.hour) is None:
+        index.create(index.tile_key(head.new.hour), head.new)
+
+
+def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE) -> Tile | None:
+    """Write the tile's edges for good, after settling what is pending; None without tile.
+
+    Raises:
+        DataLossError: the topic is another one than the index was cut from; its offsets are no edges of this tile.
+    """
+    while True:
+        stored = index.tile(hour)
+        if stored is None and head.new is not None and head.new.hour == hour:
+            finish_creation(index, head)
+            stored = index.tile(hour)
+        if stored is None or stored[0].closed:
+            return stored[0] if stored else None
+        tile, etag = stored
+        if tile.pending is not None:
+            settle(index, hour, pace)
+            continue
+        kafka = asked(index, offsets, head, hour)
+        same_log(index, offsets, tile, kafka)
+        shut = tiles.closed(tile, kafka)
+        if index.swap_tile(shut, etag):
+            return shut
+
+
+def asked(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> Snapshot:
+    """What Kafka says around `hour` of the topic that the index was cut from.
+
+    Raises:
+        DataLossError: the topic was deleted, or is another one.
+        KafkaUnavailableError: the brokers did not answer in time.
+    """
+    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
+    same_topic(index, head, kafka)
+    return kafka
+
+
+def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
+    """Refuse a topic that was deleted, or deleted and created again.
+
+    Raises:
+        DataLossError: Kafka's topic is another one than the index was cut from.
+    """
+    if head.topic_id and kafka.topic_id != head.topic_id:
+        raise DataLossError(
+            f"topic {index.topic!r} was {'created again' if kafka.exists else 'deleted'}: the index was cut from topic "
+            f"id {head.topic_id}, Kafka has {kafka.topic_id or 'none'}; to go on with the present topic run "
+            f"`s3lake index accept --topic {index.topic}`"
+        )
+
+
+def _make(
+    index: TopicIndex, offsets: Offsets, hour: str, head: TopicHead, earliest_hour: str | None, pace: Pace
+) -> tuple[Tile, str] | None:
+    if head.since is not None and hour < head.since:
+        raise DataLossError(
+            f"{index.topic} {hour} was landed by a connector before its bucket was adopted, or belongs to an earlier "
+            f"topic of this name, which was deleted: the hours to land begin at {head.since}"
+        )
+    earlier, later = hours.before(hour, head.hours), hours.after(hour, head.hours)
+    former = None
+    if earlier is not None and head.since is not None and earlier < head.since:
+        former, earlier = index.existing_tile(earlier)[0], None
+    before = close_hour(index, offsets, head, earlier, pace) if earlier else None
+    while earlier and before is None:
+        index.existing_tile(earlier)
+        before = close_hour(index, offsets, head, earlier, pace)
+    after = index.existing_tile(later) if later else None
+    kafka = asked(index, offsets, head, hour)
+    if not kafka.exists:
+        return None
+    if before is not None:
+        same_log(index, offsets, before, kafka)
+    tile = tiles.opened(
+        hour,
+        kafka,
+        before,
+        after[0] if after else None,
+        earliest=head.since is not None or hour == earliest_hour,
+        former=former,
+        recreated=head.since is not None,
+        begins=head.begins,
+    )
+    return tile, kafka.topic_id
