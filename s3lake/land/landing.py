@@ -35,12 +35,13 @@ from s3lake.land import binding
 from s3lake.land.job import Engine, Job, KafkaEngine
 from s3lake.land.merge import Unjoinable, merge
 from s3lake.land.observer import LandedHour, Logged, Observer
+from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
-from s3lake.schema.types import from_document, to_document
+from s3lake.schema.types import from_document
 from s3lake.sink.collisions import Keys
 from s3lake.store import Store
 from s3lake.store.probe import created, trust
@@ -256,18 +257,17 @@ class Landing:
 
     def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
         """Stage an attempt, and see that Kafka's topic is still the one that it was planned on."""
-        staged = self._stage(attempt)
+        batch = self._stage(attempt)
         try:
             # Tasks know topics by name: records of one that was created again meanwhile are not this tile's.
             opening.asked(self.index, self.offsets, head, attempt.tile.hour)
         except BaseException:
-            abort(self.store, staged.files)
+            abort(self.store, batch.files)
             raise
-        return staged
+        return batch
 
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
-        landed = self.sink.landed
         recorded = self.index.columns()
         binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
         if self.dead_letter_topic is not None:
@@ -289,27 +289,7 @@ class Landing:
         done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
         for outcome in done:
             self._staging.update(outcome.requests)
-        files = [file for one in done for file in one.files]
-        if work.keys.replaces:  # of several files with one key the last one stays
-            last = {file.key: file for file in files}
-            abort(self.store, [file for file in files if last[file.key] is not file])
-            files = list(last.values())
-        if len(files) > MOST_FILES:
-            abort(self.store, files)
-            raise TooManyFilesError(
-                f"a micro-batch of {self.topic} {attempt.tile.hour} has {len(files):,} files, one commit may have "
-                f"{MOST_FILES:,}: raise flush.count or flush.size, or let the layout name fewer places"
-            )
-        return Staged(
-            files=tuple(sorted(files, key=lambda file: file.key)),
-            reads=outcomes.merged(one.reads for one in done),
-            format=landed.format.type,
-            converter=landed.converter.value,
-            nulls=landed.nulls,
-            shape=binding.written_by(landed),
-            columns=None if work.file_columns is None else to_document(outcomes.with_seen(work.file_columns, done)),
-            replacing=work.keys.replaces,
-        )
+        return staged(self.sink, self.topic, self.store, work, done)
 
     def narrow(self, attempt: Attempt) -> bool:
         """Make the next micro-batches smaller, because this one had too many files; False if there are none smaller."""
