@@ -45,6 +45,7 @@ ROOMS = [
     "land.spark",
     "land.job",
     "land.observer",
+    "land.follower",
     "land.staged",
     "land.landing",
     "land.fleet",

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
@@ -32,6 +31,7 @@ from s3lake.kafka.group import PublishedGroup
 from s3lake.kafka.offsets import Offsets
 from s3lake.kafka.reader import Brokers
 from s3lake.land import binding
+from s3lake.land.follower import Follower
 from s3lake.land.job import Engine, Job, KafkaEngine
 from s3lake.land.merge import Unjoinable, merge
 from s3lake.land.observer import LandedHour, Logged, Observer
@@ -86,12 +86,12 @@ class Landing:
     engine: Callable[[KafkaEngine], Engine] = lambda own: own
     committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     table: LakeTable | None = None
-    _followed: SimpleQueue[tuple[str, bool]] = field(default_factory=SimpleQueue, init=False, repr=False)
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
 
     def __post_init__(self) -> None:
         self.store: Store = self.stores(self.sink.bucket)
+        self.follower = Follower(self.table)
         streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
         # Files are closed at flush.count at the latest: what would make too many is not even tried.
         count = self.sink.flush.count or self.sink.batch_records
@@ -119,7 +119,7 @@ class Landing:
         if not until:
             self._await_topic()
         heads = {hour: self._open(hour) for hour in wanted}
-        self._follow(*wanted)  # what a run before did not come to, while the objects of before are there
+        self.follower(*wanted)  # what a run before did not come to, while the objects of before are there
         return _Run(self, heads, until).land(wanted)
 
     def rewrite(self, hour: str) -> LandedHour:
@@ -134,7 +134,7 @@ class Landing:
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
         self.observer.planned(hour, attempt.batch.offsets, 1)
         self.observer.committed(self._commit(attempt, self._staged(head, attempt)))
-        self.tell_followed()
+        self.follower.tell(self.observer)
         landed = self.report(hour, 1)
         self.observer.done(landed)
         return landed
@@ -176,32 +176,13 @@ class Landing:
             return False
         try:
             manifests = list(landed.manifests)
-            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests, self._follow):
+            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests, self.follower):
                 self._last[tile.hour], done = merged.manifest, True
                 self.observer.merged(tile.hour, str(merged))
-                self.tell_followed()
+                self.follower.tell(self.observer)
         except (Unjoinable, S3LakeError) as error:
             self.observer.merged(tile.hour, f"its small files stay: {error}")
         return done
-
-    def _follow(self, *hours: str) -> None:
-        """Bring the table to what the index says of `hours`. It is no part of landing: what goes wrong fails nothing.
-
-        What came of it is told later, by the thread that lands.
-        """
-        if self.table is None:
-            return
-        try:
-            for snapshot in self.table.follow(hours):
-                self._followed.put((str(snapshot), False))
-        except S3LakeError as error:
-            self._followed.put((str(error), True))
-
-    def tell_followed(self) -> None:
-        """Tell what became of the table since it was told last."""
-        while not self._followed.empty():
-            outcome, behind = self._followed.get()
-            self.observer.followed(outcome, behind=behind)
 
     def publish(self) -> None:
         """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
@@ -249,7 +230,7 @@ class Landing:
     def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
         with self.committing:
             if self.sink.exactly_once:
-                manifest = protocol.commit(self.index, attempt, staged, switched=self._follow)
+                manifest = protocol.commit(self.index, attempt, staged, switched=self.follower)
             else:
                 manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest
@@ -392,7 +373,7 @@ class _Run:
     def _committed(self, manifest: Manifest) -> None:
         self.new[manifest.hour] += 1
         self.landing.observer.committed(manifest)
-        self.landing.tell_followed()
+        self.landing.follower.tell(self.landing.observer)
         self.landing.publish()
 
     def _tell(self) -> None:
