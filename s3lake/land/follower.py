@@ -20,7 +20,7 @@ class Follower:
         self._outcomes = SimpleQueue[tuple[str, bool]]()
 
     def __call__(self, *hours: str) -> None:
-        """Bring the table to what the index says of `hours`; what came of it is told later, by the thread that lands."""
+        """Bring the table to what the index says of `hours`; what came of it is told by the thread that lands."""
         if self._table is None:
             return
         try:
