@@ -32,8 +32,9 @@ def attempts(config: Config) -> Iterator[Sequence[Attempt]]:
     for sink in config.sinks:
         if sink.converter.registry is not None:
             yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink))]
-    connection = replace(S3Connection.of(config.s3), patience_s=0)  # who asks wants to know how it is now
     for sink in config.sinks:
+        # Who asks wants to know how it is now.
+        connection = replace(S3Connection.of(config.s3_of(sink)), patience_s=0)
         store, place = S3Store(connection, sink.bucket), f"{sink.index.prefix}/{sink.name}"
         where = f"bucket {sink.bucket} of sink {sink.name}"
         group: list[Attempt] = [(where, functools.partial(_some_key, store, f"{place}/"))]

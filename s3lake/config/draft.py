@@ -255,7 +255,7 @@ class Sketch:
                 return f"unknown name; {suggestion(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
             case "literal_error":
                 choices = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-                also = f", or {MAPPING}" if self.native and path == ("s3", "credentials") else ""
+                also = f", or {MAPPING}" if self.native and path[-2:] == ("s3", "credentials") else ""
                 near = suggestion(setting.value, choices) if setting else ""
                 return f"{shown}; {near}use one of: {', '.join(choices)}{also}"
         return f"{shown}; {WANTED.get(error['type'], error['msg'])}"

@@ -8,6 +8,7 @@ import pathlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ from s3lake.config.variables import prefix_of
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
 
+A = TypeVar("A")
 _log = logging.getLogger(__name__)
 LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
 """Environment variables that say where the configuration is, and its dialect where the content does not tell."""
@@ -95,9 +97,13 @@ def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) ->
 
 
 def _together(parts: Sequence[Loaded], location: str) -> Loaded:
-    """Several files as one configuration: all their sinks, and what they agree on of Kafka, S3 and Spark."""
+    """Several files as one configuration: all their sinks, and what they agree on of Kafka and Spark.
+
+    Where they say otherwise how S3 is reached, their sinks say it.
+    """
+    parts = [parts[0], *(_with_its_own_s3(part, parts[0].config) for part in parts[1:])]
     first, *others = [part.config for part in parts]
-    for name in ("kafka", "s3", "spark"):
+    for name in ("kafka", "spark"):
         for other in others:
             if getattr(other, name) != getattr(first, name):
                 raise ConfigurationError(
@@ -126,6 +132,29 @@ def _together(parts: Sequence[Loaded], location: str) -> Loaded:
     notices = tuple(notice for part in parts for notice in part.notices)
     connectors = {name: connector for part in parts for name, connector in part.connectors.items()}
     return Loaded(config, notices, origins, connectors, references)
+
+
+def _with_its_own_s3(part: Loaded, first: Config) -> Loaded:
+    """The same, where need be with what it says of S3 at each of its sinks."""
+    config = part.config
+    if config.s3 == first.s3:
+        return part
+    moved = [position for position, sink in enumerate(config.sinks) if sink.s3 is None]
+    sinks = tuple(sink.model_copy(update={"s3": config.s3_of(sink)}) for sink in config.sinks)
+
+    def at_sinks(found: Mapping[Path, A]) -> dict[Path, A]:
+        beside = {path: value for path, value in found.items() if path[:1] != ("s3",)}
+        for path, value in found.items():
+            if path[:1] == ("s3",):
+                beside |= {("sinks", position, *path): value for position in moved}
+        return beside
+
+    return replace(
+        part,
+        config=config.model_copy(update={"s3": first.s3, "sinks": sinks}),
+        origins=at_sinks(part.origins),
+        references=at_sinks(part.references),
+    )
 
 
 def _shifted(path: Path, sinks: int) -> Path:

@@ -135,4 +135,5 @@ def escaped(value: Any) -> Any:
 
 
 def _hidden(path: Path) -> bool:
-    return path[:2] in _HIDDEN or any(is_secret(str(step)) for step in path)
+    own = path[2:] if path[:1] == ("sinks",) else path
+    return own[:2] in _HIDDEN or any(is_secret(str(step)) for step in path)

@@ -71,7 +71,7 @@ class Reference:
     """
 
     written: str
-    value: str
+    value: str = field(repr=False)  # it may be a secret
     alone: bool
     secret: bool
 

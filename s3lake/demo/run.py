@@ -299,6 +299,7 @@ def _staged(given: Config, own: Config) -> Config:
     sinks = tuple(
         sink.model_copy(
             update={
+                "s3": None,
                 "start": own.sinks[0].start,
                 "close_grace": own.sinks[0].close_grace,
                 "errors": sink.errors.model_copy(update={"tolerance": "all"}),

@@ -62,7 +62,7 @@ class SparkResource:
 
 
 class S3Resource:
-    """The S3 API of a configuration; `dagster_aws` and boto3 are imported when it is first used."""
+    """The S3 API of a configuration; boto3 is imported when it is first used."""
 
     def __init__(self, s3: sink.S3) -> None:
         self._s3 = s3
@@ -75,42 +75,33 @@ class S3Resource:
         return S3Connection.of(self._s3)
 
     def get_client(self) -> Any:
-        """A boto3 client, by `dagster_aws.s3.S3Resource` unless that knows neither the role nor the proxy."""
-        from dagster_aws import s3
+        """A boto3 client, as `dagster_aws.s3.S3Resource` gives one."""
+        from s3lake.store.client import client
 
-        keys = self.connection
-        if keys.role_arn or keys.proxy_url:
-            from s3lake.store.client import client
-
-            return client(keys)
-        return s3.S3Resource(
-            endpoint_url=keys.endpoint_url,
-            region_name=keys.region,
-            max_attempts=keys.max_attempts,
-            aws_access_key_id=keys.access_key_id,
-            aws_secret_access_key=keys.secret_access_key,
-            aws_session_token=keys.session_token,
-        ).get_client()
+        return client(self.connection, self.connection.max_attempts)
 
 
-def stores(s3: Any, *, hasty: bool = False) -> "Stores":
+def stores(route: sink.Sink, s3: Any, *, hasty: bool = False) -> "Stores":
     """Opens buckets, here and in Spark's workers, through `s3lake`'s own or a `dagster_aws.s3.S3Resource`.
 
     Args:
-        s3: the resource.
+        route: the sink whose buckets they are; what it says itself of S3 counts.
+        s3: the resource for sinks that say nothing.
         hasty: give up within seconds, as a sensor must: it is asked again soon.
     """
     from s3lake.store.s3 import S3Store
 
-    connection = _connection(s3)
+    connection = _connection(route, s3)
     if hasty:
         connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
     return functools.partial(S3Store, connection)
 
 
-def _connection(s3: Any) -> "S3Connection":
+def _connection(route: sink.Sink, s3: Any) -> "S3Connection":
     from s3lake.store.connection import S3Connection
 
+    if route.s3 is not None:
+        return S3Connection.of(route.s3)
     return s3.connection if isinstance(s3, S3Resource) else S3Connection.from_resource(s3)
 
 
@@ -125,7 +116,7 @@ def landing(
         sink=route,
         topic=topic,
         spark=lambda: spark.spark_session,
-        stores=stores(s3, hasty=hasty),
+        stores=stores(route, s3, hasty=hasty),
         offsets=kafka.offsets,
         brokers=kafka.brokers,
         # Stand-ins for `kafka` need not know of dead letters where no sink does.
@@ -134,7 +125,7 @@ def landing(
         group=kafka.group(route) if route.publish_offsets and spark is not None else None,
     )
     if route.table is not None:
-        lander.table = LakeTable.of(route, route.table, lander.index, _connection(s3))
+        lander.table = LakeTable.of(route, route.table, lander.index, _connection(route, s3))
     return lander
 
 

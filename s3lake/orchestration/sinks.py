@@ -15,7 +15,7 @@ from s3lake.orchestration.progress import Announced, AssetReporter, Progress
 from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource, landing, stores
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.translator import SinkTranslator
-from s3lake.sink import Config, Sink
+from s3lake.sink import S3, Config, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -124,7 +124,7 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
         hours = context.asset_partition_keys if context.has_asset_partitions else None
 
         def read() -> "DataFrame | dict[str, DataFrame]":
-            allowed, opened = _allows_incomplete(context), stores(self._s3)
+            allowed, opened = _allows_incomplete(context), stores(sink, self._s3)
             if hours is not None and _is_by_hour(context):
                 return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
             return readback.frame(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
@@ -166,6 +166,8 @@ def resources(
 def resources_of(catalogue: Catalogue, stand_ins: Mapping[str, Any]) -> dict[str, Any]:
     """The same of a catalogue, without those that the project has."""
     config, keys = catalogue.config, catalogue.keys
+    if not isinstance(stand_ins.get("s3") or S3Resource(config.s3), S3Resource):
+        _asks_nothing_more(config)
     parts = {
         keys.kafka: stand_ins.get("kafka") or KafkaResource(config.kafka),
         keys.s3: stand_ins.get("s3") or S3Resource(config.s3),
@@ -177,6 +179,17 @@ def resources_of(catalogue: Catalogue, stand_ins: Mapping[str, Any]) -> dict[str
 
     ours = {key: part for key, part in parts.items() if not isinstance(part, str)}
     return {keys.sinks: dg.IOManagerDefinition(opened, required_resource_keys=set(parts)), **ours}
+
+
+def _asks_nothing_more(config: Config) -> None:
+    """Refuse what somebody else's resource cannot do: nothing that is asked of S3 is left out without a word."""
+    usual = S3()
+    lost = [f"s3.{name}" for name in ("objects", "requester_pays") if getattr(config.s3, name) != getattr(usual, name)]
+    if lost:
+        raise ConfigurationError(
+            f"the resource that stands in for s3 knows nothing of {', '.join(lost)}: take that out, say it at the "
+            "sinks (sinks[].s3), or do without the resource"
+        )
 
 
 def _is_by_hour(context: dg.InputContext) -> bool:

@@ -15,7 +15,7 @@ class Config(Part):
 
     Attributes:
         kafka: where the topics are.
-        s3: where the buckets are.
+        s3: where the buckets are, but of sinks that say it themselves.
         spark: the session that runs work in.
         sinks: routes from topics to buckets, at least one.
         examples: example assets downstream of Parquet sinks of JSON, to look at.
@@ -42,7 +42,7 @@ class Config(Part):
             if one.name.replace("-", "_") == other.name.replace("-", "_"):
                 message = f"sinks {one.name!r} and {other.name!r} get one name in Dagster: rename one"
                 raise Misfit(message, "sinks", position, "name")
-            if may_collide(one, other):
+            if self._one_bucket(one, other) and may_collide(one, other):
                 raise Misfit(
                     f"sinks {one.name!r} and {other.name!r} can write the same object keys in bucket {one.bucket!r}: "
                     "give one of them another prefix, layout.suffix or another beginning of layout.template",
@@ -50,15 +50,25 @@ class Config(Part):
                 )
         for position, sink in enumerate(self.sinks):
             for other in self.sinks:
-                if sink.bucket == other.bucket and sink.root.startswith(f"{other.index.prefix}/"):
+                if self._one_bucket(sink, other) and sink.root.startswith(f"{other.index.prefix}/"):
                     raise Misfit(
                         f"{sink.prefix!r} lies in the index of sink {other.name!r}: give another prefix, or another "
                         "index.prefix",
                         *("sinks", position, "prefix"),
                     )
-        for sink in self.sinks:
+        for position, sink in enumerate(self.sinks):
             sink.beside(self.sinks)
+            if sink.table is not None and self.s3_of(sink).objects.customer_key is not None:
+                message = "readers of a table have no key of s3.objects.customer_key: take one of them out"
+                raise Misfit(message, "sinks", position, "table")
         return self
+
+    def s3_of(self, sink: Sink) -> S3:
+        """How the sink's bucket is reached."""
+        return sink.s3 or self.s3
+
+    def _one_bucket(self, one: Sink, other: Sink) -> bool:
+        return one.bucket == other.bucket and self.s3_of(one).endpoint_url == self.s3_of(other).endpoint_url
 
     def sink(self, name: str) -> Sink:
         """The sink called `name`.

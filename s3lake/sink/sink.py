@@ -12,6 +12,7 @@ from s3lake.encode.formats import FORMATS
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
+from s3lake.sink.connections import S3
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
 from s3lake.sink.format import Converter, Envelope, Format, Sidecars
@@ -57,6 +58,7 @@ class Sink(Part):
         topics_regex: topics whose whole name matches, as RE2 reads it.
         missing_topic: what a run does about a topic that does not exist yet.
         bucket: where objects and index go.
+        s3: how this bucket is reached and what is asked of it, all of it; None for the configuration's `s3`.
         prefix: what keys of objects begin with.
         start: the first hour of the partition grid, UTC.
         from_: `earliest`: the hour `start` begins at Kafka's log start.
@@ -90,6 +92,7 @@ class Sink(Part):
     topics_regex: str | None = None
     missing_topic: Literal["fail", "wait"] = "fail"
     bucket: str = Field(examples=["lake"])
+    s3: S3 | None = None
     prefix: str = ""
     start: str = Field(examples=["2026-11-20T00"])
     from_: Literal["start", "earliest"] = Field(default="start", alias="from")

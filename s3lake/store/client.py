@@ -15,8 +15,8 @@ _clients: dict[S3Connection, Any] = {}
 _making = threading.Lock()
 
 
-def client(connection: S3Connection) -> Any:
-    """A new client of S3."""
+def client(connection: S3Connection, attempts: int = 1) -> Any:
+    """A new client of S3 that tries so often by itself: our tries are counted, and know which answers are answers."""
     import boto3
     import botocore.session
     from botocore import UNSIGNED
@@ -28,7 +28,7 @@ def client(connection: S3Connection) -> Any:
         connect_timeout=connection.connect_timeout_s,
         read_timeout=connection.read_timeout_s,
         max_pool_connections=connection.max_pool_connections,
-        retries={"total_max_attempts": 1},  # ours are counted, and know which answers are answers
+        retries={"total_max_attempts": attempts},
         s3={
             "addressing_style": "path" if connection.path_style else "auto",
             "use_accelerate_endpoint": connection.accelerate,

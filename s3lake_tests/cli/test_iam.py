@@ -13,12 +13,13 @@ import boto3
 import pytest
 
 from s3lake import cli
-from s3lake.cli.iam import policy_of
+from s3lake.cli.iam import policy_of, policy_of_caller
 from s3lake.cli.reach import attempts, outcome
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
+from s3lake.sink.connections import Role
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.lake import START, Lake, at, values
@@ -39,6 +40,7 @@ def resources(document: dict[str, Any]) -> list[str]:
     return [one.removeprefix("arn:aws:s3:::") for one in found]
 
 
+ARN = "arn:aws:iam::123456789012:role/lake"
 ORDERS = "name: events, topics: [orders], bucket: lake"
 
 
@@ -75,6 +77,16 @@ def test_who_reads_may_write_delete_and_try_nothing() -> None:
     document = policy(f"{ORDERS}, prefix: raw", read_only=True)
     assert [one["Action"] for one in document["Statement"]] == [["s3:ListBucket"], ["s3:GetObject"]]
     assert "lake/raw/.probe/*" not in resources(document)
+
+
+def test_a_sink_that_asks_something_else_of_s3_has_its_own_statements() -> None:
+    own = "s3: {region: cn-north-1, objects: {tags: {team: data}}}"
+    document = policy(ORDERS, f"name: clicks, topics: [clicks], bucket: other, {own}")
+    rights = {one["Resource"][0]: "s3:PutObjectTagging" in one["Action"] for one in document["Statement"][1::2]}
+    assert rights == {
+        "arn:aws:s3:::lake/.indexes/events/*": False,
+        "arn:aws-cn:s3:::other/.indexes/clicks/*": True,
+    }
 
 
 def test_every_bucket_has_its_own_statements() -> None:
@@ -133,6 +145,34 @@ def test_the_command_prints_the_policy_and_says_whose_it_is(
     out, err = capsys.readouterr()
     assert (ended.value.code, json.loads(out)) == (0, policy(ORDERS))
     assert "this is the policy of arn:aws:iam::123456789012:role/lake" in err
+
+
+def test_the_callers_policy_is_the_right_to_assume_and_a_web_identity_needs_none() -> None:
+    assumed, by_token = (Role(arn=ARN, token_file=token) for token in (None, "/var/run/token"))
+    allowed = {"Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": [ARN]}
+    assert policy_of_caller([assumed, assumed])["Statement"] == [allowed]
+    assert policy_of_caller([by_token])["Statement"] == []
+
+
+@pytest.mark.parametrize(
+    ("s3", "exit_code", "words"),
+    [(f"s3: {{role: {{arn: '{ARN}'}}}}", 0, '"sts:AssumeRole"'), ("", 2, "no role is assumed: leave it out")],
+)
+def test_the_command_prints_the_callers_policy_where_there_is_a_role(
+    s3: str,
+    exit_code: int,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "s3lake.yaml"
+    path.write_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\n{s3}\nsinks:\n- {{{ORDERS}, start: {START}}}\n")
+    monkeypatch.setattr(sys, "argv", ["s3lake", "iam", str(path), "--caller"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == exit_code
+    assert words in "".join(capsys.readouterr())
 
 
 # A store that enforces it

@@ -205,11 +205,14 @@ def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
     assert load_file(runtime, {}).config.sinks[0].topics == ("logs10.api",)
 
 
-def test_connectors_share_one_store(runtime: Path) -> None:
-    connector(runtime, "z.toml", SINK.replace('key = "lake"', 'key = "z"').replace("us-east-1", "eu-west-1"))
-    with pytest.raises(ConfigurationError) as refused:
-        load_file(runtime, {})
-    assert "s3 differs from that of another connector" in str(refused.value)
+def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path) -> None:
+    connector(runtime, "z.toml", SINK.replace('"lake"', '"zed"').replace("us-east-1", "eu-west-1"))
+    loaded = load_file(runtime, {})
+    lake, other = loaded.config.sinks
+    assert (lake.s3, loaded.config.s3_of(lake).region) == (None, "us-east-1")
+    assert loaded.config.s3_of(other).region == "eu-west-1"
+    assert Path(loaded.origins["sinks", 1, "s3", "region"].file).name == "z.toml"
+    assert Path(loaded.origins["s3", "region"].file).name != "z.toml"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import Sketch
+from s3lake.config.native import dump, rewritten
 from s3lake.errors import ConfigurationError
 
 NATIVE = """\
@@ -70,6 +71,19 @@ def test_a_variable_that_no_file_knows_is_an_error(tmp_path: Path) -> None:
 def test_files_have_to_agree_on_kafka(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="its files do not agree on kafka"):
         loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("clicks", servers="other:9092")})
+
+
+def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> None:
+    own = "s3: {credentials: {access_key_id: AK, secret_access_key: '${SECRET}'}, objects: {encryption: AES256}}\n"
+    files = {"a.yaml": native("events"), "b.yaml": own + native("clicks")}
+    configuration = loaded(tmp_path, files, SECRET="hush-hush")
+    events, clicks = configuration.config.sinks
+    assert configuration.config.s3_of(events).objects.encryption is None
+    assert configuration.config.s3_of(clicks).objects.encryption == "AES256"
+    assert configuration.origins["sinks", 1, "s3", "objects", "encryption"].file.endswith("b.yaml")
+    text, _, _ = rewritten(configuration.config, configuration.references)
+    assert "hush" not in text + dump(configuration.config) + repr(configuration)
+    assert "secret_access_key: '${SECRET}'" in text
 
 
 def test_files_have_to_fit_together(tmp_path: Path) -> None:

@@ -27,7 +27,12 @@ from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 
 EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"
-SECRETS = ("hunter2-kafka", "hunter2-s3", "hunter2-token", "hunter2-spark")
+SECRETS = ("hunter2-kafka", "hunter2-s3", "hunter2-token", "hunter2-spark", "hunter2-external", "hunter2-proxy")
+CUSTOMER_KEY = "aHVudGVyMi1rZXktb2YtMzItYnl0ZXMtYmFzZTY0ISE="
+PROTECTED = f"""{{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00, s3: {{
+      objects: {{customer_key: {CUSTOMER_KEY}}},
+      proxy: {{url: 'http://proxy:3128', user: me, password: hunter2-proxy}},
+      role: {{arn: 'arn:aws:iam::1:role/a', external_id: hunter2-external}}}}}}"""
 
 
 def config(*sinks: str, examples: bool = False, kafka: str = "127.0.0.1:1") -> Config:
@@ -445,7 +450,7 @@ class TestSecrets:
 
     def shown(self, resources: dict[str, Any] | None = None) -> str:
         """The repository as the web server gets it, with every job, and what objects say of themselves."""
-        settings = config(EVENTS, examples=True)
+        settings = config(EVENTS if resources else PROTECTED, examples=True)
         definitions = build_definitions(settings, resources=resources)
         built = definitions.get_repository_def()
         with warnings.catch_warnings():
@@ -457,7 +462,7 @@ class TestSecrets:
         printed = [native.dump(settings), json.dumps(settings.model_dump(mode="json"))]
         return "\n".join([snap, *shown, *printed, *map(repr, objects), *map(str, objects)])
 
-    @pytest.mark.parametrize("secret", SECRETS)
+    @pytest.mark.parametrize("secret", [*SECRETS, CUSTOMER_KEY])
     def test_are_in_no_definition(self, secret: str) -> None:
         shown = self.shown()
         assert '"lake"' in shown  # what is no secret is there
@@ -469,3 +474,17 @@ class TestSecrets:
         monkeypatch.setenv("LAKE_SECRET", "hunter2-environment")
         stand_in = S3Resource(aws_access_key_id="ID", aws_secret_access_key=dg.EnvVar("LAKE_SECRET"))
         assert "hunter2-environment" not in self.shown({"s3": stand_in})
+
+
+class TestStandIns:
+    """A resource of somebody else for `s3`."""
+
+    @pytest.mark.parametrize("stand_in", ["their_s3", None])
+    def test_is_refused_where_it_would_lose_what_is_asked_of_s3(self, stand_in: str | None) -> None:
+        from dagster_aws.s3 import S3Resource
+
+        settings = config()
+        objects = settings.s3.objects.model_copy(update={"encryption": "aws:kms"})
+        settings = settings.model_copy(update={"s3": settings.s3.model_copy(update={"objects": objects})})
+        with pytest.raises(ConfigurationError, match=r"knows nothing of s3\.objects: take that out, say it at the"):
+            build_definitions(settings, resources={"s3": stand_in or S3Resource()})

@@ -63,10 +63,11 @@ class Watching(Proxy):
         self.asked.append(asked)
         place = query.get("uploadId", [address.path])[0]
         if self.strict and (why := self._broken(asked, place)):
-            error = f"<Error><Code>InvalidRequest</Code><Message>{why}</Message></Error>".encode()
-            return Refusal(400), b"" if request.command == "HEAD" else error
+            return _refused(asked, why)
         answer, content = super()._passed_on(request, body)
         if self.strict and answer.status < 300:
+            if asked.operation in ("GetObject", "HeadObject") and _KEY in headers and place not in self._keys:
+                return _refused(asked, "The encryption parameters are not applicable to this object.")
             self._remember(asked, place, content)
             if _KEY in headers:
                 answer = _Echoing(answer)
@@ -80,7 +81,7 @@ class Watching(Proxy):
             return ""
         if kept is not None and key is None:
             return "The object was stored using a form of Server Side Encryption. The correct parameters must be given."
-        if key is not None and key != kept:
+        if kept is not None and key != kept:
             return "The provided encryption parameters did not match the ones used originally."
         return ""
 
@@ -107,6 +108,11 @@ class _Echoing:
 
     def getheader(self, name: str) -> str | None:
         return self._answer.getheader(name)
+
+
+def _refused(asked: Asked, why: str) -> tuple[Refusal, bytes]:
+    error = f"<Error><Code>InvalidRequest</Code><Message>{why}</Message></Error>".encode()
+    return Refusal(400), b"" if asked.operation == "HeadObject" else error
 
 
 def _md5(key: bytes) -> str:

@@ -72,7 +72,7 @@ def loads(content: str, report: Report, references: References) -> Sketch:
     common, sinks = Draft(), []
     for file in iggy_variables.of_connectors(files, variables, report):
         own, of_file = _connector(file, beside, report, references, alone=alone)
-        _join(common, own, file, report)
+        _join(common, own, of_file, file, report)
         sinks += of_file
     if not sinks and not report.failed:
         report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
@@ -337,11 +337,17 @@ def _version(file: File) -> int:
     return version if isinstance(version, int) else 0
 
 
-def _join(common: Draft, own: Draft, file: File, report: Report) -> None:
-    """S3 and Kafka are one for all sinks of a configuration."""
+def _join(common: Draft, own: Draft, sinks: Sequence[Draft], file: File, report: Report) -> None:
+    """Kafka is one for all sinks of a configuration; S3 that is reached otherwise is the sinks' own."""
     for name, value in own.values.items():
-        if common.values.setdefault(name, value) != value:
+        of_it = {path: setting for path, setting in own.origins.items() if path[:1] == (name,)}
+        if common.values.setdefault(name, value) == value:
+            common.origins.update(of_it)
+        elif name == "s3":
+            for sink in sinks:
+                sink.put("s3", value)
+                sink.origins.update(of_it)
+        else:
             report.error(
                 Place(file.name), f"{name} differs from that of another connector; give it a configuration of its own"
             )
-    common.origins.update(own.origins)

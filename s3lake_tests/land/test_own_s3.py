@@ -1,0 +1,66 @@
+"""A sink that says itself how its bucket is reached: all of it goes there, encrypted with a key of its own."""
+
+import base64
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from s3lake import readback
+from s3lake.config import native
+from s3lake.land.landing import Landing
+from s3lake.orchestration.resources import KafkaResource, S3Resource, landing, stores
+from s3lake.sink import Config
+from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.store.watching import Watching
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
+KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+
+
+@pytest.fixture
+def watched(lake: Lake) -> Iterator[Watching]:
+    with Watching(lake.s3.endpoint_url, strict=True) as proxy:
+        yield proxy
+
+
+def config_of(lake: Lake, watched: Watching, topic: str) -> Config:
+    """Nobody is where the configuration's own `s3` leads."""
+    keys = f"access_key_id: {lake.s3.access_key_id}, secret_access_key: {lake.s3.secret_access_key}"
+    objects = f"customer_key: {KEY}, tags: {{team: data}}"
+    own = f"s3: {{endpoint_url: '{watched.url}', credentials: {{{keys}}}, objects: {{{objects}}}}}"
+    text = lake.config_text(f"name: events, topics: ['{topic}'], prefix: raw, format: {{type: parquet}}, {own}")
+    return native.loads(
+        text.replace(f"endpoint_url: '{lake.s3.endpoint_url}'", "endpoint_url: 'http://127.0.0.1:1'"), ""
+    )
+
+
+def landing_of(lake: Lake, config: Config, topic: str) -> Landing:
+    spark = SimpleNamespace(spark_session=lake.session())
+    made = landing(config.sinks[0], topic, KafkaResource(config.kafka), S3Resource(config.s3), spark)
+    made.clock = lambda: at("2026-01-06T00")
+    return made
+
+
+def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_key_stands_nowhere(
+    lake: Lake, watched: Watching
+) -> None:
+    topic = lake.topic()
+    lake.produce(topic, values(10), at(START, 5))
+    config = config_of(lake, watched, topic)
+    lander = landing_of(lake, config, topic)
+    lander.land([START])
+    lander.rewrite(START)
+    lander.clean()
+    report = lake.verify(lander)
+    assert (report.landed, report.differences) == (10, ())
+    opened = stores(config.sinks[0], S3Resource(config.s3))
+    assert readback.frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
+    keys = [one["Key"] for one in lake.client.list_objects_v2(Bucket=lake.bucket)["Contents"]]
+    assert any(key.startswith("raw/") for key in keys)
+    for key in keys:
+        body = lake.client.get_object(Bucket=lake.bucket, Key=key)["Body"].read()
+        assert KEY.encode() not in body
+        assert base64.b64decode(KEY) not in body
+        tags = lake.client.get_object_tagging(Bucket=lake.bucket, Key=key)["TagSet"]
+        assert tags == [{"Key": "team", "Value": "data"}]
