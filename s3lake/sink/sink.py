@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from s3lake import hours
+from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.schema import grammar
@@ -47,6 +48,11 @@ class Index(Part):
         if not value.strip("/"):
             raise ValueError(f"{value!r}: the index needs a prefix of its own, for example .indexes")
         return plain_path(value.strip("/"))
+
+
+def _shows_columns(converter: converters.Converter) -> bool:
+    """Whether columns are found in the data, so that a user may say their types."""
+    return converter.gives == "json" and converter.inferred
 
 
 class Sink(Part):
@@ -194,13 +200,9 @@ class Sink(Part):
 
     def _columns_fit(self, after: Converter) -> None:
         kind = self.format.type
-        converter = CONVERTERS[after.value]
-        shown = converter.gives == "json" and converter.inferred
-        if self.columns and not (FORMATS[kind].tabular and shown):
-            raise Misfit(
-                "columns need format avro, parquet or csv, and converter.value json, connect_json or json_schema",
-                "columns",
-            )
+        if self.columns and not (FORMATS[kind].tabular and _shows_columns(CONVERTERS[after.value])):
+            allowed = converters.in_words(_shows_columns)
+            raise Misfit(f"columns need format avro, parquet or csv, and converter.value {allowed}", "columns")
         for name, text in self.columns.items():
             if kind == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):
                 raise Misfit(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)

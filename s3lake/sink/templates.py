@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.layout import template
 from s3lake.layout.composition import MAX_KEY_BYTES, Composition
@@ -54,6 +55,10 @@ def has_offset(pieces: tuple[Piece, ...]) -> bool:
     return any(isinstance(piece, Number) and piece.name in ("offset", "last_offset") for piece in pieces)
 
 
+def _plain() -> str:
+    return converters.in_words(lambda converter: converter.gives == "json" and not converter.framed)
+
+
 def _converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
     for piece in pieces:
         if (
@@ -64,12 +69,12 @@ def _converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
             what = "{field:…}" if isinstance(piece, Field) else "{time:…} of layout.time.source field"
             raise ValueError(
                 f"{name}: {what} needs a field of the value, which converter.value {sink.converter.value} does not "
-                "give: set converter.value to json or connect_json"
+                f"give: set converter.value to {_plain()}"
             )
         if isinstance(piece, Key) and piece.path and CONVERTERS[sink.converter.key].gives != "json":
             raise ValueError(
                 f"{name}: {{key:{'.'.join(piece.path)}}} needs a field of the key, which converter.key "
-                f"{sink.converter.key} does not give: set converter.key to json or connect_json, or write {{key}}"
+                f"{sink.converter.key} does not give: set converter.key to {_plain()}, or write {{key}}"
             )
 
 

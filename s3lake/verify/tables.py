@@ -16,9 +16,6 @@ from s3lake.schema import types as schema_types
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Primitive, Struct, Type, fields_of
 from s3lake.verify import projection
 
-_NUMBERS = {Primitive.DATE: pa.int32(), Primitive.TIME: pa.int32(), Primitive.TIMESTAMP: pa.int64()}
-"""Of times: Python has no dates after the year 9999."""
-
 
 class Table(NamedTuple):
     """A file of columns.

@@ -6,10 +6,12 @@ imports what reads in the function that reads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from s3lake.convert.converters import avro, bytes, connect_json, json, json_schema, string
 from s3lake.convert.converters.converter import Converter, Wanted
 
-__all__ = ["CONVERTERS", "NOT_YET", "Converter", "Wanted"]
+__all__ = ["CONVERTERS", "NOT_YET", "Converter", "Wanted", "in_words"]
 
 CONVERTERS: dict[str, Converter] = {
     converter.name: converter
@@ -22,6 +24,13 @@ CONVERTERS: dict[str, Converter] = {
         json_schema.CONVERTER,
     )
 }
+
+
+def in_words(fits: Callable[[Converter], bool]) -> str:
+    """The converters that fit, for messages: `json, connect_json or json_schema`."""
+    *names, last = [name for name, converter in CONVERTERS.items() if fits(converter)]
+    return f"{', '.join(names)} or {last}" if names else last
+
 
 NOT_YET = {
     "protobuf": (
