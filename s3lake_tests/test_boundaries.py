@@ -35,6 +35,7 @@ ROOMS = [
     "commit",
     "table",
     "files",
+    "hive",
     "land.task.outcomes",
     "land.task.staging",
     "land.task.pipeline",

@@ -6,7 +6,21 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from s3lake.cli import adoption, configuration, demo, iam, index, init, landed, metrics, spark, table, trials, verify
+from s3lake.cli import (
+    adoption,
+    configuration,
+    ddl,
+    demo,
+    iam,
+    index,
+    init,
+    landed,
+    metrics,
+    spark,
+    table,
+    trials,
+    verify,
+)
 from s3lake.cli.terminal import FAILED, INPUT, fail
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
@@ -36,6 +50,7 @@ for command in (
     configuration.preview,
     trials.hold,
     configuration.schema,
+    ddl.ddl,
     iam.iam,
     adoption.adopt,
     verify.verify,

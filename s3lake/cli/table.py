@@ -54,16 +54,16 @@ def table_sync(
         name = {"sink": lander.sink.name, "topic": lander.topic, "table": lander.table.name}
         try:
             hours = [hour for hour in lander.table.hours() if (first or hour) <= hour <= (last or hour)]
-            if dry_run:
-                behind += _would(lander.table, hours, name, by_files=by_files, as_json=as_json)
-                continue
-            for snapshot in lander.table.follow(hours, by_files=by_files):
+            left = _would(lander.table, hours, name, by_files=by_files, as_json=as_json) if dry_run else 0
+            for snapshot in () if dry_run else lander.table.follow(hours, by_files=by_files):
                 row = {**name, **asdict(snapshot), "summary": str(snapshot)}
                 tell(as_json, row, lambda row: f"{row['table']}: {row['summary']}")
         except S3LakeError as error:
             failed += 1
             err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
-        else:
+            continue
+        behind += left
+        if not left:
             tell(as_json, {**name, "behind": 0}, lambda row: f"{row['table']} is as the index has it")
     if failed or behind:
         raise typer.Exit(FAILED if failed else DIFFERENCES)

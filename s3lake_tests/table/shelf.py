@@ -1,13 +1,13 @@
 """An index with committed files of Parquet in a real S3 API, made without Kafka and Spark, and its table."""
 
 import io
+import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -56,16 +56,22 @@ class Shelf:
         )
         self.index = TopicIndex(S3Store(self.connection, self.bucket), ".indexes/events", "orders")
 
-    @property
-    def client(self) -> Any:
-        """A boto3 client that knows nothing of s3lake."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.server.endpoint_url,
-            region_name=self.server.region,
-            aws_access_key_id=self.server.access_key_id,
-            aws_secret_access_key=self.server.secret_access_key,
+    def configuration(self) -> str:
+        """A file that says all of it."""
+        keys = {"access_key_id": self.server.access_key_id, "secret_access_key": self.server.secret_access_key}
+        sink = self.sink.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        sink["table"]["catalog"] = dict(self.sink.table.catalog) if self.sink.table else {}
+        path = self.home / "s3lake.yaml"
+        path.write_text(
+            json.dumps(
+                {
+                    "kafka": {"bootstrap_servers": "127.0.0.1:1"},
+                    "s3": {"endpoint_url": self.server.endpoint_url, "credentials": keys},
+                    "sinks": [sink],
+                }
+            )
         )
+        return str(path)
 
     def table(self) -> LakeTable:
         """As a process sees it that has just begun."""

@@ -1,0 +1,96 @@
+"""The command that describes committed objects to engines that read directories."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
+from s3lake.cli.terminal import tell
+from s3lake.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from s3lake.hive import HiveTable
+    from s3lake.land.landing import Landing
+    from s3lake.sink import S3
+
+_TEXTS = ("json", "json_array", "text", "bytes")
+
+
+def ddl(
+    engine: Annotated[str, typer.Option("--for", metavar="ENGINE", help="athena, glue, trino, duckdb or spark.")],
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    database: Annotated[str, typer.Option(help="Database or schema of the table.")] = "s3lake",
+    apply: Annotated[bool, typer.Option("--apply", help="Run it: for glue, through boto3.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what makes the objects of a topic a table for an engine that reads directories, with its partitions.
+
+    Partitions are computed where the directories are days and hours, and else those that there are: run it again when
+    there are more. Columns are those that were recorded so far.
+    """
+    from s3lake.hive import ENGINES, statements
+    from s3lake.hive.glue import apply as applied
+
+    if engine not in ENGINES:
+        raise ConfigurationError(f"--for {engine}: there is no such engine; s3lake knows {', '.join(sorted(ENGINES))}")
+    if apply and engine != "glue":
+        raise ConfigurationError(f"--apply is for glue alone: run in {engine} what is printed without it")
+    loaded = load(config)
+    for lander in routes(loaded, sink, topic):
+        table = _described(lander)
+        name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
+        if apply:
+            new = applied(_glue(loaded.s3), table, database)
+            tell(as_json, {**name, "new": new}, lambda row: f"{row['table']}: {row['new']} new partitions")
+            continue
+        for text in statements(engine, table, database):
+            tell(as_json, {**name, "statement": text}, _with_end if engine != "glue" else _alone)
+
+
+def _described(lander: "Landing") -> "HiveTable":
+    from s3lake.commit.listing import listed
+    from s3lake.hive import of_keys
+    from s3lake.schema.types import Primitive, Type, from_document
+
+    recorded = lander.index.columns()
+    form = lander.sink.format.type
+    columns: Mapping[str, Type] = from_document(recorded[0].columns) if recorded else {}
+    keys = [
+        file.key
+        for hour in listed(lander.index)
+        for manifest in hour.manifests
+        for file in manifest.files
+        if file.kind == "data"
+    ]
+    return of_keys(
+        lander.topic.replace(".", "_").replace("-", "_"),
+        lander.sink.bucket,
+        keys,
+        {"value": Primitive.STRING} if form in _TEXTS else columns,
+        form,
+        header=lander.sink.format.header,
+    )
+
+
+def _glue(s3: "S3") -> Any:
+    import boto3
+
+    from s3lake.store.connection import S3Connection
+
+    connection = S3Connection.of(s3)
+    return boto3.session.Session(
+        aws_access_key_id=connection.access_key_id,
+        aws_secret_access_key=connection.secret_access_key,
+        aws_session_token=connection.session_token,
+    ).client("glue", region_name=connection.region)
+
+
+def _with_end(row: dict[str, str]) -> str:
+    return f"{row['statement']};"
+
+
+def _alone(row: dict[str, str]) -> str:
+    return row["statement"]

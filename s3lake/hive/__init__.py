@@ -1,0 +1,10 @@
+"""Committed objects as a table of Hive's kind: directories are partitions, and no list of files is kept.
+
+For engines that read no Iceberg, and for formats that it has not. Whoever reads such a table lists the bucket, and sees
+what a listing shows (docs/query.md).
+"""
+
+from s3lake.hive.directories import HiveTable, of_keys
+from s3lake.hive.statements import ENGINES, statements
+
+__all__ = ["ENGINES", "HiveTable", "of_keys", "statements"]

@@ -1,0 +1,104 @@
+"""What keys of committed objects say of a table: where it is, and which partitions it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from s3lake.errors import ConfigurationError
+from s3lake.schema.types import Primitive, Type
+
+_DAY, _HOUR = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d")
+
+
+@dataclass(frozen=True)
+class HiveTable:
+    """A table that lists directories.
+
+    Attributes:
+        name: of the table.
+        columns: that its files hold, without those that directories name.
+        location: `s3://BUCKET/PREFIX/`, below which its directories are.
+        form: of the files, as `format.type` calls it.
+        header: whether a CSV file begins with the names of its columns.
+        partitions: names of directories, outermost first.
+        values: of each partition that there is.
+    """
+
+    name: str
+    columns: Mapping[str, Type]
+    location: str
+    form: str
+    header: bool
+    partitions: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+    def path(self, values: Iterable[str]) -> str:
+        """Where the files of a partition are."""
+        directories = (f"{name}={value}/" for name, value in zip(self.partitions, values, strict=True))
+        return self.location + "".join(directories)
+
+    @property
+    def projection(self) -> dict[str, str] | None:
+        """How an engine computes the partitions from a query, by Athena's properties; None where it cannot.
+
+        Days and hours can be counted. Of other values only the bucket knows which there are.
+        """
+        properties: dict[str, str] = {}
+        for position, name in enumerate(self.partitions):
+            values = [one[position] for one in self.values]
+            if all(map(_DAY.fullmatch, values)):
+                kind = {"type": "date", "format": "yyyy-MM-dd", "range": f"{min(values)},NOW"}
+            elif name == "hour" and all(map(_HOUR.fullmatch, values)):
+                kind = {"type": "integer", "range": "0,23", "digits": "2"}
+            else:
+                return None
+            properties.update({f"projection.{name}.{option}": text for option, text in kind.items()})
+        if not properties:
+            return None
+        template = self.path(f"${{{name}}}" for name in self.partitions)
+        return {"projection.enabled": "true", **properties, "storage.location.template": template}
+
+
+def of_keys(
+    name: str, bucket: str, keys: Iterable[str], columns: Mapping[str, Type], form: str, *, header: bool = True
+) -> HiveTable:
+    """The table of these objects.
+
+    Raises:
+        ConfigurationError: there are none, or their keys are of several layouts.
+    """
+    layouts: set[tuple[str, tuple[str, ...]]] = set()
+    values: set[tuple[str, ...]] = set()
+    for key in keys:
+        before, names, here = _directories(key)
+        layouts.add((before, names))
+        values.add(here)
+    if len(layouts) != 1:
+        shown = ", ".join(f"{before}{''.join(f'{one}=…/' for one in names)}" for before, names in sorted(layouts)[:3])
+        reason = f"its objects have keys of {len(layouts)} layouts ({shown}): rewrite the hours of the former ones"
+        raise ConfigurationError(f"{name}: {reason if layouts else 'nothing of it is landed yet'}")
+    ((before, names),) = layouts
+    # Readers of CSV find texts in it, and one of a number or a time in another spelling than theirs is lost on them.
+    types = dict.fromkeys(columns, Primitive.STRING) if form == "csv" else columns
+    return HiveTable(
+        name=name,
+        columns={column: type for column, type in types.items() if column not in names},
+        location=f"s3://{bucket}/{before}",
+        form=form,
+        header=header,
+        partitions=names,
+        values=tuple(sorted(values)),
+    )
+
+
+def _directories(key: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """What stands before the first directory of Hive's kind, and names and values of all of them."""
+    steps = key.split("/")[:-1]
+    first = next((at for at, step in enumerate(steps) if "=" in step), len(steps))
+    pairs = [step.partition("=") for step in steps[first:]]
+    if not all(equals for _, equals, _ in pairs):
+        raise ConfigurationError(f"{key}: a directory that is no name=value stands behind one that is")
+    before = "".join(f"{step}/" for step in steps[:first])
+    return before, tuple(name for name, _, _ in pairs), tuple(value for _, _, value in pairs)

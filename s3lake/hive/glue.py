@@ -1,0 +1,111 @@
+"""The same table in Glue's catalogue, where Athena, Redshift and EMR find it, made by boto3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from s3lake.errors import StoreDeniedError
+from s3lake.hive.directories import HiveTable
+from s3lake.hive.spelling import HIVE
+from s3lake.schema.types import Primitive
+
+_AT_ONCE = 100
+"""Partitions of one request."""
+_INPUT, _OUTPUT = (
+    "org.apache.hadoop.mapred.TextInputFormat",
+    "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+)
+_QL = "org.apache.hadoop.hive.ql.io"
+_STORAGE: dict[str, tuple[str, str, str, dict[str, str]]] = {
+    "parquet": (
+        f"{_QL}.parquet.MapredParquetInputFormat",
+        f"{_QL}.parquet.MapredParquetOutputFormat",
+        f"{_QL}.parquet.serde.ParquetHiveSerDe",
+        {},
+    ),
+    "avro": (
+        f"{_QL}.avro.AvroContainerInputFormat",
+        f"{_QL}.avro.AvroContainerOutputFormat",
+        "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
+        {},
+    ),
+    "csv": (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.OpenCSVSerde", {}),
+}
+_LINES = (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {"field.delim": "\x01"})
+
+
+def documents(table: HiveTable, database: str) -> list[str]:
+    """What `apply` sends, as JSON: the table, and its partitions where they cannot be computed."""
+    sent: dict[str, Any] = {"DatabaseName": database, "TableInput": _table(table)}
+    if table.projection is None and table.partitions:
+        sent["PartitionInputList"] = list(_partitions(table))
+    return [json.dumps(sent, indent=2)]
+
+
+def apply(glue: Any, table: HiveTable, database: str) -> int:
+    """Make database and table, or bring the table up to date, and add the partitions that it lacks: how many.
+
+    Args:
+        glue: a boto3 client of Glue.
+        table: the table.
+        database: where it is.
+    """
+    unknown, exists = glue.exceptions.EntityNotFoundException, glue.exceptions.AlreadyExistsException
+    with suppress(exists):
+        glue.create_database(DatabaseInput={"Name": database})
+    try:
+        glue.update_table(DatabaseName=database, TableInput=_table(table))
+    except unknown:
+        glue.create_table(DatabaseName=database, TableInput=_table(table))
+    if table.projection is not None or not table.partitions:
+        return 0
+    pages = glue.get_paginator("get_partitions").paginate(DatabaseName=database, TableName=table.name)
+    there = {tuple(partition["Values"]) for page in pages for partition in page["Partitions"]}
+    missing = [partition for partition in _partitions(table) if tuple(partition["Values"]) not in there]
+    for chunk in _chunks(missing):
+        answer = glue.batch_create_partition(DatabaseName=database, TableName=table.name, PartitionInputList=chunk)
+        refused = [one for one in answer.get("Errors", ()) if one["ErrorDetail"]["ErrorCode"] != exists.__name__]
+        if refused:
+            details = refused[0]["ErrorDetail"]
+            raise StoreDeniedError(
+                f"Glue refused {len(refused)} partitions of {database}.{table.name}, for example "
+                f"{refused[0]['PartitionValues']}: {details['ErrorCode']}: {details['ErrorMessage']}"
+            )
+    return len(missing)
+
+
+def _table(table: HiveTable) -> dict[str, Any]:
+    parameters = {"EXTERNAL": "TRUE", "classification": table.form, **(table.projection or {})}
+    if table.form == "csv" and table.header:
+        parameters["skip.header.line.count"] = "1"
+    return {
+        "Name": table.name,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": parameters,
+        "PartitionKeys": [{"Name": name, "Type": HIVE.primitives[Primitive.STRING]} for name in table.partitions],
+        "StorageDescriptor": _stored(table, table.location),
+    }
+
+
+def _partitions(table: HiveTable) -> Iterator[dict[str, Any]]:
+    for values in table.values:
+        yield {"Values": list(values), "StorageDescriptor": _stored(table, table.path(values))}
+
+
+def _stored(table: HiveTable, location: str) -> dict[str, Any]:
+    read, write, serde, parameters = _STORAGE.get(table.form, _LINES)
+    return {
+        "Columns": [{"Name": name, "Type": HIVE.type(type)} for name, type in table.columns.items()],
+        "Location": location,
+        "InputFormat": read,
+        "OutputFormat": write,
+        "SerdeInfo": {"SerializationLibrary": serde, "Parameters": parameters},
+    }
+
+
+def _chunks(partitions: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    for first in range(0, len(partitions), _AT_ONCE):
+        yield partitions[first : first + _AT_ONCE]

@@ -1,0 +1,72 @@
+"""How engines spell the types and the names of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How an engine spells types and names."""
+
+    primitives: Mapping[Primitive, str]
+    struct: Callable[[dict[str, str]], str]
+    list: str
+    map: str
+    quote: str
+
+    def type(self, type: Type) -> str:
+        return fold(type, self._leaf, self.list.format, self.struct, self.map.format)
+
+    def columns(self, columns: Mapping[str, Type]) -> str:
+        return ",\n".join(f"  {self.name(name)} {self.type(type)}" for name, type in columns.items())
+
+    def strings(self, names: Sequence[str]) -> str:
+        return ", ".join(f"{self.name(name)} {self.primitives[Primitive.STRING]}" for name in names)
+
+    def name(self, name: str) -> str:
+        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def _leaf(self, leaf: Primitive | Decimal | Unknown) -> str:
+        if isinstance(leaf, Unknown):  # nothing was seen in it yet: nulls, whatever the type
+            return self.primitives[Primitive.STRING]
+        return str(leaf) if isinstance(leaf, Decimal) else self.primitives[leaf]
+
+
+_PLAIN = {
+    Primitive.BOOL: "boolean",
+    Primitive.INT32: "int",
+    Primitive.INT64: "bigint",
+    Primitive.FLOAT: "float",
+    Primitive.DOUBLE: "double",
+    Primitive.STRING: "string",
+    Primitive.BINARY: "binary",
+    Primitive.DATE: "date",
+    Primitive.TIME: "int",
+    Primitive.TIMESTAMP: "timestamp",
+    Primitive.UUID: "binary",
+}
+_TRINO = _PLAIN | {
+    Primitive.INT32: "integer",
+    Primitive.FLOAT: "real",
+    Primitive.STRING: "varchar",
+    Primitive.BINARY: "varbinary",
+    Primitive.TIME: "integer",
+    Primitive.TIMESTAMP: "timestamp(3)",
+    Primitive.UUID: "varbinary",
+}
+
+
+def _angles(fields: Mapping[str, str]) -> str:
+    return f"struct<{','.join(f'{name}:{type}' for name, type in fields.items())}>"
+
+
+def _row(fields: Mapping[str, str]) -> str:
+    return "row(" + ", ".join(f'"{name}" {type}' for name, type in fields.items()) + ")"
+
+
+HIVE = Spelling(_PLAIN, _angles, "array<{}>", "map<string,{}>", "`")
+ROWS = Spelling(_TRINO, _row, "array({})", "map(varchar, {})", '"')

@@ -1,0 +1,111 @@
+"""The statements that make a table of directories known to an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from s3lake.errors import ConfigurationError
+from s3lake.hive import glue
+from s3lake.hive.directories import HiveTable
+from s3lake.hive.spelling import HIVE, ROWS
+from s3lake.schema.types import Primitive
+
+_STORED = {
+    "parquet": "STORED AS PARQUET",
+    "avro": "STORED AS AVRO",
+    "csv": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'\nSTORED AS TEXTFILE",
+}
+_LINES = "ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001'\nSTORED AS TEXTFILE"
+
+
+def statements(engine: str, table: HiveTable, database: str) -> list[str]:
+    """What makes the table, and its partitions, known to an engine: a statement each."""
+    return ENGINES[engine](table, database)
+
+
+def _athena(table: HiveTable, database: str) -> list[str]:
+    projection = table.projection or {}
+    name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
+    properties = {**projection, **({"skip.header.line.count": "1"} if table.form == "csv" and table.header else {})}
+    lines = [
+        f"CREATE EXTERNAL TABLE IF NOT EXISTS {name} (\n{HIVE.columns(table.columns)}\n)",
+        f"PARTITIONED BY ({HIVE.strings(table.partitions)})" if table.partitions else "",
+        _STORED.get(table.form, _LINES),
+        f"LOCATION {_text(table.location)}",
+        f"TBLPROPERTIES (\n{_pairs(properties)}\n)" if properties else "",
+    ]
+    made = "\n".join(filter(None, lines))
+    if projection or not table.partitions:
+        return [made]
+    added = "\n".join(
+        f"  PARTITION ({_equal(table.partitions, values)}) LOCATION {_text(table.path(values))}"
+        for values in table.values
+    )
+    return [made, f"ALTER TABLE {name} ADD IF NOT EXISTS\n{added}"]
+
+
+def _spark(table: HiveTable, database: str) -> list[str]:
+    name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
+    strings = dict.fromkeys(table.partitions, Primitive.STRING)
+    options = "\nOPTIONS ('header' 'true')" if table.form == "csv" and table.header else ""
+    lines = [
+        f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
+        f"USING {table.form if table.form in _STORED else 'text'}{options}",
+        f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
+        f"LOCATION {_text(table.location.replace('s3://', 's3a://'))}",
+    ]
+    made = "\n".join(filter(None, lines))
+    return [made, f"MSCK REPAIR TABLE {name}"] if table.partitions else [made]
+
+
+def _trino(table: HiveTable, database: str) -> list[str]:
+    forms = {"parquet": "PARQUET", "avro": "AVRO", "csv": "CSV"}
+    options = [f"format = '{forms.get(table.form, 'TEXTFILE')}'", f"external_location = {_text(table.location)}"]
+    if table.partitions:
+        options.append(f"partitioned_by = ARRAY[{', '.join(map(_text, table.partitions))}]")
+    if table.form == "csv" and table.header:
+        options.append("skip_header_line_count = 1")
+    columns = {**table.columns, **dict.fromkeys(table.partitions, Primitive.STRING)}
+    name = f"hive.{ROWS.name(database)}.{ROWS.name(table.name)}"
+    made = f"CREATE TABLE IF NOT EXISTS {name} (\n{ROWS.columns(columns)}\n)\nWITH ({', '.join(options)})"
+    found = f"CALL hive.system.sync_partition_metadata({_text(database)}, {_text(table.name)}, 'ADD')"
+    return [made, found] if table.partitions else [made]
+
+
+def _duckdb(table: HiveTable, database: str) -> list[str]:
+    if table.form == "avro":
+        raise ConfigurationError(
+            "DuckDB reads Avro with an extension that knows no directories: ask for another engine"
+        )
+    files = _text(f"{table.location}{'*/' * len(table.partitions)}*")
+    # Directories are texts here as in every other engine, whatever they look like.
+    options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
+    read = {
+        "parquet": f"read_parquet({files}{options}, union_by_name = true)",
+        "csv": f"read_csv({files}{options}, union_by_name = true, header = {str(table.header).lower()})",
+        "json": f"read_json({files}{options}, format = 'newline_delimited', union_by_name = true)",
+    }.get(table.form, f"read_csv({files}{options}, columns = {{'value': 'VARCHAR'}}, delim = '\\x01', quote = '')")
+    schema = ROWS.name(database)
+    view = f"CREATE OR REPLACE VIEW {schema}.{ROWS.name(table.name)} AS\nSELECT * FROM {read}"
+    return [f"CREATE SCHEMA IF NOT EXISTS {schema}", view]
+
+
+def _equal(names: Sequence[str], values: Sequence[str]) -> str:
+    return ", ".join(f"{HIVE.name(name)} = {_text(value)}" for name, value in zip(names, values, strict=True))
+
+
+def _pairs(properties: Mapping[str, str]) -> str:
+    return ",\n".join(f"  {_text(name)} = {_text(text)}" for name, text in properties.items())
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+ENGINES: dict[str, Callable[[HiveTable, str], list[str]]] = {
+    "athena": _athena,
+    "glue": glue.documents,
+    "trino": _trino,
+    "duckdb": _duckdb,
+    "spark": _spark,
+}

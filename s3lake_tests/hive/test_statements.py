@@ -1,0 +1,155 @@
+"""Committed objects as tables of Hive's kind: what engines are told, and that they understand it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlglot
+from moto import mock_aws
+
+from s3lake.errors import ConfigurationError
+from s3lake.hive import ENGINES, HiveTable, glue, of_keys, statements
+from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
+
+COLUMNS: dict[str, Type] = {
+    "id": Primitive.INT64,
+    "type": Primitive.STRING,
+    "price": Decimal(10, 2),
+    "deep": Struct({"tags": List(Primitive.STRING), "counts": Map(Primitive.INT32)}),
+}
+DAYS = ["orders/date=2026-11-20/hour=05/0-0.parquet", "orders/date=2026-11-21/hour=06/0-9.parquet"]
+TYPES = ["raw/orders/type=a/0-0.parquet", "raw/orders/type=it's/0-9.parquet"]
+
+
+def table(keys: list[str], form: str = "parquet", columns: dict[str, Type] = COLUMNS) -> HiveTable:
+    return of_keys("orders", "lake", keys, columns, form)
+
+
+def test_directories_are_partitions_and_no_columns_beside() -> None:
+    made = table(TYPES)
+    assert (made.location, made.partitions, made.values) == ("s3://lake/raw/orders/", ("type",), (("a",), ("it's",)))
+    assert list(made.columns) == ["id", "price", "deep"]
+
+
+def test_days_and_hours_are_computed_by_the_engine() -> None:
+    (made,) = statements("athena", table(DAYS), "lake")
+    assert (
+        made
+        == """\
+CREATE EXTERNAL TABLE IF NOT EXISTS `lake`.`orders` (
+  `id` bigint,
+  `type` string,
+  `price` decimal(10,2),
+  `deep` struct<tags:array<string>,counts:map<string,int>>
+)
+PARTITIONED BY (`date` string, `hour` string)
+STORED AS PARQUET
+LOCATION 's3://lake/orders/'
+TBLPROPERTIES (
+  'projection.enabled' = 'true',
+  'projection.date.type' = 'date',
+  'projection.date.format' = 'yyyy-MM-dd',
+  'projection.date.range' = '2026-11-20,NOW',
+  'projection.hour.type' = 'integer',
+  'projection.hour.range' = '0,23',
+  'projection.hour.digits' = '2',
+  'storage.location.template' = 's3://lake/orders/date=${date}/hour=${hour}/'
+)"""
+    )
+
+
+def test_other_values_are_listed() -> None:
+    _, added = statements("athena", table(TYPES), "lake")
+    assert (
+        added
+        == """\
+ALTER TABLE `lake`.`orders` ADD IF NOT EXISTS
+  PARTITION (`type` = 'a') LOCATION 's3://lake/raw/orders/type=a/'
+  PARTITION (`type` = 'it''s') LOCATION 's3://lake/raw/orders/type=it''s/'"""
+    )
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "json", "avro"])
+@pytest.mark.parametrize(("engine", "dialect"), [("athena", "hive"), ("trino", "trino"), ("spark", "spark")])
+@pytest.mark.parametrize("keys", [DAYS, TYPES, ["orders/0/0.parquet"]], ids=["days", "types", "none"])
+def test_what_is_said_is_sql_of_the_engine(engine: str, dialect: str, form: str, keys: list[str]) -> None:
+    for text in statements(engine, table(keys, form), "lake"):
+        assert sqlglot.parse_one(text, dialect=dialect).sql()
+
+
+def test_trino_finds_the_partitions_itself() -> None:
+    made, found = statements("trino", table(TYPES), "lake")
+    assert '"deep" row("tags" array(varchar), "counts" map(varchar, integer))' in made
+    assert "partitioned_by = ARRAY['type']" in made
+    assert found == "CALL hive.system.sync_partition_metadata('lake', 'orders', 'ADD')"
+
+
+def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
+    for key in DAYS:
+        (tmp_path / key).parent.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1, 2]}), tmp_path / key)
+    with duckdb.connect() as connection:
+        for text in statements("duckdb", table(DAYS), "lake"):
+            connection.execute(text.replace("s3://lake", str(tmp_path)))
+        rows = connection.execute("SELECT date, hour, count(*) FROM lake.orders GROUP BY ALL ORDER BY ALL").fetchall()
+    assert rows == [("2026-11-20", "05", 2), ("2026-11-21", "06", 2)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ([], "nothing of it is landed yet"),
+        ([DAYS[0], "orders/day=1/0.parquet"], "2 layouts (orders/date=…/hour=…/, orders/day=…/): rewrite"),
+        (["orders/date=1/x/0.parquet"], "a directory that is no name=value stands behind"),
+    ],
+)
+def test_keys_that_make_no_table_are_refused(keys: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        table(keys)
+    assert message in str(refused.value)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
+    with mock_aws():
+        yield boto3.client("glue", region_name="us-east-1")
+
+
+def test_glue_gets_the_table_and_the_partitions_that_it_lacks(client: Any) -> None:
+    assert glue.apply(client, table(TYPES[:1]), "lake") == 1
+    assert glue.apply(client, table(TYPES), "lake") == 1
+    assert glue.apply(client, table(TYPES), "lake") == 0
+    parts = client.get_partitions(DatabaseName="lake", TableName="orders")["Partitions"]
+    assert {part["StorageDescriptor"]["Location"] for part in parts} == {
+        "s3://lake/raw/orders/type=a/",
+        "s3://lake/raw/orders/type=it's/",
+    }
+
+
+def test_glue_gets_new_columns_and_the_projection(client: Any) -> None:
+    glue.apply(client, table(DAYS, columns={"id": Primitive.INT64}), "lake")
+    glue.apply(client, table(DAYS), "lake")
+    made = client.get_table(DatabaseName="lake", Name="orders")["Table"]
+    assert [column["Name"] for column in made["StorageDescriptor"]["Columns"]] == list(COLUMNS)
+    assert made["Parameters"]["projection.date.range"] == "2026-11-20,NOW"
+    assert client.get_partitions(DatabaseName="lake", TableName="orders")["Partitions"] == []
+
+
+def test_what_is_printed_is_what_is_sent(client: Any) -> None:
+    glue.apply(client, table(TYPES), "lake")
+    (text,) = statements("glue", table(TYPES), "lake")
+    sent, made = json.loads(text), client.get_table(DatabaseName="lake", Name="orders")["Table"]
+    assert sent["TableInput"]["StorageDescriptor"]["Columns"] == made["StorageDescriptor"]["Columns"]
+    assert [part["Values"] for part in sent["PartitionInputList"]] == [["a"], ["it's"]]
+
+
+def test_every_engine_is_there() -> None:
+    assert sorted(ENGINES) == ["athena", "duckdb", "glue", "spark", "trino"]

@@ -1,0 +1,82 @@
+"""`s3lake table sync` and `s3lake ddl`, as users type them."""
+
+import json
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from s3lake.cli import app
+from s3lake.commit.index import Columns
+from s3lake_tests.table.shelf import FIVE, SIX, Shelf, rows
+
+pytestmark = pytest.mark.s3
+
+
+def run(*words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def test_sync_says_what_it_would_do_does_it_and_then_has_nothing_to_do(shelf: Shelf) -> None:
+    config = shelf.configuration()
+    shelf.commit(FIVE)
+    shelf.commit(SIX, files=2)
+    assert run("table", "sync", config, "--dry-run", code=1).splitlines() == [
+        f"lake.orders {FIVE}: 1 commits to add, 0 to take out",
+        f"lake.orders {SIX}: 1 commits to add, 0 to take out",
+    ]
+    assert run("table", "sync", config).splitlines() == [
+        f"lake.orders: 2 hours from {FIVE}: 2 commits, 3 files, 30 rows added",
+        "lake.orders is as the index has it",
+    ]
+    assert run("table", "sync", config, "--dry-run") == "lake.orders is as the index has it\n"
+    assert len(rows(shelf)) == 30
+
+
+def test_sync_of_a_range_leaves_the_other_hours(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.commit(SIX)
+    told = [
+        json.loads(line) for line in run("table", "sync", shelf.configuration(), "--from", SIX, "--json").splitlines()
+    ]
+    assert [(one.get("hours"), one.get("rows")) for one in told] == [([SIX], 10), (None, None)]
+
+
+def test_a_table_that_cannot_follow_is_told_by_the_exit_code(shelf: Shelf) -> None:
+    shelf.commit(FIVE, pa.table({"landed_hour": [1]}))
+    assert run("table", "sync", shelf.configuration(), code=3) == ""
+
+
+def described(shelf: Shelf) -> str:
+    shelf.commit(FIVE)
+    shelf.index.create(shelf.index.columns_key, Columns({"id": "int64", "type": "string"}))
+    return shelf.configuration()
+
+
+def test_ddl_prints_the_recorded_columns_and_the_directories(shelf: Shelf) -> None:
+    assert run("ddl", described(shelf), "--for", "spark", "--database", "lake") == (
+        "CREATE TABLE IF NOT EXISTS `lake`.`orders` (\n  `id` bigint,\n  `type` string\n)\n"
+        f"USING parquet\nLOCATION 's3a://{shelf.bucket}/orders/{FIVE}/';\n"
+    )
+
+
+def test_ddl_makes_the_table_in_glue(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", shelf.server.endpoint_url)
+    config = described(shelf)
+    assert run("ddl", config, "--for", "glue", "--apply") == "s3lake.orders: 0 new partitions\n"
+    keys: dict[str, Any] = {"aws_access_key_id": "x", "aws_secret_access_key": "y", "region_name": "us-east-1"}
+    made = boto3.client("glue", **keys).get_table(DatabaseName="s3lake", Name="orders")["Table"]
+    assert made["StorageDescriptor"]["Columns"] == [
+        {"Name": "id", "Type": "bigint"},
+        {"Name": "type", "Type": "string"},
+    ]
+
+
+@pytest.mark.parametrize("words", [["--for", "oracle"], ["--for", "trino", "--apply"]], ids=" ".join)
+def test_ddl_refuses_what_there_is_not(shelf: Shelf, words: list[str]) -> None:
+    done = CliRunner().invoke(app, ["ddl", shelf.configuration(), *words])
+    assert type(done.exception).__name__ == "ConfigurationError"

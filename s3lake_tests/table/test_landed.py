@@ -1,0 +1,60 @@
+"""Landing with a table, on real parts: what a run commits, merges and rewrites is in the table when it ends."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3lake.land.landing import Landing
+from s3lake.table import LakeTable
+from s3lake_tests.lake import START, Lake, at, values
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
+
+AFTER = at("2026-01-06T00")
+
+
+def landing(lake: Lake, topic: str, home: Path, now_ms: int, reachable: bool = True) -> Landing:
+    uri = f"sqlite:///{home}/{'catalog' if reachable else 'no/such/directory'}.db"
+    table = f"table: {{name: 'lake.{{topic}}', catalog: {{type: sql, uri: '{uri}'}}, partition: [hour, type]}}"
+    made = lake.landing(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
+    assert made.sink.table is not None
+    made.table = LakeTable.of(made.sink, made.sink.table, made.index, lake.connection)
+    return made
+
+
+def ids(made: Landing) -> list[Any]:
+    """What the table holds, in order."""
+    assert made.table is not None
+    table = made.table._loaded()
+    assert table is not None
+    return sorted(row["id"] for row in table.scan().to_arrow().to_pylist())
+
+
+def test_each_commit_a_merge_and_a_rewrite_are_in_the_table_when_the_run_ends(lake: Lake, tmp_path: Path) -> None:
+    topic = lake.topic()
+    for number in range(3):
+        lake.produce(topic, values(100, first=100 * number), at(START, 5 + number))
+        made = landing(lake, topic, tmp_path, at(START, 6 + number))
+        made.land([START])
+        assert ids(made) == list(range(100 * (number + 1)))
+    merged = landing(lake, topic, tmp_path, AFTER)
+    (landed,) = merged.land([START])
+    assert (len(landed.tile.commits), ids(merged)) == (1, list(range(300)))
+    landing(lake, topic, tmp_path, AFTER).rewrite(START)
+    assert ids(merged) == list(range(300))
+    assert merged.table is not None
+    assert list(merged.table.differences()) == []
+
+
+def test_a_catalog_that_is_gone_keeps_nothing_from_landing_and_the_next_run_mends_it(
+    lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = lake.topic()
+    lake.produce(topic, values(100), at(START, 5))
+    (landed,) = landing(lake, topic, tmp_path, AFTER, reachable=False).land([START])
+    assert landed.tile.complete
+    assert "What is landed stays landed" in caplog.text
+    mended = landing(lake, topic, tmp_path, AFTER)
+    mended.land([START])
+    assert ids(mended) == list(range(100))
