@@ -43,7 +43,7 @@ def ddl(
         table = _described(lander)
         name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
         if apply:
-            new = applied(_glue(loaded.s3), table, database)
+            new = applied(_glue(lander.sink.s3 or loaded.s3), table, database)
             tell(as_json, {**name, "new": new}, lambda row: f"{row['table']}: {row['new']} new partitions")
             continue
         for text in statements(engine, table, database):
