@@ -123,7 +123,7 @@ def definitions_of(
 def _owned(catalogue: Catalogue, assets: Sequence[dg.AssetsDefinition]) -> set[str]:
     """Sinks whose assets the project makes itself."""
     own: set[str] = set()
-    for key in chain.from_iterable(one.keys for one in assets):
+    for key in sorted(chain.from_iterable(one.keys for one in assets)):
         route = catalogue.route(key)
         if route is None:
             raise ConfigurationError(

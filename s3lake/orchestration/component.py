@@ -2,21 +2,27 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import dagster as dg
 import yaml
 from dagster.components import DefsStateConfig, DefsStateConfigArgs, ResolvedDefsStateConfig
 from dagster.components.component_scaffolding import scaffold_component
 from dagster.components.scaffold.scaffold import Scaffolder, ScaffoldRequest, scaffold_with
+from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel, ConfigDict, Field
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.assets import LandConfig, land
+from s3lake.orchestration.build import definitions_of
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.sinks import SinkResource
 from s3lake.orchestration.templated import settings, templated
-from s3lake.orchestration.topics import matching
-from s3lake.sink import Config
+from s3lake.orchestration.topics import matching, topics_of
+from s3lake.orchestration.translator import SinkTranslator
+from s3lake.sink import Config, Sink
 
 _FIRST = {
     "kafka": {"bootstrap_servers": "{{ env.KAFKA_BOOTSTRAP }}"},
@@ -46,18 +52,58 @@ class SinkScaffolder(Scaffolder[Source]):
         scaffold_component(request, _FIRST if source is None else _attributes(source))
 
 
+class Route(NamedTuple):
+    """What a translation is of."""
+
+    sink: Sink
+    topic: str
+
+
+Translation = Annotated[
+    TranslationFn[Route] | None,
+    TranslationFnResolver[Route](lambda route: {"sink": route.sink, "topic": route.topic}),
+]
+
+
 @scaffold_with(SinkScaffolder)
 class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
     """Kafka topics landed in S3 as hourly-partitioned assets, exactly once.
 
-    Settings are those of the native configuration. State is which topics every `topics_regex` matches; a code
-    location without one asks nobody when it loads.
+    Settings are those of the native configuration, and what `build_definitions` takes beside it. State is which topics
+    every `topics_regex` matches; a code location without one asks nobody when it loads. Override `get_asset_spec` to
+    say more of assets than a translation can, and `execute` to do more in their runs than to land.
 
     Attributes:
+        prefix: what everything of the component begins with in Dagster; a second one in a project needs it.
+        translation: what is said of assets otherwise: key, group, owners, tags and the like; `sink`, `topic` and `spec`
+            are known to its templates.
+        resources: keys of resources of the project that stand in for `kafka`, `s3` and `spark`.
+        topic_assets: false where the project has the external assets of topics itself.
+        sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
         defs_state: where that state is kept; by default in the code server, which asks Kafka when it starts.
     """
 
+    prefix: str = ""
+    translation: Translation = None
+    resources: dict[str, str] = Field(default_factory=dict)
+    topic_assets: bool = True
+    sensors_running: bool = False
     defs_state: ResolvedDefsStateConfig = Field(default_factory=DefsStateConfigArgs.legacy_code_server_snapshots)
+
+    def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        """See `SinkTranslator.get_asset_spec`."""
+        spec = SinkTranslator(self.prefix).get_asset_spec(sink, topic)
+        return spec if self.translation is None else self.translation(spec, Route(sink, topic))
+
+    def execute(self, context: dg.AssetExecutionContext, sinks: SinkResource, config: LandConfig) -> Iterator[Any]:
+        """The body of every asset. A component that overrides it has no fleets: each topic has runs of its own.
+
+        Args:
+            context: of the run.
+            sinks: what lands; what its `land` yields is to be yielded on.
+            config: of the run.
+        """
+        yield from land(context, sinks, config)
 
     @classmethod
     def model(cls) -> type[BaseModel]:
@@ -72,7 +118,7 @@ class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
     @property
     def defs_state_config(self) -> DefsStateConfig:
         """See `StateBackedComponent.defs_state_config`."""
-        sinks = ",".join(sink.name for sink in self.sinks)
+        sinks = ",".join([*filter(None, [self.prefix]), *(sink.name for sink in self.sinks)])
         return DefsStateConfig.from_args(self.defs_state, default_key=f"{type(self).__name__}[{sinks}]")
 
     def write_state_to_path(self, state_path: Path) -> None:
@@ -81,7 +127,23 @@ class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
 
     def build_defs_from_state(self, context: dg.ComponentLoadContext, state_path: Path | None) -> dg.Definitions:  # noqa: ARG002
         """Assets, sensors, checks, jobs, schedules and resources of the sinks."""
-        return build_definitions(self, matching={} if state_path is None else json.loads(state_path.read_text()))
+        topics = topics_of(self, {} if state_path is None else json.loads(state_path.read_text()))
+        catalogue = Catalogue(self, _Translator(self), topics=topics, resources=self.resources)
+        return definitions_of(
+            catalogue,
+            self.resources,
+            topic_assets=self.topic_assets,
+            sensors_running=self.sensors_running,
+            body=land if type(self).execute is SinkComponent.execute else self.execute,
+        )
+
+
+class _Translator(SinkTranslator):
+    """Says what a component says."""
+
+    def __init__(self, component: SinkComponent) -> None:
+        super().__init__(component.prefix)
+        self.get_asset_spec = component.get_asset_spec  # type: ignore[method-assign]
 
 
 def _attributes(source: str) -> dict[str, Any]:

@@ -13,11 +13,13 @@ import dagster as dg
 import pytest
 import yaml
 from dagster._utils.test.definitions import scoped_definitions_load_context
+from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
+from dagster.components.testing.test_cases import TestTranslation
 
 import s3lake
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config
+from s3lake.sink import Config, Sink
 
 pytestmark = [  # Dagster's own, where it loads components
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),
@@ -90,6 +92,30 @@ def keys(definitions: dg.Definitions) -> Sequence[str]:
     return sorted(key.to_user_string() for key in definitions.resolve_asset_graph().get_all_asset_keys())
 
 
+def graph(definitions: dg.Definitions) -> dict[str, Any]:
+    """Every asset as Dagster has it, and the names of all else."""
+    built = definitions.get_repository_def()
+    return {
+        "assets": sorted(map(_said, definitions.resolve_all_asset_specs()), key=lambda spec: spec.key),
+        "policies": {key: built.asset_graph.get(key).backfill_policy for key in built.asset_graph.get_all_asset_keys()},
+        "checks": sorted(map(str, built.asset_graph.asset_check_keys)),
+        "jobs": sorted((job.name, job.executor_def.name) for job in built.get_all_jobs()),
+        "sensors": sorted((sensor.name, sensor.default_status.name) for sensor in built.sensor_defs),
+        "schedules": sorted((schedule.name, schedule.cron_schedule) for schedule in built.schedule_defs),
+        "resources": sorted(definitions.resources or ()),
+    }
+
+
+def _said(spec: dg.AssetSpec) -> dg.AssetSpec:
+    """Without what Dagster adds to assets of a component: where that stands."""
+    ours = {
+        name: value
+        for name, value in spec.metadata.items()
+        if name != "dagster/code_references" and "component" not in name
+    }
+    return spec.replace_attributes(metadata=ours)
+
+
 @pytest.fixture
 def loaded() -> Iterator[Callable[..., dg.Definitions]]:
     """Loads a `defs.yaml` as a code location does."""
@@ -104,12 +130,76 @@ def loaded() -> Iterator[Callable[..., dg.Definitions]]:
         yield load
 
 
-def test_a_component_has_the_assets_and_sensors_of_its_python_twin(loaded: Callable[..., dg.Definitions]) -> None:
-    twin = build_definitions(Config.model_validate(ATTRIBUTES))
-    component = loaded(defs_yaml_contents={"type": "s3lake.SinkComponent", "attributes": ATTRIBUTES})
-    assert keys(component) == keys(twin)
-    assert sorted(sensor.name for sensor in component.sensors or ()) == sorted(
-        sensor.name for sensor in twin.sensors or ()
+class Owned(s3lake.SinkTranslator):
+    """In Python what `TRANSLATION` is in YAML."""
+
+    def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        spec = super().get_asset_spec(sink, topic)
+        spec = spec.replace_attributes(key=["lakehouse", *spec.key.path], group_name="lakehouse", owners=["team:data"])
+        return spec.merge_attributes(tags={"topic": topic, "format": sink.format.type})
+
+
+TRANSLATION = {
+    "key_prefix": "lakehouse",
+    "group_name": "lakehouse",
+    "owners": ["team:data"],
+    "tags": {"topic": "{{ topic }}", "format": "{{ sink.format.type }}"},
+}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "twin"),
+    [
+        pytest.param({}, {}, id="plain"),
+        pytest.param({"prefix": "archive"}, {"translator": s3lake.SinkTranslator("archive")}, id="prefix"),
+        pytest.param({"translation": TRANSLATION}, {"translator": Owned()}, id="translation"),
+        pytest.param(
+            {"topic_assets": False, "sensors_running": True, "examples": True},
+            {"topic_assets": False, "sensors_running": True},
+            id="switches",
+        ),
+    ],
+)
+def test_a_component_has_the_assets_and_all_else_of_its_python_twin(
+    attributes: dict[str, Any], twin: dict[str, Any], loaded: Callable[..., dg.Definitions]
+) -> None:
+    config = Config.model_validate({**ATTRIBUTES, "examples": "examples" in attributes})
+    component = loaded(defs_yaml_contents={"type": "s3lake.SinkComponent", "attributes": {**ATTRIBUTES, **attributes}})
+    assert graph(component) == graph(build_definitions(config, **twin))
+
+
+@pytest.mark.filterwarnings("ignore:Accessing `{{automation_condition:DeprecationWarning")
+class TestTranslations(TestTranslation):
+    """Dagster's own cases for what a component's `translation` may say."""
+
+    def test_is_what_the_asset_has(
+        self,
+        attributes: dict[str, Any],
+        assertion: Callable[[dg.AssetSpec], bool],
+        key_modifier: Callable[[dg.AssetKey], dg.AssetKey] | None,
+        loaded: Callable[..., dg.Definitions],
+    ) -> None:
+        contents = {"type": "s3lake.SinkComponent", "attributes": {**ATTRIBUTES, "translation": attributes}}
+        if "partitions_def" in attributes:  # of all that it may say the one thing that is not the asset's to choose
+            with pytest.raises(ComponentTreeException) as refused:
+                loaded(defs_yaml_contents=contents)
+            assert "take s3lake.hourly(sink)" in str(refused.value.__cause__)
+            return
+        key = s3lake.sink_key("events", "orders")
+        definitions = loaded(defs_yaml_contents=contents)
+        assert assertion(
+            definitions.resolve_asset_graph().get((key_modifier or (lambda one: one))(key)).to_asset_spec()
+        )
+
+
+def test_a_component_s_own_class_says_what_assets_are() -> None:
+    class Shop(s3lake.SinkComponent):
+        def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
+            return super().get_asset_spec(sink, topic).replace_attributes(key=["shop", topic, sink.name])
+
+    component = Shop.resolve_from_yaml(yaml.safe_dump(ATTRIBUTES))
+    assert "shop/orders/events/sealed" in keys(
+        component.build_defs_from_state(dg.ComponentTree.for_test().load_context, None)
     )
 
 
@@ -176,7 +266,8 @@ def test_a_value_from_the_environment_is_the_text_that_stands_there(monkeypatch:
 
 
 def test_a_component_is_the_configuration_of_its_python_twin() -> None:
-    assert Config.model_validate(resolved().model_dump(exclude={"defs_state"})) == Config.model_validate(ATTRIBUTES)
+    settings = resolved().model_dump(include=set(Config.model_fields))
+    assert Config.model_validate(settings) == Config.model_validate(ATTRIBUTES)
 
 
 def test_editors_are_told_what_every_setting_of_a_component_means() -> None:

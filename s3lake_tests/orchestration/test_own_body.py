@@ -1,0 +1,187 @@
+"""Assets whose body is the user's own: it lands with the resource, and does what it likes beside."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import s3lake
+from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError
+from s3lake.orchestration import checks, sinks
+from s3lake.orchestration.assets import land
+from s3lake.orchestration.build import build_definitions
+from s3lake.sink import Config, Kafka, Sink
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+
+TOPICS = ("one", "two")
+ALL = [FIRST, SECOND, THIRD]
+
+
+class Runs:
+    """Runs of a sink of two topics, each of which has a world; `body` is what its assets do."""
+
+    def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+        self.instance = instance
+        sink = World(errors={"retry_interval": 0, "max_retries": 1}).sink
+        self.sink = Sink.model_validate({**sink.model_dump(mode="json", by_alias=True), "topics": TOPICS})
+        self.config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(self.sink,))
+        self.landings: Mapping[str, Landed] = {topic: World().landing() for topic in TOPICS}
+        patch.setattr(sinks, "landing", lambda _, topic, *__: self.landings[topic])
+        patch.setattr(checks, "looking", lambda _, __, ___, topic: self.landings[topic])
+
+    def land(
+        self, body: Callable[..., Any], *topics: str, rewrite: bool = False, **decoration: Any
+    ) -> dg.ExecuteInProcessResult:
+        assets = s3lake.sink_assets(self.config, self.sink.name, **decoration)(body)
+        stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
+        definitions = build_definitions(self.config, assets=[assets], resources=stand_ins)
+        return definitions.resolve_job_def(f"land_{self.sink.name}").execute_in_process(
+            asset_selection=[s3lake.sink_key(self.sink, topic) for topic in topics or TOPICS],
+            tags={"dagster/asset_partition_range_start": FIRST, "dagster/asset_partition_range_end": THIRD},
+            run_config={"ops": {body.__name__: {"config": {"rewrite": True}}}} if rewrite else {},
+            instance=self.instance,
+            raise_on_error=False,
+        )
+
+    def materialised(self) -> dict[str, list[str | None]]:
+        """Hours by topic."""
+        hours = {}
+        for topic in TOPICS:
+            key = s3lake.sink_key(self.sink, topic)
+            records = self.instance.fetch_materializations(key, limit=100, ascending=True).records
+            hours[topic] = [one.asset_materialization.partition for one in records if one.asset_materialization]
+        return hours
+
+
+@pytest.fixture
+def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    return Runs(instance, monkeypatch)
+
+
+def plain(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
+    yield from s3lake.land(context)
+
+
+def test_every_hour_of_every_topic_is_landed_and_materialised_once(runs: Runs) -> None:
+    assert runs.land(plain).success
+    assert runs.materialised() == dict.fromkeys(TOPICS, ALL)
+
+
+def test_only_the_topics_that_a_run_selects_are_landed(runs: Runs) -> None:
+    assert runs.land(plain, "two").success
+    assert runs.materialised() == {"one": [], "two": ALL}
+
+
+def test_the_body_sees_what_was_landed_of_each_topic(runs: Runs) -> None:
+    rows: dict[str, list[int]] = {}
+
+    def counted(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
+        for output in s3lake.land(context):
+            rows[output.value.topic] = [hour.sums.landed for hour in output.value.hours]
+            yield output
+
+    assert runs.land(counted).success
+    assert rows == {topic: [10, 10, 10] for topic in TOPICS}
+
+
+def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: Runs) -> None:
+    def first(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
+        yield from s3lake.land(context, hours=context.partition_keys[:1])
+
+    runs.land(first)
+    assert runs.materialised() == {topic: [FIRST] for topic in TOPICS}
+
+
+def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
+    def again(
+        context: dg.AssetExecutionContext, config: s3lake.LandConfig, s3lake: s3lake.SinkResource
+    ) -> Iterator[Any]:
+        yield from s3lake.land(context, rewrite=config.rewrite)
+
+    assert runs.land(again).success
+    before = runs.landings["one"].index.tiles()
+    commits = {tile.hour: tile.commits for tile in before}
+    assert runs.land(again, rewrite=True).success
+    after = {tile.hour: tile.commits for tile in runs.landings["one"].index.tiles()}
+    assert after.keys() == commits.keys()
+    assert all(after[hour] != commits[hour] for hour in ALL)
+
+
+def test_a_topic_that_fails_keeps_no_other_from_being_landed(runs: Runs) -> None:
+    def before(_: Any) -> None:
+        raise RecordError("refused")
+
+    runs.landings["one"].before = before
+    assert not runs.land(plain).success
+    assert runs.materialised() == {"one": [], "two": ALL}
+
+
+def test_what_may_pass_is_tried_again(runs: Runs) -> None:
+    away = [KafkaUnavailableError("away")]
+
+    def before(_: Any) -> None:
+        if away:
+            raise away.pop()
+
+    runs.landings["one"].before = before
+    assert runs.land(plain).success
+    assert runs.materialised() == dict.fromkeys(TOPICS, ALL)
+
+
+def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors(runs: Runs) -> None:
+    assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
+    own, ours = build_definitions(runs.config, assets=[assets]), build_definitions(runs.config)
+    keys = own.resolve_asset_graph().get_all_asset_keys()
+    assert keys == ours.resolve_asset_graph().get_all_asset_keys()
+    assert own.resolve_asset_graph().asset_check_keys == ours.resolve_asset_graph().asset_check_keys
+    assert [one.name for one in own.sensors or ()] == [one.name for one in ours.sensors or ()]
+    assert own.resolve_asset_graph().get(s3lake.sink_key(runs.sink, "one")).backfill_policy is not None
+
+
+def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
+    config = runs.config.model_copy(update={"sinks": (runs.sink.model_copy(update={"fleet": "on"}),)})
+    assets = s3lake.sink_assets(config, runs.sink.name)(plain)
+    names = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
+    assert {"kafka_one", "kafka_two"} < names
+    assert "sink_events" not in names
+
+
+def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:
+    assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
+    stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
+    result = dg.materialize(
+        [assets],
+        resources=s3lake.resources(runs.config, stand_ins=stand_ins),
+        partition_key=FIRST,
+        instance=runs.instance,
+    )
+    assert result.success
+    assert runs.materialised() == {topic: [FIRST] for topic in TOPICS}
+
+
+def test_assets_of_another_configuration_or_translator_are_refused(runs: Runs) -> None:
+    assets = s3lake.sink_assets(runs.config, runs.sink.name, translator=s3lake.SinkTranslator("other"))(plain)
+    with pytest.raises(ConfigurationError, match="other/s3/events/one is no asset of a sink of this configuration"):
+        build_definitions(runs.config, assets=[assets])
+
+
+class Noted(s3lake.SinkComponent):
+    """A component that does something after each landing."""
+
+    def execute(self, context: dg.AssetExecutionContext, sinks: Any, config: s3lake.LandConfig) -> Iterator[Any]:
+        for output in land(context, sinks, config):
+            context.log.info(f"noted {output.value.topic}")
+            yield output
+
+
+def test_a_component_s_execute_is_the_body_of_its_assets(runs: Runs) -> None:
+    component = Noted(**dict(runs.config))
+    context = dg.ComponentTree.for_test().load_context
+    definitions = component.build_defs_from_state(context, None)
+    result = definitions.resolve_job_def("land_events").execute_in_process(
+        asset_selection=[s3lake.sink_key(runs.sink, "one")], partition_key=FIRST, instance=runs.instance
+    )
+    assert result.success
+    assert runs.materialised() == {"one": [FIRST], "two": []}
+    assert "noted one" in [record.user_message for record in runs.instance.all_logs(result.run_id)]

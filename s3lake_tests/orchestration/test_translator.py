@@ -1,0 +1,203 @@
+"""What a translator of the user's says of assets, everything goes by."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import s3lake
+from s3lake import hours
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration import resources, sensors
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.fleet_runs import topics_of
+from s3lake.orchestration.names import RANGE_END, RANGE_START
+from s3lake.sink import Config, Kafka, Sink
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.test_sensors import FakeKafka
+
+START, NOON = "2026-01-05T08", "2026-01-05T12"
+SINK = Sink(name="events", topics=("orders", "clicks"), bucket="lake", start=START)
+CONFIG = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(SINK,))
+OWN, OWN_SEALED = dg.AssetKey(["own", "orders"]), dg.AssetKey(["own", "orders", "sealed"])
+FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
+
+
+class Own(s3lake.SinkTranslator):
+    """Assets as somebody's project has them."""
+
+    def __init__(self, prefix: str = "", **attributes: Any) -> None:
+        super().__init__(prefix)
+        self.attributes = attributes
+
+    def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        spec = super().get_asset_spec(sink, topic)
+        return spec.replace_attributes(key=["own", topic], **self.attributes)
+
+
+def definitions(translator: s3lake.SinkTranslator | None = None, sink: Sink = SINK, **more: Any) -> dg.Definitions:
+    config = CONFIG.model_copy(update={"sinks": (sink,)})
+    return build_definitions(config, translator=translator or Own(), **more)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("group_name", "lakehouse"),
+        ("owners", ["team:data"]),
+        ("tags", {"tier": "gold"}),
+        ("description", "Orders, hour by hour."),
+        ("automation_condition", dg.AutomationCondition.on_missing()),
+        ("freshness_policy", FRESH),
+        ("kinds", {"s3", "parquet"}),
+        ("code_version", "7"),
+        ("deps", [dg.AssetDep("shop")]),
+        ("partitions_def", dg.HourlyPartitionsDefinition(START, fmt=hours.FORMAT, timezone="UTC", end_offset=0)),
+    ],
+)
+def test_what_is_said_of_an_asset_is_what_dagster_has_of_it(attribute: str, value: Any) -> None:
+    graph = definitions(Own(**{attribute: value})).resolve_asset_graph()
+    spec = graph.get(OWN).to_asset_spec()
+    kept = getattr(spec, attribute)
+    assert (list(kept) if attribute == "deps" else kept) == value or value.items() <= kept.items()
+
+
+def test_sealed_hours_have_the_key_the_group_the_owners_and_the_tags_of_what_is_landed() -> None:
+    own = Own(group_name="lakehouse", owners=["team:data"], tags={"tier": "gold"})
+    sealed = definitions(own).resolve_asset_graph().get(OWN_SEALED)
+    assert (sealed.group_name, sealed.owners, sealed.parent_keys) == ("lakehouse", ["team:data"], {OWN})
+    assert sealed.tags == {"tier": "gold", "s3lake/sealed": "true", "dagster/kind/s3": ""}
+
+
+def test_checks_jobs_and_runs_go_by_the_key() -> None:
+    built = definitions().get_repository_def()
+    assert built.asset_graph.get_check_keys_for_assets({OWN, OWN_SEALED}) == {
+        dg.AssetCheckKey(OWN, "offsets_contiguous"),
+        dg.AssetCheckKey(OWN, "rows_equal_offsets"),
+        dg.AssetCheckKey(OWN, "lag"),
+        dg.AssetCheckKey(OWN, "dead_letters"),
+        dg.AssetCheckKey(OWN_SEALED, "sealed_in_time"),
+    }
+    landed = built.get_job("land_events").asset_layer.selected_asset_keys
+    assert landed == {OWN, dg.AssetKey(["own", "clicks"])}
+    run = dg.DagsterRun("land_events", asset_selection=frozenset([OWN, dg.AssetKey(["s3", "events", "clicks"])]))
+    assert topics_of(Catalogue(CONFIG, Own()), SINK, run) == {"orders"}
+
+
+@pytest.fixture
+def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Callable[..., Sequence[dg.RunRequest]]:
+    """A tick of the sensor at twelve o'clock and ten minutes, with records and without an index."""
+    store = MemoryStore("lake")
+    monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
+    monkeypatch.setattr(sensors, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
+
+    def evaluate(name: str, built: dg.Definitions, keys: dict[str, Any]) -> Sequence[dg.RunRequest]:
+        sensor = built.get_repository_def().get_sensor_def(name)
+        with dg.build_sensor_context(instance=instance, definitions=built, resources=keys) as context:
+            return sensor.evaluate_tick(context).run_requests or ()
+
+    return evaluate
+
+
+def test_a_sensor_asks_for_the_asset_under_its_key(tick: Callable[..., Sequence[dg.RunRequest]]) -> None:
+    (request,) = tick("kafka_orders", definitions(), dict(parts(kafka=FakeKafka())))
+    assert request.asset_selection == [OWN]
+    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (START, NOON)
+
+
+def test_an_asset_that_ends_is_asked_for_up_to_its_end(tick: Callable[..., Sequence[dg.RunRequest]]) -> None:
+    until = dg.HourlyPartitionsDefinition(START, "2026-01-05T11", fmt=hours.FORMAT, timezone="UTC")
+    built = definitions(Own(partitions_def=until))
+    (request,) = tick("kafka_orders", built, dict(parts(kafka=FakeKafka())))
+    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (START, "2026-01-05T10")
+
+
+@pytest.mark.parametrize(
+    "partitions",
+    [
+        None,
+        dg.StaticPartitionsDefinition(["a"]),
+        dg.DailyPartitionsDefinition("2026-01-05"),
+        dg.HourlyPartitionsDefinition("2026-01-05-08:00"),
+        dg.HourlyPartitionsDefinition(START, fmt=hours.FORMAT, timezone="Europe/Rome"),
+        dg.HourlyPartitionsDefinition("2026-01-05T09", fmt=hours.FORMAT, timezone="UTC"),
+    ],
+)
+def test_other_partitions_than_the_hours_of_the_index_are_refused(partitions: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"partitions of own/clicks: .* take s3lake\.hourly\(sink\)"):
+        definitions(Own(partitions_def=partitions))
+
+
+def test_two_topics_of_one_key_are_refused() -> None:
+    class Same(s3lake.SinkTranslator):
+        def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
+            return super().get_asset_spec(sink, topic).replace_attributes(key="same")
+
+    with pytest.raises(ConfigurationError, match=r"clicks of sink events and orders of sink events would both be"):
+        definitions(Same())
+
+
+class TestPrefix:
+    """Everything begins with it."""
+
+    def built(self, **settings: Any) -> dg.Definitions:
+        return definitions(s3lake.SinkTranslator("archive"), SINK.model_copy(update=settings))
+
+    def test_keys_of_assets_do(self) -> None:
+        keys = self.built().resolve_asset_graph().get_all_asset_keys()
+        assert {key.path[0] for key in keys} == {"archive"}
+        assert s3lake.sink_key("events", "orders", "archive") in keys
+        assert s3lake.sealed_key("events", "orders", "archive") in keys
+
+    def test_keys_of_resources_do(self) -> None:
+        assert set(self.built().resources or ()) == {"archive", "archive_kafka", "archive_s3", "archive_spark"}
+
+    @pytest.mark.parametrize("fleet", ["on", "off"])
+    def test_names_pools_and_tags_do(self, fleet: str) -> None:
+        built = self.built(fleet=fleet).get_repository_def()
+        names = [
+            *(job.name for job in built.get_all_jobs() if job.name != "__ASSET_JOB"),
+            *(sensor.name for sensor in built.sensor_defs),
+            *(schedule.name for schedule in built.schedule_defs),
+            *(node.name for job in built.get_all_jobs() for node in job.nodes),
+            *(pool for job in built.get_all_jobs() for node in job.nodes for pool in node.definition.pools),
+        ]
+        assert {name for name in names if not name.startswith("archive_")} == set()
+        ops = built.get_job("__ASSET_JOB").nodes
+        assert {op.tags["s3lake/sink"] for op in ops if "s3lake/sink" in op.tags} == {"archive/events"}
+
+    @pytest.mark.parametrize("prefix", ["a-b", "a/b", "ä", " "])
+    def test_others_than_names_of_dagster_are_refused(self, prefix: str) -> None:
+        with pytest.raises(ConfigurationError, match="letters, digits and underscores"):
+            s3lake.SinkTranslator(prefix)
+
+
+class TestResources:
+    """Those of the project can stand in for ours."""
+
+    def test_an_object_has_our_key(self) -> None:
+        mine = object()
+        assert (definitions(resources={"spark": mine}).resources or {})["s3lake_spark"] is mine
+
+    def test_a_key_is_that_of_the_project_s_own(self) -> None:
+        built = definitions(resources={"spark": "cluster"})
+        assert set(built.resources or ()) == {"s3lake", "s3lake_kafka", "s3lake_s3"}
+        project = dg.Definitions(resources={"cluster": object()})
+        assert dg.Definitions.merge(built, project).get_repository_def().has_job("land_events")
+        with pytest.raises(dg.DagsterInvariantViolationError, match="'cluster' required by resource with key 's3lake'"):
+            built.get_repository_def()
+
+    def test_a_name_that_nothing_has_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match="'s4' is none of kafka, s3, spark"):
+            definitions(resources={"s4": object()})
+
+
+def test_external_assets_of_topics_can_be_the_projects_own() -> None:
+    own = dg.Definitions(assets=[dg.AssetSpec(["kafka", "orders"], owners=["team:shop"])])
+    graph = dg.Definitions.merge(definitions(topic_assets=False), own).resolve_asset_graph()
+    assert graph.get(dg.AssetKey(["kafka", "orders"])).owners == ["team:shop"]
+    assert graph.get(OWN).parent_keys == {dg.AssetKey(["kafka", "orders"])}
