@@ -58,7 +58,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     def land(context: dg.OpExecutionContext, config: FleetConfig) -> None:
         hours_by_topic = _hours_by_topic(config)
         kafka, s3, spark = (getattr(context.resources, key) for key in (keys.kafka, keys.s3, keys.spark))
-        announced = Announced(spark, context.log)
+        announced = Announced(spark, context.log, sql=sink.sql is not None)
         fleet = _Fleet(context, catalogue, sink, lambda topic: landing(sink, topic, kafka, s3, announced))
         for topic in sorted(hours_by_topic.keys() - assets):
             context.log.info(

@@ -9,6 +9,7 @@ import dagster as dg
 
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import metadata
+from s3lake.orchestration.resources import session_of
 from s3lake.orchestration.versions import version_tags
 from s3lake.plan import due
 
@@ -21,22 +22,24 @@ if TYPE_CHECKING:
 
 
 class Announced:
-    """A `spark` resource whose first session of a run is announced: it takes seconds, and minutes on a cluster."""
+    """A `spark` resource whose first session of a run is announced: it takes seconds, and minutes on a cluster.
 
-    def __init__(self, spark: Any, log: dg.DagsterLogManager) -> None:
-        self._spark = spark
-        self._log = log
+    That one is asked whether it can do the work, so that nothing is begun with one that cannot.
+    """
+
+    def __init__(self, spark: Any, log: dg.DagsterLogManager, *, sql: bool = False) -> None:
+        self._spark, self._log, self._sql = spark, log, sql
         self._ready = False
 
     @property
     def spark_session(self) -> "SparkSession":
         """The session."""
-        if not self._ready:
-            self._log.info("Spark session: starting")
+        if self._ready:
+            return self._spark.spark_session  # type: ignore[no-any-return]
+        self._log.info("Spark session: starting")
         began = time.monotonic()
-        session: SparkSession = self._spark.spark_session
-        if not self._ready:
-            self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
+        session = session_of(self._spark, sql=self._sql)
+        self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
         self._ready = True
         return session
 

@@ -81,6 +81,18 @@ class S3Resource:
         return client(self.connection, self.connection.max_attempts)
 
 
+def session_of(spark: Any, *, sql: bool = False) -> "SparkSession":
+    """The session of `SparkResource`, or of anything with a `spark_session`, once it is seen that it can do the work.
+
+    Args:
+        spark: the resource.
+        sql: whether a sink's `sql` is part of the work.
+    """
+    from s3lake.land.spark.installation import fit
+
+    return fit(getattr(spark, "spark_session", spark), sql=sql)
+
+
 def stores(route: sink.Sink, s3: Any, *, hasty: bool = False) -> "Stores":
     """Opens buckets, here and in Spark's workers, through `s3lake`'s own or a `dagster_aws.s3.S3Resource`.
 

@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.progress import Announced, AssetReporter, Progress
-from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource, landing, stores
+from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource, landing, session_of, stores
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
@@ -63,9 +63,10 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
         """
         wanted = list(context.partition_keys) if hours is None else list(hours)
         failed: list[dg.Failure | dg.RetryRequested] = []
-        spark = Announced(self._spark, context.log)
+        selected = sorted(context.selected_asset_keys)
+        spark = Announced(self._spark, context.log, sql=any(self._route(key)[0].sql for key in selected))
         with alive(context):
-            for key in sorted(context.selected_asset_keys):
+            for key in selected:
                 try:
                     landed = self._land(context, key, spark, wanted, rewrite=rewrite)
                 except (dg.Failure, dg.RetryRequested) as error:  # one topic is no reason to leave the others
@@ -132,7 +133,7 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
         return retried(read, sink.errors)
 
     def _session(self) -> Any:
-        return self._spark.spark_session
+        return session_of(self._spark)
 
     def _route(self, key: dg.AssetKey) -> tuple[Sink, str]:
         route = self._catalogue.route(key)

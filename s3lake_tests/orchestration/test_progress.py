@@ -11,6 +11,7 @@ from dagster._core.execution.plan.objects import ErrorSource
 from s3lake.commit.protocol import Attempt
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableError
+from s3lake.land.spark import installation
 from s3lake.orchestration import checks, sinks
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
@@ -114,7 +115,8 @@ class TestLog:
             "done, 10 rows in 0 files; nothing new to land; 3 of 3 hours, 100%",
         ]
 
-    def test_says_when_the_session_starts_and_when_it_is_ready_once(self) -> None:
+    def test_says_when_the_session_starts_and_when_it_is_ready_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(installation, "fit", lambda session, **_: session)
         session, said = object(), list[str]()
         spark = Announced(SimpleNamespace(spark_session=session), SimpleNamespace(info=said.append))
         assert spark.spark_session is session

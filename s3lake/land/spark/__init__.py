@@ -142,7 +142,7 @@ def session(spark: sink.Spark) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from s3lake.land.spark import shared
-    from s3lake.land.spark.installation import agree
+    from s3lake.land.spark.installation import agree, fit, ours
 
     active = SparkSession.getActiveSession()
     if spark.master.startswith("sc://"):
@@ -151,14 +151,15 @@ def session(spark: sink.Spark) -> SparkSession:
         except Exception as error:
             raise meaning(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
-        return active
+        return fit(active)
     opened = started(spark, settings(spark))
-    if not spark.master.startswith("local"):
-        try:
-            agree(opened)
-        except Exception as error:
-            opened.stop()
-            raise meaning(error, f"asking the workers of {spark.master}") from None
+    if spark.master.startswith("local"):
+        return ours(opened)
+    try:
+        agree(opened)
+    except Exception as error:
+        opened.stop()
+        raise meaning(error, f"asking the workers of {spark.master}") from None
     return opened
 
 
@@ -229,26 +230,26 @@ def meaning(error: Exception, what: str) -> Exception:
     raised = list(_OURS.finditer(text))
     if raised:  # by a task whose outcome is no row
         return errors.named(raised[-1][1], raised[-1][2].strip())
-    brief = _brief(text) or type(error).__name__
+    line = brief(text) or type(error).__name__
     if any(sign in text for sign in _LOST):
         return SparkUnavailableError(
-            f"the session at the Spark Connect server was lost while {what}: {brief}. Nothing of this micro-batch is "
+            f"the session at the Spark Connect server was lost while {what}: {line}. Nothing of this micro-batch is "
             "visible; the next try makes a session again. If it stays so, see whether the server runs (s3lake spark "
             "--check ADDRESS) and has memory enough"
         )
     if any(sign in text for sign in _DIED) or isinstance(error, OSError):
         return SparkUnavailableError(
-            f"Spark went away while {what}: {brief}. Nothing of this micro-batch is visible. If it stays so, see "
+            f"Spark went away while {what}: {line}. Nothing of this micro-batch is visible. If it stays so, see "
             "whether memory was short (spark.driver_memory, memory_budget), and whether a cluster's master answers"
         )
     return TaskFailedError(
-        f"Spark failed while {what}: {brief}. Nothing of this micro-batch is visible. The log has the whole trace at "
+        f"Spark failed while {what}: {line}. Nothing of this micro-batch is visible. The log has the whole trace at "
         "level DEBUG; s3lake does not know this failure: please report it"
     )
 
 
-def _brief(text: str) -> str:
-    """The last line of a Python trace, else the first line."""
+def brief(text: str) -> str:
+    """Of the text of an exception of Spark's: the last line of a Python trace, else the first line."""
     traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
     lines = traces[-1:] or [line for line in text.splitlines() if line.strip() and not _CALLED.match(line)][:1]
     return lines[0].removeprefix(": ").strip()[:500].rstrip(".") if lines else ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
-from s3lake.land.spark.installation import agree, here
+from s3lake.land.spark.installation import agree, fit, here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
     global _session
     with _lock:
         if active is not None and active is not _session:
-            return active
+            return fit(active)
         _reach(master)
         if _session is not None:
             if _lives(_session):

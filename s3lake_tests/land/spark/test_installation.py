@@ -4,14 +4,18 @@ import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 
-from s3lake.errors import SparkUnavailableError
-from s3lake.land.spark.installation import agree, here
+from s3lake.errors import ConfigurationError, SparkUnavailableError
+from s3lake.land.spark.installation import agree, fit, here, ours
 from s3lake_tests.land.spark.spark_server import ROOT, SparkServer, opened
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OURS = here()
 
@@ -92,3 +96,63 @@ def test_a_run_at_a_server_with_other_code_is(tmp_path: Path) -> None:
         assert re.search(r"SparkUnavailableError: Spark's Python workers have s3lake \S+ \(code \w{8}\)", errors)
     finally:
         server.kill()
+
+
+class Theirs(Asked):
+    """A session that somebody else has made."""
+
+    def __init__(self, answer: "tuple[str, ...] | Exception" = OURS, version: str = "4.1.0", zone: str = "UTC") -> None:
+        super().__init__(answer)
+        self.version, self.settings = version, {"spark.sql.session.timeZone": zone}
+
+
+def refused(error: type[Exception], session: Any, **work: bool) -> str:
+    with pytest.raises(error) as raised:
+        fit(session, **work)
+    return str(raised.value)
+
+
+class TestASessionOfSomebodyElse:
+    def test_that_can_do_the_work_is_asked_once(self) -> None:
+        session: Any = Theirs()
+        assert fit(session, sql=True) is session
+        fit(session)
+        assert session.asked == 1
+
+    def test_that_s3lake_has_made_here_is_not_asked(self) -> None:
+        session: Any = Theirs(RuntimeError("asked"))
+        fit(ours(session))
+
+    def test_that_is_none_is_told_with_what_one_is(self) -> None:
+        assert refused(ConfigurationError, object()).startswith("spark: object is no Spark session: give a resource")
+
+    def test_of_an_older_spark_is_told_the_version_to_have(self) -> None:
+        message = refused(SparkUnavailableError, Theirs(version="3.5.4"))
+        assert message.startswith("the session is of Spark 3.5.4, and s3lake needs Spark 4: nothing was begun.")
+        assert message.endswith(f"of PySpark's own version, {pyspark.__version__}")
+
+    def test_whose_workers_lack_s3lake_is_told_what_to_install(self) -> None:
+        message = refused(SparkUnavailableError, Theirs(PySparkException("No module named 's3lake'")))
+        assert "have no s3lake" in message
+        assert "Install the same where Spark runs" in message
+
+    def test_that_cannot_run_python_is_told_both_versions(self) -> None:
+        message = refused(SparkUnavailableError, Theirs(PySparkException("unknown eval type 207"), version="4.0.0"))
+        assert "unknown eval type 207; nothing was begun" in message
+        assert f"It is of Spark 4.0.0, and this process has PySpark {pyspark.__version__}" in message
+
+    def test_that_was_lost_is_told_as_lost(self) -> None:
+        lost = PySparkException("Cannot call methods on a stopped SparkContext")
+        assert "Spark went away while asking the session's workers" in refused(SparkUnavailableError, Theirs(lost))
+
+    def test_whose_time_zone_is_another_is_told_where_sql_would_read_times_in_it(self) -> None:
+        fit(Theirs(zone="Europe/Rome"))  # type: ignore[arg-type]
+        message = refused(ConfigurationError, Theirs(zone="Europe/Rome"), sql=True)
+        assert message.startswith("the session's spark.sql.session.timeZone is Europe/Rome, and sql reads and writes")
+
+
+@pytest.mark.spark
+def test_a_real_session_that_somebody_else_made_is_tried_before_it_is_taken(spark: "SparkSession") -> None:
+    spark.conf.unset("spark.s3lake.installation")
+    assert fit(spark, sql=True) is spark
+    assert spark.conf.get("spark.s3lake.installation") == here().digest
