@@ -34,7 +34,7 @@ ROOMS = [
     "store",
     "commit",
     "table",
-    "files",
+    "objects",
     "hive",
     "land.task.outcomes",
     "land.task.staging",
@@ -93,8 +93,8 @@ VERIFY_DOES_NOT_KNOW = {
 }
 """`verify` finds the writer's mistakes, so it may not share them; of columns it knows the types that the index has."""
 
-FILES_KNOWS = {"errors", "schema.types", "commit.index", "commit.written"}
-"""`files` reads what was written, for `verify` too: it shares with the writer what a manifest says, and no code."""
+OBJECTS_KNOWS = {"errors", "schema.types", "commit.index", "commit.written"}
+"""`objects` reads what was written, for `verify` too: it shares with the writer what a manifest says, and no code."""
 
 NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""
@@ -232,9 +232,9 @@ def test_verify_knows_nothing_of_the_writer() -> None:
     assert [str(found) for found in shared if _within(found.imported, VERIFY_DOES_NOT_KNOW)] == []
 
 
-def test_the_reader_of_files_knows_what_manifests_say_and_nothing_else() -> None:
-    imported = {found.imported for found in _ours() if _room(found.importer) == "files"}
-    assert {name for name in imported if _room(name) != "files"} == FILES_KNOWS
+def test_the_reader_of_objects_knows_what_manifests_say_and_nothing_else() -> None:
+    imported = {found.imported for found in _ours() if _room(found.importer) == "objects"}
+    assert {name for name in imported if _room(name) != "objects"} == OBJECTS_KNOWS
 
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Columns
-from s3lake.files import Shape, batches, columns
 from s3lake.land import binding
+from s3lake.objects import Shape, batches, columns
 from s3lake.schema import grammar
 from s3lake.schema.types import Primitive, Struct, from_document, to_document
 from s3lake.schema.unite import shown

@@ -29,12 +29,12 @@ from s3lake.transform.chain import Chain
 
 if TYPE_CHECKING:
     from s3lake.convert.values import Conversion
-    from s3lake.files.shape import Shape
     from s3lake.kafka.dead_letter_topic import DeadLetterTopic
     from s3lake.land.sql.table import Tabulate
     from s3lake.land.task.pipeline import Stores, Work
     from s3lake.land.task.staging import FileRule
     from s3lake.layout.pieces import Piece
+    from s3lake.objects.shape import Shape
     from s3lake.registry import Connection
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink
@@ -98,7 +98,7 @@ def written_by(sink: Sink) -> written.Written:
 
 def shape_of(sink: Sink) -> Shape:
     """What this sink's files hold, as who reads them has it of their manifest."""
-    from s3lake.files.shape import Shape
+    from s3lake.objects.shape import Shape
 
     return Shape.written(written_by(sink), sink.format.type, value=sink.converter.value, columns=None)
 

@@ -10,9 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from s3lake.files import content
-from s3lake.files.shape import LINES, Shape
 from s3lake.land import binding
+from s3lake.objects import content
+from s3lake.objects.shape import LINES, Shape
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink

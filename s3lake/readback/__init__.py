@@ -11,9 +11,9 @@ import pyarrow as pa
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.files import Shape, batches, columns
 from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
+from s3lake.objects import Shape, batches, columns
 from s3lake.plan.tile import Tile
 from s3lake.readback import completeness
 from s3lake.schema.types import from_document

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from s3lake.errors import UnreadableError
-from s3lake.files.shape import BYTES, TEXT, Shape
+from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
 from s3lake.schema.types import Primitive, Struct, Type
 from s3lake.verify import connect, digest, parts, projection, tables

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from s3lake.commit.written import Envelope
-from s3lake.files.parts import headers_of, members, text_of
-from s3lake.files.shape import BYTES, Shape
+from s3lake.objects.parts import headers_of, members, text_of
+from s3lake.objects.shape import BYTES, Shape
 from s3lake.verify import digest, parts
 from s3lake.verify.kafka_side import Records
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from s3lake.files.parts import flat_fields
-from s3lake.files.shape import Shape
+from s3lake.objects.parts import flat_fields
+from s3lake.objects.shape import Shape
 from s3lake.verify import connect, digest, parts
 from s3lake.verify.kafka_side import Records
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from s3lake.files.shape import BYTES, Shape
+from s3lake.objects.shape import BYTES, Shape
 from s3lake.registry import Connection, UnknownSchema, client
 from s3lake.verify import avro, parts
 from s3lake.verify.kafka_side import Records

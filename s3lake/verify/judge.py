@@ -12,9 +12,9 @@ from typing import Protocol
 
 import msgspec
 
-from s3lake.files import content
-from s3lake.files.parts import bytes_of, text_of
-from s3lake.files.shape import BYTES, TEXT, Shape
+from s3lake.objects import content
+from s3lake.objects.parts import bytes_of, text_of
+from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.verify import connect, digest, parts
 from s3lake.verify.columns import Columns
 from s3lake.verify.envelope import Envelopes

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from s3lake.files.parts import bytes_of, text_of
-from s3lake.files.shape import BYTES, TEXT
+from s3lake.objects.parts import bytes_of, text_of
+from s3lake.objects.shape import BYTES, TEXT
 from s3lake.verify import connect, projection
 
 Part = Callable[[Any], Any]

@@ -9,8 +9,8 @@ from itertools import chain, islice, repeat, zip_longest
 from typing import Any
 
 from s3lake.commit.index import File, TopicIndex
-from s3lake.files import content
-from s3lake.files.shape import Shape
+from s3lake.objects import content
+from s3lake.objects.shape import Shape
 from s3lake.verify import digest, judge, s3_side
 from s3lake.verify.judge import Judge
 from s3lake.verify.kafka_side import Records

@@ -9,8 +9,8 @@ import msgspec
 
 from s3lake.commit.index import File
 from s3lake.errors import UnreadableError
-from s3lake.files import content
-from s3lake.files.shape import LINES
+from s3lake.objects import content
+from s3lake.objects.shape import LINES
 from s3lake.store import COMMIT, Store
 from s3lake.verify import digest
 

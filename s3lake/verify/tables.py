@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from s3lake.files import tables
-from s3lake.files.shape import BYTES, TEXT, Shape
+from s3lake.objects import tables
+from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Primitive, Struct, Type, fields_of
 from s3lake.verify import projection

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from s3lake.files import parts
-from s3lake.files.shape import BYTES, TEXT, Shape
+from s3lake.objects import parts
+from s3lake.objects.shape import BYTES, TEXT, Shape
 
 _Members = dict[str, msgspec.Raw]
 _any = msgspec.json.Decoder().decode

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from s3lake.errors import UnreadableError
-from s3lake.files import avro, csv
-from s3lake.files.content import ROWS, Body
-from s3lake.files.shape import Shape
+from s3lake.objects import avro, csv
+from s3lake.objects.content import ROWS, Body
+from s3lake.objects.shape import Shape
 
 
 class Table(NamedTuple):

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.errors import UnreadableError
-from s3lake.files.content import ROWS, Body, blocks, whole
-from s3lake.files.shape import BYTES, LINES, TEXT, Shape
+from s3lake.objects.content import ROWS, Body, blocks, whole
+from s3lake.objects.shape import BYTES, LINES, TEXT, Shape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 _MOMENTS = pa.timestamp("ms", "UTC")

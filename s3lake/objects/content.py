@@ -8,7 +8,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.files.shape import Frame, Shape
+from s3lake.objects.shape import Frame, Shape
 
 Row = TypeVar("Row")
 Body = bytes | IO[bytes]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.files import columns, content, csv, fit, records, tables
-from s3lake.files.content import Body
-from s3lake.files.shape import Shape
+from s3lake.objects import columns, content, csv, fit, records, tables
+from s3lake.objects.content import Body
+from s3lake.objects.shape import Shape
 
 __all__ = ["Body", "Shape", "batches", "columns"]
 

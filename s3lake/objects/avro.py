@@ -12,7 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.files.content import Body, in_batches
+from s3lake.objects.content import Body, in_batches
 from s3lake.schema.types import MOST_DIGITS
 
 _ARROW = {

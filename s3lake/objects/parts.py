@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.files.shape import Shape
+from s3lake.objects.shape import Shape
 
 Text = bytes | msgspec.Raw
 Header = tuple[str, bytes | None]
