@@ -533,9 +533,9 @@ class TestOutages:
     ) -> None:
         """It has a minute, and a store may take requests and never answer."""
         monkeypatch.undo()
-        asked = resources.stores(world.s3, hasty=True)("lake")
+        asked = resources.stores(world.config.sinks[0], world.s3, hasty=True)("lake")
         assert isinstance(asked, S3Store)
-        patient = resources.stores(world.s3)("lake")
+        patient = resources.stores(world.config.sinks[0], world.s3)("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert sensors.TICK_S + longest < 60
