@@ -36,7 +36,10 @@ def demo(
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
     own = load(config, dialect, to_land=False) if config else None
+    port = run.ui_port() if serve else 0
     say(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
+    if serve:
+        say(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
     with ExitStack() as stack:
         with progress_bar("produce", records, quiet=as_json) as produced:
             stage = stack.enter_context(run.stage(records, keep, produced, own, warm=serve))
@@ -56,7 +59,7 @@ def demo(
         lost = max(0, run.expected(stage) - report.compared)
         tell(as_json, rows.totals(report) | {"missing": report.missing + lost}, rows.totals_line)
         if serve:
-            with run.served(stage) as (process, url):
+            with run.served(stage, port) as (process, url):
                 stop = run.interrupted()
                 tell(as_json, run.addresses(stage, landings, url), rows.address_lines)
                 run.trickle(stage, process, stop)

@@ -180,6 +180,7 @@ def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
             example = catalogue.example_key(*route)
             sealed = sorted(instance.get_materialized_partitions(sealed_key(*route)))
             if definitions.resolve_asset_graph().has(example) and sealed:
+                tell(f"{example.to_user_string()}, an example that follows: {len(sealed)} sealed hours")
                 run([example], sealed[0], sealed[-1])
 
 
@@ -207,10 +208,14 @@ def _followed(instance: dg.DagsterInstance, run_id: str, tell: Callable[[str], N
         thread.join()
 
 
+def ui_port() -> int:
+    """Where the UI will be; it is told before there is one."""
+    return _UI_PORT if free_port(_UI_PORT) else free_ports(1)[0]
+
+
 @contextmanager
-def served(demo: Stage) -> Iterator[tuple[GuardedProcess, str]]:
+def served(demo: Stage, port: int) -> Iterator[tuple[GuardedProcess, str]]:
     """Dagster's UI and daemon over the demo, sensors on: the process and the URL."""
-    port = _UI_PORT if free_port(_UI_PORT) else free_ports(1)[0]
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(demo.home / "workspace.yaml")]
     command += ["-h", "127.0.0.1", "-p", str(port), "--log-level", "warning"]
     environment = {

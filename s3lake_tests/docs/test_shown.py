@@ -25,9 +25,10 @@ from dagster_dg_cli.cli import create_dg_cli
 import s3lake
 from s3lake import errors
 from s3lake.cli import app
+from s3lake.demo.run import SINK
 from s3lake.kafka.properties import client_properties
 from s3lake.preview import preview
-from s3lake.preview.records import Record
+from s3lake.preview.records import Record, read
 from s3lake.sink import Config, Sink
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed
@@ -242,6 +243,16 @@ def test_a_connectors_file_loads_and_other_data_parse(block: Block) -> None:
         variables = {"S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092", "S3LAKE_START": "2026-11-20T00"}
         variables |= dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", block.text), "x")
         assert loads(block.text, str(block), None, variables).config.sinks
+
+
+def test_the_first_sink_takes_the_record_beside_it_and_goes_on_with_no_index_of_the_demo(tmp_path: Path) -> None:
+    [shown] = [block for block in blocks("yaml") if block.document == "docs/first-sink.md"]
+    [record] = [block for block in blocks("json") if block.document == "docs/first-sink.md"]
+    [sink] = loads(shown.text, str(shown), None, {}).config.sinks
+    (tmp_path / title(record)).write_text(record.text)
+    [made] = preview(sink, "orders", read(tmp_path / title(record))).objects
+    assert made.file.key == "first/orders/date=2026-11-22/hour=10/0-000000000000.parquet"
+    assert sink.name != SINK
 
 
 NATIVE_PAGES = ["configure", "dagster", "exactly-once", "first-sink", "instance", "monitoring", "operate"]
