@@ -91,6 +91,13 @@ class Lake:
         self.await_partitions(topic, partitions)
         return topic
 
+    def filled(self, records: Sequence[bytes | None], stamp_ms: int | Sequence[int], partitions: int = 1) -> str:
+        """A new topic with these records in each of its topic-partitions."""
+        topic = self.topic(partitions)
+        for partition in range(partitions):
+            self.produce(topic, records, stamp_ms, partition)
+        return topic
+
     def delete(self, topic: str) -> None:
         """Delete the topic."""
         self.admin.delete_topics([topic])[topic].result()
@@ -150,6 +157,12 @@ class Lake:
     def objects(self, prefix: str = "") -> list[str]:
         """Every object's key, the index's left out unless it is asked for."""
         return [key for key in self.store.list(prefix) if prefix or not key.startswith(".indexes/")]
+
+    def body(self, key: str) -> bytes:
+        """What an object holds."""
+        found = self.store.get(key)
+        assert found is not None, key
+        return found.body
 
     def uploads(self) -> list[str]:
         """Keys of the multipart uploads that are neither completed nor aborted."""

@@ -42,8 +42,7 @@ class Stage:
     """A topic, its sensor, and runs in processes of their own, as a code server starts them."""
 
     def __init__(self, lake: Lake, home: Path) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(RECORDS), at(START, 5))
+        topic = lake.filled(values(RECORDS), at(START, 5))
         sink = f"name: events, topics: ['{topic}'], {SETTINGS}"
         (home / "s3lake.yaml").write_text(lake.config_text(sink))
         (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")

@@ -211,8 +211,7 @@ def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_no
     enforced: Enforced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = enforced.lake
-    topic = lake.topic()
-    lake.produce(topic, [*values(10), b"no json"], at(START, 5))
+    topic = lake.filled([*values(10), b"no json"], at(START, 5))
     settings = "prefix: raw, format: {type: parquet}, errors: {tolerance: all}"
     config = lake.config(f"name: events, topics: ['{topic}'], {settings}")
     connection = enforced.allow(policy_of(config, config.sinks))

@@ -74,6 +74,14 @@ JSON = """\
   }
 }
 """
+KAFKA = "kafka: {bootstrap_servers: localhost:9092}\n"
+SINK = """\
+sinks:
+  - name: events
+    topics: [events]
+    bucket: lake
+    start: 2026-11-20T00
+"""
 CASES = Path(__file__).parent / "broken"
 
 

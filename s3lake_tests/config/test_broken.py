@@ -21,6 +21,7 @@ from s3lake_tests.config.bases import loads
 
 WORDS = {
     "{NATIVE}": ", ".join([*names(Sink), "kafka", "s3", "spark", "examples"]),
+    "{SINK}": ", ".join(names(Sink)),
     "{LZO}": _REASONS["lzo"],
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,
@@ -42,7 +43,7 @@ def _cases() -> Iterator[object]:
             split = [change.partition("=") for change in changes]
             new = {key.removeprefix("-"): None if key.startswith("-") else value for key, _, value in split}
             yield pytest.param(bases.properties(base, new), told, id=f"{name}: {' '.join(changes)}"[:100])
-    for name, text in (("iggy", bases.IGGY), ("json", bases.JSON)):
+    for name, text in (("iggy", bases.IGGY), ("json", bases.JSON), ("native", bases.KAFKA + bases.SINK)):
         for (old, new), told in _blocks(name):
             before, after = (one[2:].encode().decode("unicode_escape") for one in (old, new))
             assert before in text

@@ -91,8 +91,7 @@ class TestHours:
         assert spans == [Span(0, 10, 10), Span(10, 20, 20), Span(20, 30, 30)]
 
     def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
         assert landed.tile.partitions == {0: Span(0, 10, None)}
         lake.produce(topic, values(7, first=10), at(TEN, 20))
@@ -106,8 +105,7 @@ class TestHours:
         assert_all_landed(lake, landing, 17)
 
     def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         lake.landing(topic, now_ms=AFTER).land([TEN])
         again = lake.landing(topic, now_ms=AFTER)
         again.spark = _no_spark
@@ -145,8 +143,7 @@ class TestHours:
         assert_all_landed(lake, landing, 10)
 
     def test_from_earliest_the_first_tile_takes_what_is_older(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(5), at("2025-06-01T00"))
+        topic = lake.filled(values(5), at("2025-06-01T00"))
         lake.produce(topic, values(5, first=5), at(START, 5))
         (landed,) = lake.landing(topic, now_ms=AFTER).land([START])
         assert intervals(landed) == [(5, 10)]
@@ -164,8 +161,7 @@ class TestAProducerThatNeverStops:
     """A run lands what was there when it began, in files by the flush rules; the sensor decides about the next one."""
 
     def test_is_not_followed(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(250), at(TEN, 5))
+        topic = lake.filled(values(250), at(TEN, 5))
         landing = lake.landing(topic, now_ms=at(TEN, 10))
         stop = threading.Event()
 
@@ -197,8 +193,7 @@ class TestAProducerThatNeverStops:
     def test_is_not_followed_either_by_a_run_that_has_to_plan_again(
         self, lake: Lake, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(100), at(TEN, 5))
+        topic = lake.filled(values(100), at(TEN, 5))
         landing = lake.landing(topic, now_ms=at(TEN, 10))
         commit = protocol.commit
 
@@ -214,8 +209,7 @@ class TestAProducerThatNeverStops:
 
 class TestMicroBatches:
     def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(1000), at(TEN, 5))
+        topic = lake.filled(values(1000), at(TEN, 5))
         landing = lake.landing(topic, f"{SMALL}, batch_records: 300", AFTER)
         (landed,) = landing.land([TEN])
         assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
@@ -245,8 +239,7 @@ class TestTopicPartitions:
         assert_all_landed(lake, landing, 10)
 
     def test_added_later_they_are_landed_from_their_first_record(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(NINE, 5))
+        topic = lake.filled(values(10), at(NINE, 5))
         lake.landing(topic, now_ms=at(TEN, 5)).land([NINE])
         lake.add_partitions(topic, 2)
         lake.produce(topic, values(3), at(NINE, 30), 1)
@@ -258,8 +251,7 @@ class TestTopicPartitions:
         assert_all_landed(lake, landing, 17)
 
     def test_added_to_the_hour_under_way_they_join_its_tile(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
         lake.add_partitions(topic, 2)
         lake.produce(topic, values(4), at(TEN, 30), 1)
@@ -281,8 +273,7 @@ class TestTimestamps:
         assert_all_landed(lake, landing, 8)
 
     def test_from_the_far_future_they_neither_stall_nor_skip_anything(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(3), at(NINE, 5))
+        topic = lake.filled(values(3), at(NINE, 5))
         lake.produce(topic, values(1, first=3), at("2099-01-01T00"))
         lake.produce(topic, values(3, first=4), at(NINE, 6))
         lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
@@ -306,8 +297,7 @@ class TestTimestamps:
 
 class TestRetention:
     def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
         lake.produce(topic, values(30, first=10), at(TEN, 20))
         lake.expire(topic, before=25)
@@ -321,8 +311,7 @@ class TestRetention:
         assert report.not_checkable == 25
 
     def test_what_expired_altogether_leaves_a_commit_without_files(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         lake.produce(topic, values(5, first=10), at(ELEVEN, 5))
         landing = lake.landing(topic, now_ms=AFTER)
         for hour in (TEN, ELEVEN):
@@ -408,8 +397,7 @@ class TestRefusedRecords:
             lake.landing(topic, now_ms=AFTER).land([TEN])
 
     def test_leave_earlier_hours_landed(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(NINE, 5))
+        topic = lake.filled(values(10), at(NINE, 5))
         lake.produce(topic, self.BAD, at(TEN, 5))
         landing = lake.landing(topic, now_ms=AFTER)
         with pytest.raises(RecordError):
@@ -418,22 +406,18 @@ class TestRefusedRecords:
         assert lake.uploads() == []
 
     def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, self.BAD, at(TEN, 5))
+        topic = lake.filled(self.BAD, at(TEN, 5))
         landing = lake.landing(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
         (landed,) = landing.land([TEN])
         (letters,) = lake.objects("raw/_dead_letters/")
         assert letters in [file.key for file in landed.manifests[0].files]
-        found = lake.store.get(letters)
-        assert found is not None
-        (letter,) = [json.loads(line) for line in found.body.splitlines()]
+        (letter,) = [json.loads(line) for line in lake.body(letters).splitlines()]
         assert (letter["topic"], letter["partition"], letter["offset"]) == (topic, 0, 3)
         assert (letter["value"], letter["key"], letter["stage"]) == ("{ broken", "k3", "convert")
         assert_all_landed(lake, landing, 7)
 
     def test_nulls_are_skipped_and_counted(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [*values(3), None, None], at(TEN, 5))
+        topic = lake.filled([*values(3), None, None], at(TEN, 5))
         landing = lake.landing(topic, now_ms=AFTER)
         (landed,) = landing.land([TEN])
         read = landed.manifests[0].partitions[0]
@@ -443,8 +427,7 @@ class TestRefusedRecords:
 
 class TestRewrite:
     def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(100), at(TEN, 5))
+        topic = lake.filled(values(100), at(TEN, 5))
         landing = lake.landing(topic, "flush: {count: 30}", AFTER)
         landing.land([TEN])
         before = lake.objects()
@@ -456,8 +439,7 @@ class TestRewrite:
         assert_all_landed(lake, landing, 100)
 
     def test_is_refused_when_kafka_has_expired_some_of_it(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         landing = lake.landing(topic, now_ms=AFTER)
         landing.land([TEN])
         before = lake.objects()
@@ -469,8 +451,7 @@ class TestRewrite:
 
 class TestTopicCreatedAgain:
     def test_is_refused_until_it_is_accepted_and_then_landed_from_its_start(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(NINE, 5))
+        topic = lake.filled(values(10), at(NINE, 5))
         lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
         lake.delete(topic)
         lake.topic(name=topic)
@@ -488,8 +469,7 @@ class TestTopicCreatedAgain:
         self, lake: Lake, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(NINE, 5))
+        topic = lake.filled(values(10), at(NINE, 5))
         landing = lake.landing(topic, now_ms=AFTER)
         session = landing.spark
 
@@ -508,9 +488,7 @@ class TestTopicCreatedAgain:
 
 class TestAtLeastOnce:
     def test_objects_are_visible_before_the_commit_and_complete_after_it(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=2)
-        for partition in (0, 1):
-            lake.produce(topic, values(100), at(TEN, 5), partition)
+        topic = lake.filled(values(100), at(TEN, 5), partitions=2)
         landing = lake.landing(topic, "exactly_once: false, flush: {count: 30}, batch_records: 100", AFTER)
         (landed,) = landing.land([TEN])
         assert landed.tile.complete
@@ -518,17 +496,14 @@ class TestAtLeastOnce:
         assert_all_landed(lake, landing, 200)
 
     def test_a_file_that_a_dead_writer_left_is_not_written_over(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         landing = lake.landing(topic, "exactly_once: false", AFTER)
         plain = f"{landing.sink.root}{topic}/date=2026-01-05/hour=10/0-000000000000.json"
         landing.store.put(plain, b"of a dead writer\n")
         (landed,) = landing.land([TEN])
         assert landed.tile.complete
         assert [file.key.startswith(plain.removesuffix(".json") + "~") for file in landed.manifests[0].files] == [True]
-        found = landing.store.get(plain)
-        assert found is not None
-        assert found.body == b"of a dead writer\n"
+        assert lake.body(plain) == b"of a dead writer\n"
 
 
 class TestTwoWriters:
@@ -563,8 +538,7 @@ class TestTwoWriters:
         assert_all_landed(lake, landings[0], 1200)
 
     def test_either_side_of_the_turn_of_an_hour_share_no_record(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(100), at(NINE, 59))
+        topic = lake.filled(values(100), at(NINE, 59))
         lake.produce(topic, values(100, first=100), at(TEN, 1))
         early, late = lake.landing(topic, now_ms=at(NINE, 59.9)), lake.landing(topic, now_ms=at(TEN, 1))
         threads = [
@@ -619,9 +593,7 @@ FORMATS = [
 class TestFormats:
     @pytest.mark.parametrize("settings", FORMATS)
     def test_hold_every_record(self, lake: Lake, settings: str) -> None:
-        topic = lake.topic(partitions=2)
-        for partition in (0, 1):
-            lake.produce(topic, values(150), at(START, 5), partition)
+        topic = lake.filled(values(150), at(START, 5), partitions=2)
         landing = lake.landing(topic, f"{settings}, flush: {{count: 60}}", AFTER)
         (landed,) = landing.land([START])
         assert rows(landed) == 300
@@ -633,8 +605,7 @@ class TestFormats:
     def test_an_envelope_gives_back_what_kafka_had(self, lake: Lake, format: str) -> None:
         from pyspark.sql import Row
 
-        topic = lake.topic()
-        lake.produce(topic, [b'{"id": 1}', None], at(START, 5))
+        topic = lake.filled([b'{"id": 1}', None], at(START, 5))
         landing = lake.landing(topic, f"format: {{type: {format}}}, envelope: {{}}, nulls: write", AFTER)
         landing.land([START])
         first, second = readback.frame(lake.session, landing.sink, topic, landing.stores, [START]).collect()
@@ -643,20 +614,17 @@ class TestFormats:
         assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}
 
     def test_bytes_are_an_object_each(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [b"\x00\xff", b""], at(START, 5))
+        topic = lake.filled([b"\x00\xff", b""], at(START, 5))
         landing = lake.landing(topic, "format: {type: bytes}, converter: {value: bytes}", AFTER)
         landing.land([START])
-        objects = {key: lake.store.get(key) for key in lake.objects()}
-        assert {key.rpartition("/")[2]: one.body for key, one in objects.items() if one} == {
+        assert {key.rpartition("/")[2]: lake.body(key) for key in lake.objects()} == {
             "0-000000000000.bytes": b"\x00\xff",
             "0-000000000001.bytes": b"",
         }
         assert_all_landed(lake, landing, 2)
 
     def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [b"1", None, b"3"], at(START, 5))
+        topic = lake.filled([b"1", None, b"3"], at(START, 5))
         layout = (
             "layout: {template: '{topic}/{topic}+{partition}+{offset:010}', "
             "tombstones: '{topic}/tombstone/{topic}+{partition}+{offset:010}'}"
@@ -672,8 +640,7 @@ class TestFormats:
         assert_all_landed(lake, landing, 3)
 
     def test_names_may_tell_what_only_a_closed_file_knows(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(5), at(START, 5))
+        topic = lake.filled(values(5), at(START, 5))
         stamp = at(START, 5)
         landing = lake.landing(topic, "layout: {observed_names: true}, flush: {count: 3}", AFTER)
         landing.land([START])
@@ -691,8 +658,7 @@ class TestFormats:
         landing.land([START])
         lake.produce(topic, values(2, first=7), at(NINE, 5))
         landing.land([NINE])
-        bodies = {key: lake.store.get(key) for key in lake.objects()}
-        assert {key: json.loads(one.body)["id"] for key, one in bodies.items() if one} == {
+        assert {key: json.loads(lake.body(key))["id"] for key in lake.objects()} == {
             "latest/k0.json": 7,
             "latest/k1.json": 8,
             "latest/k2.json": 2,
@@ -701,13 +667,11 @@ class TestFormats:
 
 class TestSql:
     def landed(self, lake: Lake) -> list[object]:
-        bodies = [lake.store.get(key) for key in lake.objects() if "_dead_letters" not in key]
-        return [json.loads(line) for one in bodies if one for line in one.body.splitlines()]
+        data = [key for key in lake.objects() if "_dead_letters" not in key]
+        return [json.loads(line) for key in data for line in lake.body(key).splitlines()]
 
     def test_projects_and_filters(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=2)
-        for partition in (0, 1):
-            lake.produce(topic, values(10), at(START, 5), partition)
+        topic = lake.filled(values(10), at(START, 5), partitions=2)
         sql = "sql: {select: 'id * 2 AS twice, _key AS k, _partition AS p, missing', where: 'id % 5 = 1'}"
         landing = lake.landing(topic, sql, AFTER)
         (landed,) = landing.land([START])
@@ -718,33 +682,26 @@ class TestSql:
         assert counts == [(10, 2, 8), (10, 2, 8)]
 
     def test_gives_tables_the_types_that_it_casts_to(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [b'{"amount": "12.34", "at": "2026-01-05T08:00:00Z"}'], at(START, 5))
+        topic = lake.filled([b'{"amount": "12.34", "at": "2026-01-05T08:00:00Z"}'], at(START, 5))
         select = "cast(amount AS decimal(10,2)) AS amount, to_timestamp(at) AS at"
         landing = lake.landing(topic, f"sql: {{select: '{select}'}}, format: {{type: parquet}}", AFTER)
         landing.land([START])
-        body = lake.store.get(lake.objects()[0])
-        assert body is not None
-        table = pq.read_table(io.BytesIO(body.body))
+        table = pq.read_table(io.BytesIO(lake.body(lake.objects()[0])))
         assert table.schema.types == [pa.decimal128(10, 2), pa.timestamp("ms", "UTC")]
         assert table.to_pylist() == [{"amount": Decimal("12.34"), "at": datetime(2026, 1, 5, 8, tzinfo=timezone.utc)}]
 
     def test_fails_on_a_record_and_not_on_the_others(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(40), at(START, 5))
+        topic = lake.filled(values(40), at(START, 5))
         landing = lake.landing(topic, "sql: {select: 'id, 10 / (id - 7) AS x'}, errors: {tolerance: all}", AFTER)
         (landed,) = landing.land([START])
         assert rows(landed) == 39
         (letters,) = [key for key in lake.objects() if "_dead_letters" in key]
-        body = lake.store.get(letters)
-        assert body is not None
-        letter = json.loads(body.body)
+        letter = json.loads(lake.body(letters))
         assert (letter["offset"], letter["stage"], letter["value"]) == (7, "sql", '{"id": 7, "type": "t1"}')
         assert "DIVIDE_BY_ZERO" in letter["message"]
 
     def test_names_the_record_that_it_fails_on(self, lake: Lake) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(40), at(START, 5))
+        topic = lake.filled(values(40), at(START, 5))
         landing = lake.landing(topic, "sql: {select: '10 / (id - 7) AS x'}", AFTER)
         with pytest.raises(RecordError, match=r"partition 0, offset 7, stage sql: \[DIVIDE_BY_ZERO\]"):
             landing.land([START])

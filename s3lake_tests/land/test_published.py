@@ -45,8 +45,7 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
 def test_brokers_that_do_not_answer_are_a_warning_and_the_hour_is_landed(
     lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = lake.topic()
-    lake.produce(topic, values(5), at(TEN, 10))
+    topic = lake.filled(values(5), at(TEN, 10))
     landing = lake.landing(topic, now_ms=at("2026-01-06T00"))
     landing.group = replace(published, bootstrap_servers="127.0.0.1:1", timeout_s=0.5)
     with caplog.at_level(logging.WARNING):
@@ -60,8 +59,7 @@ def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
 ) -> None:
     from confluent_kafka import Consumer
 
-    topic = lake.topic()
-    lake.produce(topic, values(5), at(TEN, 10))
+    topic = lake.filled(values(5), at(TEN, 10))
     settings = {"bootstrap.servers": lake.kafka.bootstrap_servers, "group.id": published.name}
     consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
     try:

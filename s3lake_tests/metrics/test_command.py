@@ -57,8 +57,7 @@ def test_where_nobody_can_listen_is_refused(
 @pytest.fixture
 def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """A topic of which one hour is landed and another waits, and the address of its metrics."""
-    topic = lake.topic()
-    lake.produce(topic, values(10), at(EIGHT, 10))
+    topic = lake.filled(values(10), at(EIGHT, 10))
     lake.landing(topic, now_ms=at(TEN)).land([EIGHT])
     lake.produce(topic, values(7), int(time.time() * 1000) - 1_000_000)
     config = tmp_path / "sinks.yaml"

@@ -134,8 +134,7 @@ class TestOneHour:
         assert offsets(found) == [(f"{topic}-0", 0, 10, 10, 0)]
 
     def test_the_checks_are_made_in_the_same_run(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [*values(10), b"{ broken"], at(TEN, 5))
+        topic = lake.filled([*values(10), b"{ broken"], at(TEN, 5))
         runs = Runs(instance, lake, topic, "errors: {tolerance: all}")
         evaluations = runs.land(TEN).get_asset_check_evaluations()
         found = {one.check_name: one.passed for one in evaluations}
@@ -201,8 +200,7 @@ class TestRangeOfHours:
     def test_the_example_downstream_counts_exactly_what_was_landed(
         self, lake: Lake, instance: dg.DagsterInstance
     ) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(NINE, 5))
+        topic = lake.filled(values(10), at(NINE, 5))
         lake.produce(topic, values(5), at(TEN, 5))
         runs = Runs(instance, lake, topic, "format: {type: parquet}")
         runs.land(NINE, TEN)
@@ -243,8 +241,7 @@ class TestErrors:
     SETTINGS = "errors: {max_retries: 2, retry_interval: 0}"
 
     def test_that_may_pass_are_tried_again(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        topic = lake.topic()
-        lake.produce(topic, values(10), at(TEN, 5))
+        topic = lake.filled(values(10), at(TEN, 5))
         runs = Runs(instance, lake, topic, self.SETTINGS, kafka=FlakyKafka(lake, outages=2))
         result = runs.land(TEN)
         assert result.success
@@ -261,8 +258,7 @@ class TestErrors:
         assert "Kafka did not answer in time" in runs.log(result)
 
     def test_that_cannot_pass_fail_it_at_once(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [*values(3), b"{ broken"], at(TEN, 5))
+        topic = lake.filled([*values(3), b"{ broken"], at(TEN, 5))
         runs = Runs(instance, lake, topic)
         result = runs.land(TEN)
         assert not result.success
@@ -314,8 +310,7 @@ class TestSecrets:
     def test_are_in_no_event_no_metadata_and_no_log(
         self, lake: Lake, instance: dg.DagsterInstance, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        topic = lake.topic()
-        lake.produce(topic, [*values(3), b"{ broken"], at(TEN, 5))
+        topic = lake.filled([*values(3), b"{ broken"], at(TEN, 5))
         runs = Runs(instance, lake, topic)
         missing = Runs(instance, lake, topic, "prefix: other")
         lake.bucket = f"gone-{uuid.uuid4()}"

@@ -95,9 +95,7 @@ class TestHours:
 
     def test_only_what_the_index_lists_counts(self, lake: Lake, topic: str) -> None:
         key = next(key for key in lake.objects() if "000000000007" in key)
-        found = lake.store.get(key)
-        assert found is not None
-        lake.store.put(key.replace("000000000007", "000000000008"), found.body)
+        lake.store.put(key.replace("000000000007", "000000000008"), lake.body(key))
         assert len(read(lake, topic, self.SETTINGS, [NINE, ELEVEN]).collect()) == 60
 
     def test_after_a_rewrite_it_is_the_new_files(self, lake: Lake, topic: str) -> None:
@@ -168,8 +166,7 @@ class TestIncompleteHours:
 
     @pytest.fixture
     def topic(self, lake: Lake) -> str:
-        topic = lake.topic()
-        lake.produce(topic, values(30), at(NINE, 5))
+        topic = lake.filled(values(30), at(NINE, 5))
         lake.produce(topic, [*values(20, first=30), b"{ broken", *values(9, first=50)], at(TEN, 5))
         lake.produce(topic, values(5, first=59), at(ELEVEN, 5))
         landing = lake.landing(topic, self.SETTINGS, AFTER)
@@ -308,8 +305,7 @@ def test_an_asset_of_no_sink_is_refused(lake: Lake) -> None:
 
 
 def test_hours_landed_in_another_format_are_refused(lake: Lake) -> None:
-    topic = lake.topic()
-    lake.produce(topic, values(3), at(TEN, 5))
+    topic = lake.filled(values(3), at(TEN, 5))
     lake.landing(topic, "format: {type: json}", AFTER).land([TEN])
     with pytest.raises(dg.Failure, match="was landed as json, sink events is parquet now"):
         read(lake, topic, "format: {type: parquet}", [TEN])

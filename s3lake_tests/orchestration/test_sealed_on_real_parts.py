@@ -14,8 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_it_is_rewritten(
     lake: Lake, instance: dg.DagsterInstance
 ) -> None:
-    topic = lake.topic()
-    lake.produce(topic, values(10), at(NINE, 5))
+    topic = lake.filled(values(10), at(NINE, 5))
     lake.produce(topic, values(5), at(TEN, 5))
     runs = Runs(instance, lake, topic, f"sealed: {{marker: objects}}, start: {NINE}")
     key = dg.AssetKey([*runs.key.path, "sealed"])

@@ -70,12 +70,6 @@ def test_without_the_registry_only_what_is_known_can_be_read() -> None:
             converted(registry, known, other)
 
 
-def body(lake: Lake, key: str) -> bytes:
-    found = lake.store.get(key)
-    assert found is not None
-    return found.body
-
-
 @pytest.mark.spark
 @pytest.mark.s3
 def test_avro_is_landed_from_kafka_and_verified(apicurio: Apicurio, lake: Lake) -> None:
@@ -89,7 +83,7 @@ def test_avro_is_landed_from_kafka_and_verified(apicurio: Apicurio, lake: Lake) 
     report = lake.verify(landing)
     assert report.differences == ()
     assert (report.landed, report.skipped, report.dead_letters) == (4, 1, 1)
-    tables = [pq.read_table(pa.BufferReader(body(lake, key))) for key in lake.objects() if key.endswith(".parquet")]
+    tables = [pq.read_table(pa.BufferReader(lake.body(key))) for key in lake.objects() if key.endswith(".parquet")]
     found = sorted((table.to_pylist() for table in tables), key=str)
     assert found == [[{"id": 0}, {"id": 1}, {"id": 2}], [{"id": 3, "note": "x"}]]
     assert {table.schema.field("id").type for table in tables} == {pa.int32()}
