@@ -86,7 +86,8 @@ class Columns:
             return _metadata
         if name == "key" and type is Primitive.STRING and self._spelled:
             return _guarded(parts.of_text(self._shape.key))
-        return projection.of_file(type)
+        converter = self._shape.converter(name) if self._fields else self._converter
+        return projection.of_file(type, named=converter == parts.CONNECT)
 
     def _of_records(self) -> _Expected:
         if self._fields:
@@ -187,14 +188,17 @@ def _part(converter: str, types: Sequence[Type | None], spread: str | None = Non
 
 
 def _by_own_schema(types: Sequence[Type], spread: str | None) -> _Of:
-    """A record of Connect's JSON by the schema that it brings; without one, by the first columns that take it."""
-    plain = [(type, projection.of_json(type)) for type in types]
+    """A record of Connect's JSON by the schema that it brings; without one, by the first columns that take it.
+
+    A file has the fields of its own records alone, so structs are named: they are the same over any columns.
+    """
+    plain = [(type, projection.of_json(type, named=True)) for type in types]
 
     def read(value: bytes) -> Any:
         schema, payload = connect.unwrapped(value)
         if schema is not None:
             type, payload = connect.type_of(schema), connect.meaning_of(schema, tabular=True)(payload)
-            return _by_name(type, _through(projection.of_json(type), payload), spread)
+            return _by_name(type, _through(projection.of_json(type, named=True), payload), spread)
         if payload is None or not plain:
             return misfit(value) if projection.holds(payload) else None
         decoded = [_by_name(type, _through(project, payload), spread) for type, project in plain]
@@ -211,7 +215,7 @@ def _by_name(type: Type, row: Any, spread: str | None) -> Any:
     if spread is None or row is None:
         return row
     if isinstance(type, Struct):
-        return dict(zip(type.fields, row, strict=True)) if isinstance(row, list) else misfit(row)
+        return dict(row) if isinstance(row, list) else misfit(row)
     return {spread: row}
 
 

@@ -3,7 +3,8 @@
 Types of columns are those of the index.
 
 A struct is the list of its fields in the schema's order: a missing field is null, and a field that the schema lacks
-must hold nothing. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. Times are
+must hold nothing. Where files of one commit differ in their columns it is named: the fields that hold something, each
+with its name. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. Times are
 numbers: days, milliseconds of the day, milliseconds since 1970. What does not fit a column stays what it is, or becomes
 a misfit, so that it equals no row.
 """
@@ -37,14 +38,14 @@ _NO_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float
 _TIME = re.compile(r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?")
 
 
-def of_json(type: Type) -> Projection | None:
+def of_json(type: Type, *, named: bool = False) -> Projection | None:
     """The projection of values decoded from JSON; None where they stay as they are."""
-    return fold(type, partial(_of_leaf, _JSON), _of_list, partial(_of_struct, strict=True), _of_map)
+    return fold(type, partial(_of_leaf, _JSON), _of_list, partial(_of_struct, strict=True, named=named), _of_map)
 
 
-def of_file(type: Type) -> Projection | None:
+def of_file(type: Type, *, named: bool = False) -> Projection | None:
     """The projection of what a file's reader gives: times as numbers, the rest as Python has it."""
-    return fold(type, partial(_of_leaf, _FILE), _of_list, partial(_of_struct, strict=False), _of_map)
+    return fold(type, partial(_of_leaf, _FILE), _of_list, partial(_of_struct, strict=False, named=named), _of_map)
 
 
 def decimals_within(type: Type) -> bool:
@@ -92,9 +93,9 @@ def _of_leaf(projections: Mapping[Primitive, Projection], leaf: Type) -> Project
     return projections.get(leaf) if isinstance(leaf, Primitive) else None
 
 
-def _of_struct(fields: Mapping[str, Projection | None], *, strict: bool) -> Projection:
-    names, allowed = list(fields), frozenset(fields)
-    deeper = [(position, projection) for position, projection in enumerate(fields.values()) if projection]
+def _of_struct(fields: Mapping[str, Projection | None], *, strict: bool, named: bool) -> Projection:
+    names, allowed = sorted(fields) if named else list(fields), frozenset(fields)
+    deeper = [(position, projection) for position, name in enumerate(names) if (projection := fields[name])]
 
     def project(value: Any) -> Any:
         if type(value) is not dict:
@@ -106,7 +107,7 @@ def _of_struct(fields: Mapping[str, Projection | None], *, strict: bool) -> Proj
             cell = row[position]
             if cell is not None:
                 row[position] = projection(cell)
-        return row
+        return [[name, cell] for name, cell in zip(names, row, strict=True) if cell is not None] if named else row
 
     return project
 

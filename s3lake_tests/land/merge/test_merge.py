@@ -68,6 +68,25 @@ def test_verify_finds_nothing_after_merging_whatever_was_landed(
     assert world.store.uploads == {}
 
 
+@pytest.mark.parametrize(
+    ("more", "plain", "payload"),
+    [({"envelope": {"style": "record"}}, b'{"b":false}', {"a": 0}), ({}, b'{"x":{"b":false}}', {"x": {"a": 0}})],
+)
+def test_verify_finds_records_with_and_without_a_schema_of_their_own(
+    more: dict[str, Any], plain: bytes, payload: dict[str, Any]
+) -> None:
+    def schema_of(value: Any, **more: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            return {"type": "int64", **more}
+        return {"type": "struct", "fields": [schema_of(one, field=name) for name, one in value.items()], **more}
+
+    world = Parts(format={"type": "parquet"}, converter={"value": "connect_json"}, nulls="write", **more)
+    world.land(None)
+    world.land(plain, json.dumps({"schema": schema_of(payload), "payload": payload}).encode())
+    world.write_index()
+    assert world.verified().differences == ()
+
+
 def test_json_lines_of_many_commits_are_one_file() -> None:
     world = Parts()
     for number in range(0, 12, 2):
