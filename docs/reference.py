@@ -1,8 +1,10 @@
-"""Writes docs/reference/ from the code: settings, commands and what Python may import. `make reference`."""
+"""Writes docs/reference/ from the code: settings, commands, Python, keys of connectors. `make reference`."""
 
 import inspect
 import json
 import re
+import runpy
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,44 @@ _WRITTEN = "Written by `make reference` from the code; what is changed here is l
 
 def pages() -> dict[str, str]:
     """Name of a page: its text."""
-    return {"settings.md": settings(), "commands.md": commands(), "api.md": api()}
+    return {"settings.md": settings(), "commands.md": commands(), "api.md": api(), "keys.md": connectors()}
+
+
+# Keys of connectors
+
+
+def connectors() -> str:
+    """Every key of every connector's own definition, and what becomes of it."""
+    known = runpy.run_path(str(Path(__file__).parent / "keys.py"))
+    text = ["# Every key of every connector", _WRITTEN]
+    text.append(
+        "What becomes of each key of a connector's own definition, found by loading it with a value that is not its "
+        "default, and what has to stand beside. *Honoured*: the native settings that it changes. *Told*: it is "
+        "accepted, and the notice says why it means nothing, or something else, here. *Refused*: the message says what "
+        "to write. No key is dropped without a word. [Connectors' configurations](../connectors.md) explains the usual ones.\n"
+    )
+    for definition in known["DEFINITIONS"]:
+        harmless, every = known["counted"](definition)
+        text += [f"## {definition.title}", f"{harmless} of {every} keys are honoured or harmless.\n"]
+        text += _outcomes(known["outcomes"](definition))
+        if definition is known["LENSES"]:
+            text += ["Of `PROPERTIES` in KCQL:\n", *_outcomes(known["outcomes_of_properties"]())]
+    return "\n".join(text)
+
+
+def _outcomes(outcomes: Iterable[Any]) -> list[str]:
+    words = {"honoured": "honoured", "notice": "told", "refused": "refused"}
+    rows = ["| key | default | becomes | |", "|---|---|---|---|"]
+    for outcome in outcomes:
+        default = f"`{outcome.key.default}`" if outcome.key.default else ""
+        says = outcome.says if outcome.becomes == "honoured" else _escaped(outcome.says)
+        cells = (f"`{outcome.key.name}`", default, words[outcome.becomes], says)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return [*rows, ""]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([<>*_\[\]{}])", r"\\\1", text)
 
 
 # Settings

@@ -223,3 +223,26 @@ def test_confluent_clouds_own_keys_are_taken() -> None:
 def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="did you mean PARQUET"):
         loaded({"output.data.format": "PARKET"}, CLOUD)
+
+
+def test_what_confluent_cloud_takes_where_its_file_says_nothing() -> None:
+    (sink,) = loaded({}, CLOUD).config.sinks
+    assert (sink.nulls, sink.errors.tolerance) == ("skip", "all")
+
+
+def test_confluent_clouds_formats_of_keys_and_headers_are_taken() -> None:
+    beside = {"store.kafka.keys": "true", "output.keys.format": "JSON"}
+    (sink,) = loaded({**beside}, CLOUD).config.sinks
+    assert sink.sidecars.keys == "json"
+
+
+def test_confluent_clouds_role_needs_ours_beside_it() -> None:
+    with pytest.raises(ConfigurationError, match=r"name ours with s3lake\.s3\.role\.arn beside it"):
+        loaded({"provider.integration.id": "cspi-1"}, CLOUD)
+    ours = {"provider.integration.id": "cspi-1", "s3lake.s3.role.arn": "arn:aws:iam::1:role/lake"}
+    assert loaded({**ours}, CLOUD).config.s3.role is not None
+
+
+def test_options_of_a_converter_of_headers_are_told() -> None:
+    configuration = loaded({"header.converter.schemas.enable": "false"})
+    assert "header.converter.schemas.enable: has no meaning" in "\n".join(map(str, configuration.notices))

@@ -26,16 +26,29 @@ _READ = {
     "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
 }
 _PARTITIONERS = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
-_ROLE = "provider.integration.id"
+_FORMATS_BESIDE = {"output.keys.format": "keys.format.class", "output.headers.format": "headers.format.class"}
+_ROLE, _OWN_ROLE = "provider.integration.id", "s3lake.s3.role.arn"
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _MEANINGLESS = {
     "authentication.method": "has no meaning: keys are used where they stand here, else boto3's own chain",
     "kafka.auth.mode": "has no meaning: kafka.api.key and kafka.api.secret are used",
     "kafka.service.account.id": "is Confluent Cloud's; write kafka.api.key and kafka.api.secret of that account",
+    "auto.restart.on.user.error": "has no meaning: Dagster tries a run again by its own retry policy",
+    "csfle.enabled": "has no meaning: what is encrypted field by field is landed as it is",
+    "value.subject.name.strategy": "has no meaning: a record names its schema by id",
+    "key.subject.name.strategy": "has no meaning: a record names its schema by id",
     "max.poll.interval.ms": "has no meaning: no consumer group is used",
     "max.poll.records": "has no meaning: Spark reads ranges of offsets",
 }
-_DEFAULTS = {"locale": "en", "timezone": "UTC", "flush.size": "1000", "partitioner.class": "HourlyPartitioner"}
+_DEFAULTS = {
+    "locale": "en",
+    "timezone": "UTC",
+    "flush.size": "1000",
+    "partitioner.class": "HourlyPartitioner",
+    "behavior.on.null.values": "ignore",
+    "errors.tolerance": "all",
+}
+"""Where they are others than those of the connector that runs."""
 
 
 def translated(settings: Sequence[Setting], report: Report) -> list[Setting]:
@@ -68,6 +81,13 @@ def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[S
             return [converter] + [
                 replace(setting, key=f"{part}.converter.schemas.enable", value="false", spots=())
             ] * plain
+        case "output.keys.format" | "output.headers.format":
+            return [_as(setting, _FORMATS_BESIDE[setting.key], _WRITTEN, report)]
+        case "schema.context.name":
+            if setting.value not in ("", "default"):
+                message = "is a context of the registry; name it in the registry's address, https://HOST/contexts/NAME"
+                report.error(setting, message)
+            return []
         case "time.interval":
             return [_as(setting, "partitioner.class", _PARTITIONERS, report)]
         case "schema.registry.url":
@@ -89,9 +109,10 @@ def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[S
         report.notice(setting, _MEANINGLESS[setting.key])
         return []
     if setting.key == _ROLE:
-        report.error(
-            setting, "is a role that Confluent Cloud assumes; name it with s3lake.s3.role.arn, and take it out"
-        )
+        if _OWN_ROLE in by_key:
+            report.notice(setting, f"is a role that Confluent Cloud assumes; {_OWN_ROLE} names ours")
+        else:
+            report.error(setting, f"is a role that Confluent Cloud assumes; name ours with {_OWN_ROLE} beside it")
         return []
     return [setting]
 

@@ -24,7 +24,8 @@ def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> No
     for part, default in (("key", key), ("value", value)):
         _converter(keys, sink, part, default)
     headers = keys.get("header.converter")
-    keys.below("header.converter.")
+    for option in keys.below("header.converter."):
+        keys.report.notice(option, "has no meaning: headers are taken as text, whatever their converter")
     if headers is not None and headers.value.rpartition(".")[2] != "StringConverter":
         keys.report.notice(headers, "has no meaning: headers are taken as text, or as bytes where they are no text")
 
