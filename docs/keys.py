@@ -1,4 +1,4 @@
-"""Every key of every connector's own definition: its default, a value that is not the default, and what it needs beside.
+"""Every key of every connector's own definition: its default, a value that is another, and what it needs beside.
 
 `reference.py` loads each and writes what becomes of it; a test counts.
 """

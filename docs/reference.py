@@ -37,7 +37,8 @@ def connectors() -> str:
         "What becomes of each key of a connector's own definition, found by loading it with a value that is not its "
         "default, and what has to stand beside. *Honoured*: the native settings that it changes. *Told*: it is "
         "accepted, and the notice says why it means nothing, or something else, here. *Refused*: the message says what "
-        "to write. No key is dropped without a word. [Connectors' configurations](../connectors.md) explains the usual ones.\n"
+        "to write. No key is dropped without a word. [Connectors' configurations](../connectors.md) "
+        "explains the usual ones.\n"
     )
     for definition in known["DEFINITIONS"]:
         harmless, every = known["counted"](definition)
