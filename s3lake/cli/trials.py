@@ -50,7 +50,9 @@ def hold(
 
     loaded = configuration.loaded(config, dialect, beside(name, worker, strict, observed), to_land=False)
     file = read(cases)
-    notices = [*map(str, loaded.notices), *rows.doubts(loaded.config)]
+    # Without their places, which every line that is added to a file changes.
+    texts = (": ".join(filter(None, (notice.place.key, notice.message))) for notice in loaded.notices)
+    notices = [*texts, *rows.doubts(loaded.config)]
     outcomes = {case.name: trial.tried(case, loaded.config.sinks, loaded.config.spark) for case in file.cases}
     of_notices = None if file.notices is None else trial.of_notices(file.notices, notices)
     failed = 0 if of_notices is None else _tell(as_json, "the configuration", str(cases), [of_notices])

@@ -97,8 +97,17 @@ def read(path: Path, environment: Mapping[str, str] = os.environ) -> Cases:
     Raises:
         ConfigurationError: it cannot be read, or what stands there cannot be right; one line per mistake.
     """
+    return loads(text_of(path), path, environment)
+
+
+def loads(text: str, path: Path, environment: Mapping[str, str] = os.environ) -> Cases:
+    """The cases in a text of the file at `path`.
+
+    Raises:
+        ConfigurationError: what stands there cannot be right; one line per mistake.
+    """
     report = Report(str(path))
-    data, settings = reader.read(text_of(path), report, lambda _: False, environment)
+    data, settings = reader.read(text, report, lambda _: False, environment)
     report.check()
     if not isinstance(data, dict):
         raise ConfigurationError(f"{path}:1:1: a mapping is needed with {', '.join(_File.model_fields)}")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
@@ -16,6 +17,8 @@ from s3lake.preview.contents import rows
 if TYPE_CHECKING:
     from s3lake.preview.cases import Case, DeadLetter, Expectation
     from s3lake.sink import Sink, Spark
+
+_OF_THE_FILES = 2  # lines that name the two files which a diff is of
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Difference:
     def lines(self) -> Iterator[str]:
         """Lines that begin with `-` where they were expected, with `+` where they are there instead."""
         changes = unified_diff(self.expected, self.present, lineterm="", n=2)
-        return (line for line in changes if not line.startswith(("---", "+++", "@@")))
+        return (line for line in islice(changes, _OF_THE_FILES, None) if not line.startswith("@@"))
 
 
 def tried(case: Case, sinks: Sequence[Sink], spark: Spark | None = None) -> Outcome:

@@ -11,7 +11,8 @@ from yaml.nodes import CollectionNode, MappingNode, Node
 
 from s3lake.config.native import escaped
 from s3lake.config.read.yaml import Dumper, composed
-from s3lake.preview.cases import Expectation, read, text_of
+from s3lake.errors import ConfigurationError
+from s3lake.preview.cases import Expectation, loads, read, text_of
 from s3lake.preview.trial import Outcome, differences, of_notices
 
 _WIDEST = 1_000_000
@@ -27,7 +28,7 @@ def updated(path: Path, outcomes: Mapping[str, Outcome], notices: Sequence[str] 
         notices: of the configuration, written where some are expected.
 
     Raises:
-        ConfigurationError: the file cannot be read, or its text cannot be changed without its other parts.
+        ConfigurationError: the file cannot be read, or what is expected stands in another place, behind an alias.
     """
     text, root, cases = text_of(path), composed(text_of(path), str(path)), read(path)
     assert isinstance(root, MappingNode), "it was read"
@@ -40,7 +41,21 @@ def updated(path: Path, outcomes: Mapping[str, Outcome], notices: Sequence[str] 
         changes.append(_change(text, root, "notices", list(notices)))
     for start, end, replacement in sorted(changes, reverse=True):
         text = text[:start] + replacement + text[end:]
+    if not _holds(text, path, outcomes, notices):
+        raise ConfigurationError(
+            f"{path}: cannot be updated, where an alias stands for what is expected: do it by hand"
+        )
     return text
+
+
+def _holds(text: str, path: Path, outcomes: Mapping[str, Outcome], notices: Sequence[str]) -> bool:
+    try:
+        cases = loads(text, path)
+    except ConfigurationError:
+        return False
+    return all(not differences(case.expect, outcomes[case.name]) for case in cases.cases) and not (
+        cases.notices is not None and of_notices(cases.notices, notices)
+    )
 
 
 def _expectation(expect: Expectation | None, outcome: Outcome) -> dict[str, Any]:

@@ -436,6 +436,7 @@ class TestExitCodeTwo:
     @pytest.mark.parametrize("command", [name for name, parameters in COMMANDS.items() if "CONFIG" in parameters])
     def test_a_configuration_that_is_not_there(self, command: str, run: Run, tmp_path: Path) -> None:
         missing = {
+            "ddl": ["--for", "athena"],
             "preview": ["--records", "-"],
             "test": [str(tmp_path / "cases.yaml")],
             "rewrite": ["--from", TEN, "--to", TEN],

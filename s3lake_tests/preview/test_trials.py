@@ -148,6 +148,9 @@ class TestDifferences:
         seen = Outcome((), {}, (), True)
         assert [difference.what for difference in self.of(tmp_path, "{files: 0}", seen)] == ["failed"]
 
+    def test_show_lines_that_begin_as_lines_of_a_diff_do(self) -> None:
+        assert list(Difference("rows", ["-- a", "@@ b"], ["++ c"]).lines()) == ["--- a", "-@@ b", "+++ c"]
+
 
 class TestRead:
     @pytest.mark.parametrize(
@@ -231,3 +234,18 @@ class TestUpdated:
         path = tmp_path / "cases.yaml"
         path.write_text("cases:\n- name: a\n  records: []\n  expect: {keys: [x.json]}  # so\n")
         assert updated(path, {"a": Outcome(("x.json",), {}, (), False)}) == path.read_text()
+
+    def test_notices_that_are_expected_are_written_anew_too(self, tmp_path: Path) -> None:
+        path = tmp_path / "cases.yaml"
+        path.write_text("notices: []  # none\ncases:\n- {name: a, records: [], expect: {files: 0}}\n")
+        text = updated(path, {"a": Outcome((), {}, (), False)}, ["s3.part.size: closes a file"])
+        assert text.splitlines()[:3] == ["notices:", "  - 's3.part.size: closes a file'  # none", "cases:"]
+
+    def test_what_an_alias_stands_for_is_left_to_who_wrote_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "cases.yaml"
+        path.write_text(
+            "cases:\n- {name: a, records: [], expect: &same {files: 0}}\n- {name: b, records: [], expect: *same}\n"
+        )
+        seen = {"a": Outcome((), {}, (), False), "b": Outcome(("x.json",), {"x.json": [1]}, (), False)}
+        with pytest.raises(ConfigurationError, match="an alias stands for what is expected, so it cannot be updated"):
+            updated(path, seen)
