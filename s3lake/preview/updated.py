@@ -43,7 +43,7 @@ def updated(path: Path, outcomes: Mapping[str, Outcome], notices: Sequence[str] 
         text = text[:start] + replacement + text[end:]
     if not _holds(text, path, outcomes, notices):
         raise ConfigurationError(
-            f"{path}: cannot be updated, where an alias stands for what is expected: do it by hand"
+            f"{path}: an alias stands for what is expected, so it cannot be updated: do it by hand"
         )
     return text
 
