@@ -230,7 +230,7 @@ class Sink(Part):
         if bool(self.topics) == (self.topics_regex is not None):
             raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
         if self.sql is not None and any(CONVERTERS[name].framed for name in (self.converter.key, self.converter.value)):
-            raise Misfit("SQL of keys or values with a Schema Registry is not supported yet: take it out", "sql")
+            raise Misfit("SQL of keys or values that are no texts in Kafka is not supported yet: take it out", "sql")
         self._sql_fits()
         landed = self.landed
         self._fields_exist(landed.converter)

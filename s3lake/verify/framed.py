@@ -6,9 +6,10 @@ So all that compares `connect_json` compares these too. What cannot be read stay
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from s3lake.objects.shape import BYTES, Shape
@@ -19,7 +20,15 @@ from s3lake.verify.kafka_side import Records
 if TYPE_CHECKING:
     from s3lake.sink import Registry
 
-_FRAMED = (parts.AVRO, parts.JSON_SCHEMA)
+_NUMBERS = {
+    "short": (">h", "int16"),
+    "integer": (">i", "int32"),
+    "long": (">q", "int64"),
+    "float": (">f", "float"),
+    "double": (">d", "double"),
+    "boolean": (">?", "boolean"),
+}
+_FRAMED = (parts.AVRO, parts.JSON_SCHEMA, *_NUMBERS)
 _HEADER = 5
 _Told = Callable[[bytes], bytes | None]
 
@@ -60,6 +69,8 @@ def _each(translate: _Told, values: Sequence[bytes | None]) -> list[bytes | None
 
 
 def _translations(kind: str, registry: Connection | None) -> _Told:
+    if kind in _NUMBERS:
+        return partial(_number, *_NUMBERS[kind])
     if kind == parts.JSON_SCHEMA:
         return lambda value: b'{"schema":null,"payload":%s}' % value[_HEADER:] if value[:1] == b"\0" else value
     if registry is None:
@@ -75,6 +86,15 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
         return None if datum is None else b'{"schema":%s,"payload":%s}' % (schema, json.dumps(datum).encode())
 
     return of_avro
+
+
+def _number(encoding: str, name: str, value: bytes) -> bytes:
+    """A number of Kafka's; what is none stays as it is."""
+    try:
+        (number,) = struct.unpack(encoding, value)
+    except struct.error:
+        return value
+    return json.dumps({"schema": {"type": name, "optional": True}, "payload": number}).encode()
 
 
 @lru_cache(4096)

@@ -11,7 +11,10 @@ from s3lake.config.setting import Setting
 from s3lake.text.options import nearest, suggestion
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
-_PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes"}
+_NUMBERS = {
+    f"{name.capitalize()}Converter": name for name in ("short", "integer", "long", "float", "double", "boolean")
+}
+_PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes", **_NUMBERS}
 _CONVERTERS = (*_PLAIN, *_WITH_REGISTRY)
 _TAKEN = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter", "bytes": "ByteArrayConverter"}
 _JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")

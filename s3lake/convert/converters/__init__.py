@@ -1,4 +1,5 @@
-"""Converters: how bytes become keys and values. One file each, which says all that others have to know of it.
+"""Converters: how bytes become keys and values. One file each, or one for all of Kafka's numbers, which says all that
+others have to know of it.
 
 To add one, write its file and name it in `CONVERTERS`. This module is imported with every configuration, so a file here
 imports what reads in the function that reads.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from s3lake.convert.converters import avro, bytes, connect_json, json, json_schema, string
+from s3lake.convert.converters import avro, bytes, connect_json, json, json_schema, primitives, string
 from s3lake.convert.converters.converter import Converter, Wanted
 
 __all__ = ["CONVERTERS", "NOT_YET", "Converter", "Wanted", "in_words"]
@@ -22,6 +23,7 @@ CONVERTERS: dict[str, Converter] = {
         bytes.CONVERTER,
         avro.CONVERTER,
         json_schema.CONVERTER,
+        *primitives.CONVERTERS,
     )
 }
 

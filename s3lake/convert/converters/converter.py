@@ -35,7 +35,7 @@ Read = Callable[["pa.BinaryArray", Wanted], "tuple[Column, Refusals]"]
 """Takes the bytes as Kafka has them; refused rows hold anything."""
 
 Unframe = Callable[["pa.BinaryArray", "Connection | None"], "tuple[pa.BinaryArray, Refusals]"]
-"""Makes bytes with a schema's id before them plain JSON, for what looks at them before conversion does."""
+"""Makes bytes that are no texts plain JSON, for what looks at them before conversion does."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class Converter:
         enveloped: whether `{"schema": …, "payload": …}` may stand round a value.
         inferred: whether columns are found in the data; else each value's own schema gives them.
         asks_registry: whether it cannot read without a Schema Registry.
-        unframe: of values with the id of their schema before them; None where none stands there.
+        unframe: of values that are in Kafka neither texts nor taken as they are: with the id of their schema before
+            them, or numbers; None for others.
     """
 
     name: str
@@ -63,5 +64,5 @@ class Converter:
 
     @property
     def framed(self) -> bool:
-        """Whether the id of a schema stands before the data."""
+        """Whether what looks at them before conversion does has to make them plain."""
         return self.unframe is not None

@@ -1,0 +1,90 @@
+"""Kafka's numbers and truth values: so many bytes each, the most significant first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3lake.convert.converters.converter import Converter, Wanted
+from s3lake.schema.types import Primitive
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from s3lake.convert.cells import Column
+    from s3lake.convert.gate import Refusals
+    from s3lake.registry import Connection
+
+_ENCODED = {
+    "short": (">i2", Primitive.INT32),
+    "integer": (">i4", Primitive.INT32),
+    "long": (">i8", Primitive.INT64),
+    "float": (">f4", Primitive.FLOAT),
+    "double": (">f8", Primitive.DOUBLE),
+    "boolean": ("?", Primitive.BOOL),
+}
+
+
+def _converter(name: str) -> Converter:
+    encoding, primitive = _ENCODED[name]
+
+    def read(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
+        """Numbers as JSON, and as a column."""
+        import numpy as np
+
+        from s3lake.convert import cells
+        from s3lake.convert.schemas import Gathering
+        from s3lake.schema.connect import Schema
+
+        numbers, refused = _numbers(name, raw, encoding, primitive)
+        gathering = Gathering.of(len(raw))
+        gathering.add(Schema(None, primitive), np.arange(len(raw)), numbers)
+        return cells.Column(name, _texts(numbers), gathering.gathered()), refused
+
+    def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> tuple[pa.BinaryArray, Refusals]:
+        """Numbers as JSON."""
+        numbers, refused = _numbers(name, raw, encoding, primitive)
+        return _texts(numbers), refused
+
+    return Converter(name, "json", read, wrapped=True, inferred=False, unframe=unframe)
+
+
+def _numbers(name: str, raw: pa.BinaryArray, encoding: str, type: Primitive) -> tuple[pa.Array, Refusals]:
+    """The numbers, null where there is none or it is refused."""
+    import numpy as np
+    import pyarrow as pa
+
+    from s3lake.schema.arrow import arrow_type
+
+    width = np.dtype(encoding).itemsize
+    values = raw.to_pylist()
+    refused: Refusals = {
+        row: f"{len(value)} bytes are no {name}: {width} are expected"
+        for row, value in enumerate(values)
+        if value is not None and len(value) != width
+    }
+    if type is Primitive.BOOL:
+        refused |= {
+            row: f"byte 0x{value[0]:02x} is no boolean: 0x00 or 0x01 is expected"
+            for row, value in enumerate(values)
+            if value is not None and row not in refused and value[0] > 1
+        }
+    present = np.array([value is not None and row not in refused for row, value in enumerate(values)], np.bool_)
+    nothing = bytes(width)
+    block = b"".join(value if kept else nothing for value, kept in zip(values, present, strict=True))
+    decoded = np.frombuffer(block, encoding)
+    native = decoded.astype(decoded.dtype.newbyteorder("="))
+    return pa.array(native, mask=~present).cast(arrow_type(type)), refused
+
+
+def _texts(numbers: pa.Array) -> pa.BinaryArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = numbers.cast(pa.string())
+    if pa.types.is_floating(numbers.type):
+        for spelled, told in (("nan", '"NaN"'), ("inf", '"Infinity"'), ("-inf", '"-Infinity"')):
+            texts = pc.if_else(pc.equal(texts, spelled), told, texts)
+    return texts.cast(pa.binary())
+
+
+CONVERTERS = tuple(map(_converter, _ENCODED))

@@ -1,0 +1,35 @@
+"""Protobuf, with the id of its schema and the path of its message before it, or as a descriptor set has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from s3lake.convert.converters.converter import Converter, Wanted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from s3lake.convert.cells import Column
+    from s3lake.convert.gate import Refusals
+    from s3lake.registry import Connection
+
+
+def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+    """Texts, or columns, by the schema of each value."""
+    from s3lake.convert import cells, protobuf
+
+    assert wanted.registry is not None, "the sink model asks for one"
+    values = protobuf.read(raw, wanted.registry, tabular=wanted.tabular, texts=wanted.texts)
+    return cells.Column(CONVERTER.name, values.data, values.schemas), values.refused
+
+
+def unframe(raw: pa.BinaryArray, registry: Connection | None) -> tuple[pa.BinaryArray, Refusals]:
+    """The values as JSON."""
+    from s3lake.convert import protobuf
+
+    assert registry is not None, "the sink model asks for one"
+    values = protobuf.read(raw, registry, tabular=False)
+    return values.data, values.refused
+
+
+CONVERTER = Converter("protobuf", "json", read, wrapped=True, inferred=False, asks_registry=True, unframe=unframe)

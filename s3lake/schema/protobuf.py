@@ -1,0 +1,277 @@
+"""Protobuf schemas compiled: to messages that Google's own library reads, and to columns.
+
+Columns are those of Confluent's ProtobufData: every field may be null, the members of a oneof stand in a struct of
+their own, `NAME_0`. Types that Google knows by name have a column's type where there is one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import importlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf.message import DecodeError
+
+from s3lake.errors import ConfigurationError
+from s3lake.schema.connect import SchemaError
+from s3lake.schema.types import MOST_LEVELS, UNKNOWN, List, Map, Primitive, Struct, Type
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+
+TIMESTAMP = "google.protobuf.Timestamp"
+AS_JSON = frozenset(f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue"))
+"""Messages that hold any JSON, and so are a text of it."""
+
+WRAPPERS = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+"""Messages of one `value`, which is null where they are absent."""
+
+_GOOGLES = "google/protobuf/"
+_COMPILED_S = 60
+_MAIN = "s3lake-schema.proto"
+
+
+def _primitives() -> dict[int, Primitive]:
+    of = descriptor_pb2.FieldDescriptorProto
+    return {
+        of.TYPE_BOOL: Primitive.BOOL,
+        of.TYPE_STRING: Primitive.STRING,
+        of.TYPE_BYTES: Primitive.BINARY,
+        of.TYPE_ENUM: Primitive.STRING,
+        of.TYPE_FLOAT: Primitive.FLOAT,
+        of.TYPE_DOUBLE: Primitive.DOUBLE,
+        **dict.fromkeys((of.TYPE_INT32, of.TYPE_SINT32, of.TYPE_SFIXED32), Primitive.INT32),
+        **dict.fromkeys((of.TYPE_INT64, of.TYPE_SINT64, of.TYPE_SFIXED64), Primitive.INT64),
+        **dict.fromkeys((of.TYPE_UINT32, of.TYPE_FIXED32), Primitive.INT64),
+        **dict.fromkeys((of.TYPE_UINT64, of.TYPE_FIXED64), Primitive.INT64),
+    }
+
+
+_PRIMITIVES = _primitives()
+
+
+def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> Descriptor:
+    """A message of a registered schema.
+
+    Args:
+        text: the schema: a .proto file, or its descriptor in base64.
+        references: files that it imports, by the names that it imports them by.
+        path: which message: number of the outermost, and of each that is nested in it.
+
+    Raises:
+        SchemaError: there is none.
+    """
+    pool, main = _compiled(text, tuple(references.items()))
+    proto = descriptor_pb2.FileDescriptorProto()
+    pool.FindFileByName(main).CopyToProto(proto)
+    described: Any = proto.message_type
+    names = [proto.package] if proto.package else []
+    for number in path:
+        if number >= len(described):
+            raise SchemaError(f"it has no message {'.'.join(map(str, path))}, which stands before the data")
+        names.append(described[number].name)
+        described = described[number].nested_type
+    return pool.FindMessageTypeByName(".".join(names))
+
+
+def message_of_set(descriptors: bytes, name: str) -> Descriptor:
+    """A message of a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
+
+    Raises:
+        SchemaError: there is none.
+    """
+    files = descriptor_pb2.FileDescriptorSet()
+    try:
+        files.ParseFromString(descriptors)
+        return _pool(files).FindMessageTypeByName(name)
+    except DecodeError:
+        raise SchemaError("it is no descriptor set: write one with protoc --descriptor_set_out") from None
+    except KeyError:
+        have = sorted(f"{file.package}.{each.name}".lstrip(".") for file in files.file for each in file.message_type)
+        raise SchemaError(f"it has no message {name!r}; it has {', '.join(have)[:300]}") from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
+    """A pool with the schema and all that it imports, and what the schema's file is called there."""
+    main = _descriptor(text)
+    imported = {name: _descriptor(reference) for name, reference in references}
+    if main is None and not any(imported.values()):
+        return _pool(_protoc(text, dict(references))), _MAIN
+    files = descriptor_pb2.FileDescriptorSet()
+    for name, file in imported.items():
+        if file is None:
+            raise SchemaError(f"{name} is text and the schema is not, or the other way round: register both alike")
+        file.name = name
+        files.file.append(file)
+    if main is None:
+        raise SchemaError("the schema is text and what it imports is not: register both alike")
+    main.name = main.name or _MAIN
+    files.file.append(main)
+    return _pool(files), main.name
+
+
+def _descriptor(text: str) -> Any:
+    """A descriptor in base64; None for the text of a .proto file."""
+    file = descriptor_pb2.FileDescriptorProto()
+    try:
+        file.ParseFromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+    return file
+
+
+def _protoc(text: str, references: Mapping[str, str]) -> Any:
+    """What Google's compiler makes of a .proto file, in a process of its own, whose words we need."""
+    try:
+        includes = Path(str(importlib.import_module("grpc_tools").__file__)).parent / "_proto"
+    except ImportError:
+        raise ConfigurationError(
+            "converter protobuf needs Google's compiler wherever this runs: pip install 's3lake[protobuf]'"
+        ) from None
+    with tempfile.TemporaryDirectory(prefix="s3lake-proto-") as scratch:
+        directory = Path(scratch)
+        for name, content in {**references, _MAIN: text}.items():
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise SchemaError(f"the reference {name!r} is no path of an import")
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_text(content, encoding="utf-8")
+        out = directory / "descriptors"
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{directory}", f"-I{includes}", "--include_imports"]
+        ran = subprocess.run(
+            [*command, f"--descriptor_set_out={out}", _MAIN],
+            capture_output=True,
+            text=True,
+            timeout=_COMPILED_S,
+            check=False,
+            cwd=directory,
+        )
+        if ran.returncode:
+            words = [line for line in ran.stderr.splitlines() if "error" in line or ".proto:" in line]
+            raise SchemaError(f"it is none of Protobuf: {' '.join(words or [ran.stderr])[:300]}")
+        files = descriptor_pb2.FileDescriptorSet()
+        files.ParseFromString(out.read_bytes())
+        return files
+
+
+def _pool(files: Any) -> Any:
+    """A pool with the files and what Google brings with its library."""
+    pool = descriptor_pool.DescriptorPool()
+    by_name = {file.name: file for file in files.file}
+    added: set[str] = set()
+
+    def add(name: str) -> None:
+        if name in added:
+            return
+        added.add(name)
+        file = by_name.get(name) or _googles(name)
+        if file is None:
+            raise SchemaError(f"it imports {name!r}, which is not among its references")
+        for dependency in file.dependency:
+            add(dependency)
+        pool.Add(file)
+
+    try:
+        for name in by_name:
+            add(name)
+    except TypeError as error:
+        raise SchemaError(f"it is none of Protobuf: {error}"[:300]) from None
+    return pool
+
+
+def _googles(name: str) -> Any:
+    if not name.startswith(_GOOGLES):
+        return None
+    try:
+        module = importlib.import_module(f"google.protobuf.{name[len(_GOOGLES) : -len('.proto')]}_pb2")
+    except ImportError:
+        return None
+    file = descriptor_pb2.FileDescriptorProto()
+    module.DESCRIPTOR.CopyToProto(file)
+    return file
+
+
+def oneofs(descriptor: Descriptor) -> list[tuple[str, OneofDescriptor]]:
+    """The oneofs of a message by the names of their columns; an `optional` field is none."""
+    real = [one for one in descriptor.oneofs if not _is_synthetic(one)]
+    return [(f"{one.name}_{number}", one) for number, one in enumerate(real)]
+
+
+def plain_fields(descriptor: Descriptor) -> list[FieldDescriptor]:
+    """The fields of a message that stand in no oneof."""
+    return [one for one in descriptor.fields if one.containing_oneof is None or _is_synthetic(one.containing_oneof)]
+
+
+def is_map(field: FieldDescriptor) -> bool:
+    """Whether a field is a map."""
+    return bool(field.message_type is not None and field.message_type.GetOptions().map_entry)
+
+
+def _is_synthetic(oneof: OneofDescriptor) -> bool:
+    return len(oneof.fields) == 1 and oneof.name == f"_{oneof.fields[0].name}"
+
+
+def type_of(descriptor: Descriptor) -> Type:
+    """The columns of a message.
+
+    Raises:
+        SchemaError: it has none.
+    """
+    return _struct(descriptor, descriptor.full_name, ())
+
+
+def _struct(descriptor: Descriptor, path: str, inside: tuple[str, ...]) -> Type:
+    if descriptor.full_name in inside:
+        raise SchemaError(
+            f"{path} is {descriptor.full_name} inside of itself: recursive schemas are not supported; use bytes"
+        )
+    inside = (*inside, descriptor.full_name)
+    if len(inside) > MOST_LEVELS:
+        raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+    types = {
+        **{
+            column: Struct({one.name: _field(one, f"{path}.{one.name}", inside) for one in oneof.fields})
+            for column, oneof in oneofs(descriptor)
+        },
+        **{one.name: _field(one, f"{path}.{one.name}", inside) for one in plain_fields(descriptor)},
+    }
+    held = {name: type for name, type in types.items() if type != UNKNOWN}
+    return Struct(held) if held else UNKNOWN
+
+
+def _field(field: FieldDescriptor, path: str, inside: tuple[str, ...]) -> Type:
+    if is_map(field):
+        keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        value = _single(values, path, inside)
+        key = _single(keys, path, inside)
+        if value == UNKNOWN:
+            return UNKNOWN
+        return Map(value) if key is Primitive.STRING else List(Struct({"key": key, "value": value}))
+    single = _single(field, path, inside)
+    if not field.is_repeated:
+        return single
+    return UNKNOWN if single == UNKNOWN else List(single)
+
+
+def _single(field: FieldDescriptor, path: str, inside: tuple[str, ...]) -> Type:
+    inner = field.message_type
+    if inner is None:
+        return _PRIMITIVES[field.type]
+    if inner.full_name == TIMESTAMP:
+        return Primitive.TIMESTAMP
+    if inner.full_name in AS_JSON:
+        return Primitive.STRING
+    if inner.full_name in WRAPPERS:
+        return _PRIMITIVES[inner.fields_by_name["value"].type]
+    return _struct(inner, path, inside)

@@ -1,0 +1,205 @@
+"""Protobuf as columns and as JSON: the golden table of types, wire format, schemas with imports, descriptor sets."""
+
+import base64
+import io
+import json
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+from google.protobuf import descriptor_pb2, json_format, message_factory
+
+from s3lake.convert.values import Conversion, Converted
+from s3lake.encode import FileFormat
+from s3lake.registry import Connection
+from s3lake.schema import protobuf
+from s3lake_tests.convert.records import batch
+from s3lake_tests.encode.written import written
+from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+
+PROTO = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/duration.proto";
+enum Colour { NONE = 0; RED = 1; }
+message Other { string name = 1; message Inner { int32 n = 1; } }
+message Order {
+  int32 i32 = 1; sint64 s64 = 2; uint32 u32 = 3; fixed64 u64 = 4; float f = 5; double d = 6; bool b = 7;
+  string text = 8; bytes raw = 9; Colour colour = 10; optional int32 maybe = 11;
+  repeated string tags = 12; map<string, int32> sizes = 13; map<int32, string> names = 14; Other other = 15;
+  oneof contact { string email = 16; Other person = 17; }
+  google.protobuf.Timestamp at = 18; google.protobuf.StringValue note = 19; google.protobuf.Struct free = 20;
+  google.protobuf.Duration took = 21; repeated Other others = 22;
+}
+"""
+FULL = {
+    "i32": -1, "s64": "-5", "u32": 4294967295, "u64": "7", "f": 0.5, "d": 0.1, "b": True, "text": "ü", "raw": "/w==",
+    "colour": "RED", "maybe": 0, "tags": ["a", "b"], "sizes": {"x": 1}, "names": {"7": "seven"},
+    "other": {"name": "o"}, "email": "a@b", "at": "2026-11-20T05:00:00.123Z", "note": "n", "free": {"a": [1.0]},
+    "took": "1.5s", "others": [{"name": "p"}, {}],
+}  # fmt: skip
+AT = datetime(2026, 11, 20, 5, 0, 0, 123000, timezone.utc)
+GOLDEN: list[tuple[str, str, Any, Any]] = [
+    ("contact_0", "struct<email: string, person: struct<name: string>>", {"email": "a@b", "person": None}, None),
+    ("i32", "int32", -1, 0),
+    ("s64", "int64", -5, 0),
+    ("u32", "int64", 4294967295, 0),
+    ("u64", "int64", 7, 0),
+    ("f", "float", 0.5, 0.0),
+    ("d", "double", 0.1, 0.0),
+    ("b", "bool", True, False),
+    ("text", "string", "ü", ""),
+    ("raw", "binary", b"\xff", b""),
+    ("colour", "string", "RED", "NONE"),
+    ("maybe", "int32", 0, None),
+    ("tags", "list<string>", ["a", "b"], []),
+    ("sizes", "map<string, int32>", {"x": 1}, {}),
+    ("names", "list<struct<key: int32, value: string>>", [{"key": 7, "value": "seven"}], []),
+    ("other", "struct<name: string>", {"name": "o"}, None),
+    ("at", "timestamp", AT, None),
+    ("note", "string", "n", None),
+    ("free", "string", '{"a": [1.0]}', None),
+    ("took", "struct<seconds: int64, nanos: int32>", {"seconds": 1, "nanos": 500000000}, None),
+    ("others", "list<struct<name: string>>", [{"name": "p"}, {"name": ""}], []),
+]
+"""Column, type, and what a full and an empty message have there."""
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    with serving() as started:
+        yield started
+
+
+def conversion(registry: SchemaRegistry | Connection, format: str = "parquet") -> Conversion:
+    connection = registry if isinstance(registry, Connection) else registry.connection
+    return Conversion("string", "protobuf", format, "skip", registry=connection)
+
+
+def of(name: str, proto: str = PROTO, references: dict[str, str] | None = None) -> Any:
+    """The class of a message."""
+    descriptor = protobuf.message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
+    return message_factory.GetMessageClass(descriptor)
+
+
+def full() -> bytes:
+    return bytes(json_format.ParseDict(FULL, of("shop.Order")()).SerializeToString())
+
+
+def converted(registry: SchemaRegistry, *data: bytes, format: str = "parquet") -> Converted:
+    number = registry.add(PROTO, "PROTOBUF")
+    return conversion(registry, format)(batch(*(framed(number, b"\2\2" + each) for each in data)), {})
+
+
+def test_the_golden_table(registry: SchemaRegistry) -> None:
+    found = converted(registry, full(), b"")
+    assert not found.refused
+    assert [(name, str(type)) for name, type in found.seen.items()] == [(name, type) for name, type, *_ in GOLDEN]
+    (part,) = found.parts
+    assert part.schema == "shop.Order"
+    file = written(FileFormat("parquet", "none"), [part.streams["data"]])
+    rows = pq.read_table(io.BytesIO(file)).to_pylist(maps_as_pydicts="strict")
+    assert rows == [{name: value for name, _, value, _ in GOLDEN}, {name: value for name, *_, value in GOLDEN}]
+
+
+def test_the_golden_table_in_avro(registry: SchemaRegistry) -> None:
+    (part,) = converted(registry, full(), b"", format="avro").parts
+    reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", "none"), [part.streams["data"]])))
+    assert list(reader) == [{name: value for name, _, value, _ in GOLDEN}, {name: value for name, *_, value in GOLDEN}]
+    assert json.loads(reader.metadata["avro.schema"])["name"] == "Order"
+
+
+def test_the_golden_table_in_json(registry: SchemaRegistry) -> None:
+    (part,) = converted(registry, full(), b"", format="json").parts
+    lines = [json.loads(line) for line in part.streams["data"].to_pylist()]
+    as_json: dict[str, Any] = {"raw": ("/w==", ""), "at": (int(AT.timestamp() * 1000), None)}
+    assert lines == [{name: as_json.get(name, values)[row] for name, _, *values in GOLDEN} for row in range(2)]
+
+
+def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaRegistry) -> None:
+    number = registry.add(PROTO, "PROTOBUF")
+    values = [
+        framed(number, b"\0" + of("shop.Other")(name="first").SerializeToString()),
+        framed(number, b"\2\2" + full()),
+        framed(number, b"\4\0\0" + of("shop.Other.Inner")(n=3).SerializeToString()),
+    ]
+    found = conversion(registry)(batch(*values), {})
+    assert [part.schema for part in found.parts] == ["shop.Other", "shop.Order", "shop.Other.Inner"]
+    assert found.parts[2].streams["data"].to_pylist() == [{"n": 3}]
+
+
+def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> None:
+    number = registry.add(PROTO, "PROTOBUF")
+    huge = of("shop.Order")(u64=2**63).SerializeToString()
+    data = [b"\2\2" + full(), b"\2\2\xff", b"\2\2" + huge, b"\2\x0e", b"\2"]
+    found = conversion(registry)(batch(*(framed(number, each) for each in data), b"plain"), {})
+    assert [part.streams["data"].num_rows for part in found.parts] == [1]
+    reasons = [found.refused[row] for row in range(1, 6)]
+    assert "the data is no shop.Order" in reasons[0]
+    assert "a value does not fit its column" in reasons[1]
+    assert "it has no message 7" in reasons[2]
+    assert "end too early" in reasons[3]
+    assert "was not written with a Schema Registry's serializer" in reasons[4]
+
+
+COMMON = 'syntax = "proto3"; package common; message Money { string currency = 1; int64 units = 2; }'
+BILL = 'syntax = "proto3"; import "common/money.proto"; message Bill { common.Money total = 1; }'
+
+
+def test_a_schema_with_references(registry: SchemaRegistry) -> None:
+    registry.add(COMMON, "PROTOBUF", subject="money")
+    number = registry.add(BILL, "PROTOBUF", refers=[("common/money.proto", "money")])
+    bill = of("Bill", BILL, {"common/money.proto": COMMON})()
+    bill.total.currency, bill.total.units = "CHF", 5
+    found = conversion(registry)(batch(framed(number, b"\0" + bill.SerializeToString())), {})
+    assert found.parts[0].streams["data"].to_pylist() == [{"total": {"currency": "CHF", "units": 5}}]
+
+
+def test_a_schema_that_is_registered_as_its_descriptor(registry: SchemaRegistry) -> None:
+    """As confluent-kafka's serializer registers it."""
+    file = descriptor_pb2.FileDescriptorProto()
+    of("shop.Order").DESCRIPTOR.file.CopyToProto(file)
+    number = registry.add(base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\2\2" + full())), {})
+    assert found.parts[0].streams["data"].column("i32").to_pylist() == [-1]
+
+
+def test_a_descriptor_set_needs_no_registry() -> None:
+    files = descriptor_pb2.FileDescriptorSet()
+    of("shop.Order").DESCRIPTOR.file.CopyToProto(files.file.add())
+    connection = Connection((), descriptors=files.SerializeToString(), message="shop.Order")
+    found = conversion(connection)(batch(full(), None, b""), {})
+    assert [part.streams["data"].num_rows for part in found.parts] == [2]
+    missing = Connection((), descriptors=files.SerializeToString(), message="shop.Nothing")
+    (reason,) = conversion(missing)(batch(full()), {}).refused.values()
+    assert reason == (
+        "converter.registry.descriptor_set: it has no message 'shop.Nothing'; it has shop.Order, shop.Other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("proto", "why"),
+    [
+        ("message A { A a = 1; }", "A.a is A inside of itself: recursive schemas are not supported; use bytes"),
+        ("message A { }", "A has no fields that hold anything"),
+        ("message A { B b = 1; }", '"B" is not defined'),
+        ('import "x.proto"; message A { int32 a = 1; }', "x.proto"),
+    ],
+)
+def test_a_schema_that_has_no_columns_is_told(registry: SchemaRegistry, proto: str, why: str) -> None:
+    number = registry.add(f'syntax = "proto3"; {proto}', "PROTOBUF")
+    (reason,) = conversion(registry)(batch(framed(number, b"\0\x08\x01")), {}).refused.values()
+    assert reason.startswith(f"schema id {number}: ")
+    assert why in reason
+
+
+def test_a_schema_of_avro_is_none_of_protobuf(registry: SchemaRegistry) -> None:
+    number = registry.add('"string"')
+    (reason,) = conversion(registry)(batch(framed(number, b"\0")), {}).refused.values()
+    assert "it is a schema of AVRO, not of PROTOBUF: set the converter that fits" in reason
