@@ -37,6 +37,7 @@ class Connection:
     Attributes:
         urls: of the same registry; the first that answers is taken.
         timeout: seconds that one request may take.
+        descriptors: a descriptor set of Protobuf instead of a registry, of which every value is the message `message`.
     """
 
     urls: tuple[str, ...]
@@ -47,6 +48,8 @@ class Connection:
     cert_file: str | None = None
     key_file: str | None = None
     timeout: float = 10.0
+    descriptors: bytes = field(default=b"", repr=False)
+    message: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def attempts(config: Config) -> Iterator[Sequence[Attempt]]:
     topics = sorted({topic for sink in config.sinks for topic in sink.topics})
     yield [(f"kafka {config.kafka.bootstrap_servers}", functools.partial(_topics, offsets, topics))]
     for sink in config.sinks:
-        if sink.converter.registry is not None:
+        if sink.converter.registry is not None and sink.converter.registry.url:
             yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink))]
     for sink in config.sinks:
         # Who asks wants to know how it is now.

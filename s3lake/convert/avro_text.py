@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import avro_columns, avro_cursor, json_text
-from s3lake.schema.types import MOST_DIGITS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, Unknown
+from s3lake.schema.types import MOST_DIGITS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, Unknown, fold
 
 Spell = Callable[[pa.Array], pa.BinaryArray]
 """Gives the texts of values, `null` for null."""
@@ -56,6 +56,26 @@ def compiled(plain: Any, type: Type) -> Texts | None:
         return None
     decode = avro_columns.compiled(plain, plainest)
     return Texts(decode, spell) if decode is not None else None
+
+
+def spelling(type: Type) -> Spell:
+    """How the values of a column are spelt, whatever they were read from; it holds no UUID."""
+    return fold(type, _spelled_leaf, _spelled_list, _spelled_struct, lambda value: lambda array: _object(array, value))
+
+
+def _spelled_leaf(leaf: Primitive | Decimal | Unknown) -> Spell:
+    if isinstance(leaf, Unknown):
+        return lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
+    spell = _leaf(None, leaf)[1]
+    return (lambda array: spell(array.cast(pa.int64()))) if leaf is Primitive.TIMESTAMP else spell
+
+
+def _spelled_list(item: Spell) -> Spell:
+    return lambda array: _between(array, b"[", item(array.values), b"]")
+
+
+def _spelled_struct(fields: dict[str, Spell]) -> Spell:
+    return lambda array: _members(array, fields)
 
 
 def _node(plain: Any, type: Type) -> tuple[Type, Spell]:

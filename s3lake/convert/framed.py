@@ -28,7 +28,7 @@ from s3lake.schema import avro as avro_schemas
 from s3lake.schema import avro_spliced
 from s3lake.schema.connect import Schema, SchemaError
 
-_HEADER = 5
+HEADER = 5
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
 """fastavro says where in memory it reads: a record that is tried again has another reason then."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -96,7 +96,7 @@ def unframed(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
         reason = _not_framed(value) if value is not None else None
         if reason:
             refused[row] = reason
-        data.append(None if reason or value is None else value[_HEADER:])
+        data.append(None if reason or value is None else value[HEADER:])
     return pa.array(data, pa.binary()), refused
 
 
@@ -118,9 +118,9 @@ def avro(
     """
     if not len(raw):
         return Read(raw, None, {})
-    numbers, refused = _numbers(raw)
-    gathering, lines = Gathering.of(len(raw)), _Lines.of(len(raw)) if texts else None
-    for number, rows in _by_number(numbers):
+    numbers, refused = numbers_of(raw)
+    gathering, lines = Gathering.of(len(raw)), Lines.of(len(raw)) if texts else None
+    for number, rows in by_number(numbers):
         reader = _reader(registry, number, tabular)
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
@@ -129,19 +129,19 @@ def avro(
             reader = replace(reader, schema=replace(reader.schema, file=reader.file))
         rows = _at_once(raw, rows, reader, gathering, lines, tabular)
         refused |= _one_by_one(raw, rows, reader, gathering, lines, tabular)
-    data = lines.texts() if lines is not None else _where(gathering.codes >= 0, raw)
+    data = lines.texts() if lines is not None else kept_where(gathering.codes >= 0, raw)
     return Read(data, gathering.gathered(), refused)
 
 
 @dataclass
-class _Lines:
+class Lines:
     """JSON texts as they are found."""
 
     at: Numbers
     texts_of: list[pa.BinaryArray]
 
     @classmethod
-    def of(cls, total: int) -> _Lines:
+    def of(cls, total: int) -> Lines:
         """Of so many rows, none of which has a text yet."""
         return cls(np.full(total, -1), [])
 
@@ -158,18 +158,18 @@ class _Lines:
         )
 
 
-def _where(kept: npt.NDArray[np.bool_], raw: pa.BinaryArray) -> pa.BinaryArray:
+def kept_where(kept: npt.NDArray[np.bool_], raw: pa.BinaryArray) -> pa.BinaryArray:
     return raw if kept.all() else raw.take(pa.array(np.arange(len(raw)), mask=~kept))
 
 
 def _at_once(
-    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, lines: _Lines | None, tabular: bool
+    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, lines: Lines | None, tabular: bool
 ) -> Numbers:
     """Read rows of one schema together: those that must be read one by one; the others are added to what is found."""
     wanted = [reader.columns] if tabular else []
     if lines is not None:
         wanted.append(reader.texts.decode if reader.texts else None)
-    found = [avro_columns.decoded(one, raw, rows, _HEADER) for one in wanted if one is not None]
+    found = [avro_columns.decoded(one, raw, rows, HEADER) for one in wanted if one is not None]
     if len(found) < len(wanted):
         return rows
     plain = np.logical_and.reduce([sound for _, sound in found])
@@ -186,20 +186,20 @@ def _at_once(
     return odd
 
 
-def _numbers(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
+def numbers_of(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
     """The id before each value, -1 where there is none, and the rows that should have one."""
     offsets = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4).astype(np.int64)
     block = raw.buffers()[2]
     data = np.frombuffer(block, np.uint8) if block is not None and block.size else np.zeros(1, np.uint8)
     starts, present = offsets[:-1], raw.is_valid().to_numpy(zero_copy_only=False)
-    first, *rest = (data.take(starts + at, mode="clip").astype(np.int64) for at in range(_HEADER))
-    framed = present & (np.diff(offsets) >= _HEADER) & (first == 0)
+    first, *rest = (data.take(starts + at, mode="clip").astype(np.int64) for at in range(HEADER))
+    framed = present & (np.diff(offsets) >= HEADER) & (first == 0)
     numbers = functools.reduce(lambda high, low: high << 8 | low, rest)
     wrong = np.flatnonzero(present & ~framed).tolist()
     return np.where(framed, numbers, -1), {row: _not_framed(raw[row].as_py()) or "" for row in wrong}
 
 
-def _by_number(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+def by_number(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
     """Ids in the order in which they come, with their rows."""
     if len(numbers) and numbers[0] >= 0 and (numbers == numbers[0]).all():
         yield int(numbers[0]), np.arange(len(numbers))
@@ -215,7 +215,7 @@ def _one_by_one(
     rows: Numbers,
     reader: _Reader,
     gathering: Gathering,
-    lines: _Lines | None,
+    lines: Lines | None,
     tabular: bool,
 ) -> Refusals:
     """Read rows of one schema with fastavro: those that are refused; the others are added to what is gathered."""
@@ -229,7 +229,7 @@ def _one_by_one(
     texts: list[bytes] = []
     for row, value in zip(rows.tolist(), raw.take(pa.array(rows)).to_pylist(), strict=True):
         stream = io.BytesIO(value)
-        stream.seek(_HEADER)
+        stream.seek(HEADER)
         try:
             datum = schemaless_reader(stream, reader.parsed, None)
             if left := len(value) - stream.tell():
@@ -260,11 +260,11 @@ def _text(datum: Any, node: avro_schemas.Node) -> bytes:
 
 def datums(raw: pa.BinaryArray) -> pa.BinaryArray:
     """The data of values that were read."""
-    return avro_cursor.behind(raw, _HEADER)
+    return avro_cursor.behind(raw, HEADER)
 
 
 def _not_framed(value: bytes) -> str | None:
-    if len(value) < _HEADER:
+    if len(value) < HEADER:
         return f"{len(value)} bytes are too few: a zero byte and the schema's id in four are expected"
     if value[0]:
         return (
@@ -275,7 +275,7 @@ def _not_framed(value: bytes) -> str | None:
 
 
 def _misfit(value: bytes, error: Exception) -> str:
-    number = int.from_bytes(value[1:_HEADER], "big")
+    number = int.from_bytes(value[1:HEADER], "big")
     said = str(error) or "it ends too early" if isinstance(error, EOFError) else f"{type(error).__name__}: {error}"
     said = _STREAM.sub("", said)
     return f"the data does not fit schema id {number}: {said[:200]}"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
 from pydantic_core import PydanticKnownError
 
-from s3lake.convert.converters import CONVERTERS, NOT_YET
+from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS, LEVELS
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.registry import Registry
@@ -37,20 +37,21 @@ def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
 
 
 FormatType = Annotated[str, _one_of(FORMATS), _names(FORMATS)]
-ConverterType = Annotated[str, _one_of(CONVERTERS, NOT_YET), _names(CONVERTERS, NOT_YET)]
+ConverterType = Annotated[str, _one_of(CONVERTERS), _names(CONVERTERS)]
 
 
 class Converter(Part):
     """How bytes become a key and a value (Kafka Connect's word).
 
     `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
-    envelope is taken for plain JSON. `avro` and `json_schema` are Confluent's converters with a Schema Registry: the id
-    of the schema stands before the value (docs/registry.md).
+    envelope is taken for plain JSON. `avro`, `json_schema` and `protobuf` are Confluent's converters with a Schema
+    Registry: the id of the schema stands before the value (docs/registry.md). `short`, `integer`, `long`, `float`,
+    `double` and `boolean` are Kafka's own encodings (docs/converters.md).
 
     Attributes:
         key: what a key's bytes are.
         value: what a value's bytes are.
-        registry: where schemas are, for avro and json_schema.
+        registry: where schemas are, for avro, json_schema and protobuf.
     """
 
     key: ConverterType = "string"
@@ -60,8 +61,6 @@ class Converter(Part):
     @model_validator(mode="after")
     def _has_its_registry(self) -> "Converter":
         for part, converter in (("key", self.key), ("value", self.value)):
-            if converter in NOT_YET:
-                raise Misfit(NOT_YET[converter], part)
             if CONVERTERS[converter].asks_registry and self.registry is None:
                 raise Misfit(f"converter.{part} {converter} needs its schemas: give converter.registry.url", "registry")
         return self

@@ -1,10 +1,12 @@
 """Where the schemas of keys and values are."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
+from s3lake.errors import ConfigurationError
 from s3lake.sink.part import Misfit, Part, at_least
 from s3lake.text.quantities import duration_text, seconds_of
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 class Registry(Part):
     """A Schema Registry with Confluent's API: Confluent's own, or Apicurio's under `/apis/ccompat/v7`.
+
+    Protobuf can do without one: then `descriptor_set` and `message` say what every value is.
 
     Attributes:
         url: the base of its API; several of one registry with commas, the first that answers is taken.
@@ -25,9 +29,12 @@ class Registry(Part):
         cert_file: PEM, where the registry asks clients for a certificate.
         key_file: its key, PEM.
         timeout: of one request, in seconds.
+        descriptor_set: a file of Protobuf's descriptors instead of a registry, as `protoc --include_imports
+            --descriptor_set_out` writes it; it is read where the configuration is.
+        message: with its package, the message that every value is.
     """
 
-    url: str = Field(examples=["http://localhost:8081"])
+    url: str = Field(default="", examples=["http://localhost:8081"])
     user: str | None = None
     password: SecretStr | None = Field(default=None, examples=["${REGISTRY_PASSWORD}"])
     token: SecretStr | None = None
@@ -35,6 +42,8 @@ class Registry(Part):
     cert_file: str | None = None
     key_file: str | None = None
     timeout: float = 10.0
+    descriptor_set: str | None = None
+    message: str | None = None
 
     _seconds = field_validator("timeout", mode="before")(seconds_of)
     _some_time = field_validator("timeout")(at_least(0.001))
@@ -45,7 +54,7 @@ class Registry(Part):
     def _addresses(cls, value: str) -> str:
         if "@" in value:
             raise ValueError("a URL with user and password is printed in logs: give them in user and password")
-        for address in value.split(","):
+        for address in value.split(",") if value else ():
             if not re.fullmatch(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", address.strip()):
                 raise ValueError(
                     f"{value!r} is no address of a registry: write http://HOST:PORT or https://HOST/PATH, several with "
@@ -55,6 +64,11 @@ class Registry(Part):
 
     @model_validator(mode="after")
     def _one_way_in(self) -> "Registry":
+        if bool(self.url) == (self.descriptor_set is not None):
+            there = "are both given" if self.url else "are both missing"
+            raise Misfit(f"url and descriptor_set {there}: give one of them", "url")
+        if (self.message is None) != (self.descriptor_set is None):
+            raise Misfit("message says what a descriptor_set's values are: give both, or neither", "message")
         if (self.user is None) != (self.password is None):
             there, missing = ("user", "password") if self.password is None else ("password", "user")
             raise Misfit(f"{there} is given without {missing}: give both, or neither", missing)
@@ -67,7 +81,7 @@ class Registry(Part):
     @property
     def urls(self) -> tuple[str, ...]:
         """Each address."""
-        return tuple(one.strip() for one in self.url.split(","))
+        return tuple(one.strip() for one in self.url.split(",")) if self.url else ()
 
     @property
     def connection(self) -> "Connection":
@@ -83,4 +97,18 @@ class Registry(Part):
             cert_file=self.cert_file,
             key_file=self.key_file,
             timeout=self.timeout,
+            descriptors=self._descriptors,
+            message=self.message or "",
         )
+
+    @property
+    def _descriptors(self) -> bytes:
+        if self.descriptor_set is None:
+            return b""
+        try:
+            return Path(self.descriptor_set).read_bytes()
+        except OSError as error:
+            raise ConfigurationError(
+                f"converter.registry.descriptor_set {self.descriptor_set}: {error.strerror}: write the file with "
+                "protoc --include_imports --descriptor_set_out"
+            ) from None

@@ -28,7 +28,7 @@ _NUMBERS = {
     "double": (">d", "double"),
     "boolean": (">?", "boolean"),
 }
-_FRAMED = (parts.AVRO, parts.JSON_SCHEMA, *_NUMBERS)
+_FRAMED = (parts.AVRO, parts.JSON_SCHEMA, parts.PROTOBUF, *_NUMBERS)
 _HEADER = 5
 _Told = Callable[[bytes], bytes | None]
 
@@ -48,7 +48,7 @@ class Telling:
         now = {part: BYTES if kept[part] else parts.CONNECT for part in framed}
         self.shape = replace(shape, key=now.get("key", shape.key), value=now.get("value", shape.value))
         self.problem = None
-        if parts.AVRO in framed.values() and registry is None:
+        if {parts.AVRO, parts.PROTOBUF} & set(framed.values()) and registry is None:
             self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
         elif "key" in framed and kept["key"] and "key" in in_rows:
             self.problem = "its keys stand in its rows as JSON and beside them as bytes"
@@ -76,6 +76,9 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
     if registry is None:
         return lambda value: value
 
+    if kind == parts.PROTOBUF:
+        return partial(_of_protobuf, registry)
+
     def of_avro(value: bytes) -> bytes | None:
         try:
             registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
@@ -88,12 +91,24 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
     return of_avro
 
 
+def _of_protobuf(registry: Connection, value: bytes) -> bytes:
+    """A message of Protobuf; what is none stays as it is."""
+    from s3lake.verify import protobuf
+
+    try:
+        return protobuf.told(registry, value)
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return value
+
+
 def _number(encoding: str, name: str, value: bytes) -> bytes:
     """A number of Kafka's; what is none stays as it is."""
     try:
         (number,) = struct.unpack(encoding, value)
     except struct.error:
         return value
+    if number - number:  # of infinity, and of what is no number, JSON knows only the name
+        number = "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
     return json.dumps({"schema": {"type": name, "optional": True}, "payload": number}).encode()
 
 

@@ -16,7 +16,7 @@ Part = Callable[[Any], Any]
 JSON, CONNECT = "json", "connect_json"
 """How a key or a value is told that is neither text nor bytes; `CONNECT` brings its schema."""
 
-AVRO, JSON_SCHEMA = "avro", "json_schema"
+AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json_schema", "protobuf"
 """Those with the id of their schema before them, which `framed` tells as `CONNECT`."""
 
 _BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)

@@ -52,6 +52,7 @@ LOADS = {
     "encrypted.json": (2, "tasks.max: is how many cores"),
     "tagged.json": (1, "s3.object.tagging: no tags say which records an object holds: that stands in its"),
     "dlq-without-tolerance.json": (2, "nothing goes there without errors.tolerance=all"),
+    "protobuf.json": (1, "s3.part.size: closes a file at that size"),
     "dlq.json": (2, "errors.log.enable: has no meaning"),
     "unclosed-quote.json": (1, "path.format: a quote is not closed"),
     "rotate.json": (1, "tasks.max: is how many cores"),
@@ -79,7 +80,6 @@ REFUSED = {
     "typo-key.json": (1, "unknown key; did you mean rotate.schedule.interval.ms?"),
     "provider-own-class.json": (2, "is a class of Java's and cannot run here"),
     "own-transform.json": (1, "is no transform that s3lake has"),
-    "protobuf.json": (1, "Protobuf with a Schema Registry is not supported yet"),
     "glue.json": (1, "AWSKafka"),
 }
 

@@ -72,7 +72,7 @@ def test_columns_may_be_given() -> None:
 
 
 def test_the_model_says_which_converters_there_are() -> None:
-    with pytest.raises(ValidationError, match="'boolean', 'pairs' or 'protobuf'"):
+    with pytest.raises(ValidationError, match="'boolean' or 'pairs'"):
         sink(converter={"value": "pears"})
 
 

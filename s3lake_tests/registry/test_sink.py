@@ -1,5 +1,6 @@
 """What a configuration says of its registry, and which of it is refused at load."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,8 +57,28 @@ def test_avro_needs_a_registry_and_json_schema_none(part: str) -> None:
     assert Converter(**{part: "json_schema"}).registry is None  # type: ignore[arg-type]
 
 
-def test_protobuf_is_refused_at_its_place() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"s3lake.yaml:3.*Protobuf with a Schema Registry is not supported yet"
-    ):
-        native.loads(text("{value: protobuf, registry: {url: 'http://h'}}"), "s3lake.yaml")
+def test_protobuf_has_a_registry_or_a_descriptor_set(tmp_path: Path) -> None:
+    path = tmp_path / "orders.desc"
+    path.write_bytes(b"descriptors")
+    loaded = native.loads(
+        text(f"{{value: protobuf, registry: {{descriptor_set: {path}, message: a.B}}}}"), "s3lake.yaml"
+    )
+    registry = loaded.sink("e").converter.registry
+    assert registry is not None
+    assert (registry.connection.descriptors, registry.connection.message) == (b"descriptors", "a.B")
+    path.unlink()
+    with pytest.raises(ConfigurationError, match="No such file or directory: write the file with protoc"):
+        assert registry.connection
+
+
+@pytest.mark.parametrize(
+    ("registry", "why"),
+    [
+        ("{}", "url and descriptor_set are both missing: give one of them"),
+        ("{url: 'http://h', descriptor_set: x, message: a.B}", "url and descriptor_set are both given"),
+        ("{descriptor_set: x}", "message says what a descriptor_set's values are: give both, or neither"),
+    ],
+)
+def test_a_registry_is_one_of_both(registry: str, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=why):
+        native.loads(text(f"{{value: protobuf, registry: {registry}}}"), "s3lake.yaml")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.verify import avro
+from s3lake_tests.convert.test_protobuf import PROTO, full
 from s3lake_tests.registry.server import SchemaRegistry, framed, serving
 from s3lake_tests.verify.test_writer_agrees import STYLES, Record, agree, headers, staged
 from s3lake_tests.verify.world import World, texts
@@ -209,6 +211,21 @@ def test_writer_and_verifier_agree_on_json_schema(registry: SchemaRegistry, form
     some = world(registry, {"format": {"type": format}}, {"value": "json_schema"})
     values = [framed(1, b'{"a":1}'), framed(2, b'{"a": 0.5,\n"b":"x"}'), b"{}"]
     agree(some, [(None, value, []) for value in values], 1)
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+def test_writer_and_verifier_agree_on_protobuf(registry: SchemaRegistry, format: str) -> None:
+    some = world(registry, {"format": {"type": format}}, {"key": "protobuf", "value": "protobuf"})
+    number = registry.add(PROTO, "PROTOBUF")
+    values = [framed(number, b"\2\2" + full()), framed(number, b"\2\2"), framed(number, b"\0\xff"), b"{}"]
+    agree(some, [(framed(number, b"\0\x0a\1k"), value, []) for value in values], 1)
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+def test_writer_and_verifier_agree_on_numbers(registry: SchemaRegistry, format: str) -> None:
+    some = world(registry, {"format": {"type": format}}, {"key": "boolean", "value": "double"})
+    values = [struct.pack(">d", number) for number in (0.1, -2.0, float("inf"))]
+    agree(some, [(b"\1", value, []) for value in (*values, b"short", None)], 1)
 
 
 def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> World:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from s3lake.convert.converters import avro, bytes, connect_json, json, json_schema, primitives, string
+from s3lake.convert.converters import avro, bytes, connect_json, json, json_schema, primitives, protobuf, string
 from s3lake.convert.converters.converter import Converter, Wanted
 
-__all__ = ["CONVERTERS", "NOT_YET", "Converter", "Wanted", "in_words"]
+__all__ = ["CONVERTERS", "Converter", "Wanted", "in_words"]
 
 CONVERTERS: dict[str, Converter] = {
     converter.name: converter
@@ -23,6 +23,7 @@ CONVERTERS: dict[str, Converter] = {
         bytes.CONVERTER,
         avro.CONVERTER,
         json_schema.CONVERTER,
+        protobuf.CONVERTER,
         *primitives.CONVERTERS,
     )
 }
@@ -32,12 +33,3 @@ def in_words(fits: Callable[[Converter], bool]) -> str:
     """The converters that fit, for messages: `json, connect_json or json_schema`."""
     *names, last = [name for name, converter in CONVERTERS.items() if fits(converter)]
     return f"{', '.join(names)} or {last}" if names else last
-
-
-NOT_YET = {
-    "protobuf": (
-        "Protobuf with a Schema Registry is not supported yet: use avro or json_schema, or land the bytes as they are "
-        "with bytes"
-    )
-}
-"""Converters that there are elsewhere, and what to do without them."""

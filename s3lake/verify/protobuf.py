@@ -1,0 +1,164 @@
+"""Protobuf told as Kafka Connect's JSON with a schema, field by field out of Google's own messages.
+
+Google's compiler and reader are shared with the writer, what becomes of a message is not.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import json_format, message_factory
+from google.protobuf.message import DecodeError
+
+from s3lake.registry import Connection, client
+from s3lake.schema import protobuf
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+_HEADER = 5
+_NAMES = ("", *("double", "float", "int64", "int64", "int32", "int64", "int64", "boolean", "string", "", ""))
+_MORE = ("bytes", "int64", "string", "int32", "int64", "int32", "int64")
+_TYPES = dict(enumerate((*_NAMES, *_MORE)))
+"""Connect's types by Google's numbers of theirs."""
+
+
+def told(registry: Connection, value: bytes) -> bytes:
+    """A value with its schema; what is no message raises a `ValueError` or a `LookupError`."""
+    if registry.descriptors:
+        descriptor, data = protobuf.message_of_set(registry.descriptors, registry.message), value
+    else:
+        if value[:1] != b"\0" or len(value) < _HEADER:
+            raise ValueError("it is not framed")
+        registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
+        path, data = _split(value[_HEADER:])
+        descriptor = _message(registered.text, tuple(registered.references.items()), path)
+    try:
+        message = message_factory.GetMessageClass(descriptor).FromString(data)
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
+    document = {"schema": _schema(descriptor), "payload": _struct(message)}
+    return json.dumps(document).encode()
+
+
+@lru_cache(4096)
+def _message(text: str, references: tuple[tuple[str, str], ...], path: tuple[int, ...]) -> Descriptor:
+    return protobuf.message(text, dict(references), path)
+
+
+def _split(rest: bytes) -> tuple[tuple[int, ...], bytes]:
+    numbers: list[int] = []
+    left = None
+    number = shift = 0
+    for at, byte in enumerate(rest):
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte & 128:
+            continue
+        plain = number // 2 if number % 2 == 0 else -(number + 1) // 2
+        number = shift = 0
+        if left is None:
+            left = plain
+        else:
+            numbers.append(plain)
+            left -= 1
+        if left == 0:
+            return tuple(numbers) or (0,), rest[at + 1 :]
+        if left < 0 or plain < 0:
+            break
+    raise ValueError("no path of a message stands before the data")
+
+
+def _optional(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "optional": True}
+
+
+@lru_cache(4096)
+def _schema(descriptor: Descriptor) -> dict[str, Any]:
+    fields = [
+        {"field": name, **_optional({"type": "struct", "fields": [_named(one) for one in oneof.fields]})}
+        for name, oneof in protobuf.oneofs(descriptor)
+    ]
+    fields += [_named(field) for field in protobuf.plain_fields(descriptor)]
+    return {"type": "struct", "name": descriptor.full_name, "fields": fields}
+
+
+def _named(field: FieldDescriptor) -> dict[str, Any]:
+    return {"field": field.name, **_optional(_of_field(field))}
+
+
+def _of_field(field: FieldDescriptor) -> dict[str, Any]:
+    if protobuf.is_map(field):
+        key, value = (_single(field.message_type.fields_by_name[name]) for name in ("key", "value"))
+        if key == {"type": "string"}:
+            return {"type": "map", "keys": key, "values": _optional(value)}
+        entry = [{"field": "key", **_optional(key)}, {"field": "value", **_optional(value)}]
+        return {"type": "array", "items": {"type": "struct", "fields": entry}}
+    return {"type": "array", "items": _single(field)} if field.is_repeated else _single(field)
+
+
+def _single(field: FieldDescriptor) -> dict[str, Any]:
+    inner = field.message_type
+    if inner is None:
+        return {"type": _TYPES[field.type]}
+    if inner.full_name == protobuf.TIMESTAMP:
+        return {"type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"}
+    if inner.full_name in protobuf.AS_JSON:
+        return {"type": "string"}
+    if inner.full_name in protobuf.WRAPPERS:
+        return _single(inner.fields_by_name["value"])
+    return _schema(inner)
+
+
+def _struct(message: Any) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name, oneof in protobuf.oneofs(message.DESCRIPTOR):
+        chosen = message.WhichOneof(oneof.name)
+        one = {field.name: _payload(field, message) if field.name == chosen else None for field in oneof.fields}
+        members[name] = one if chosen else None
+    for field in protobuf.plain_fields(message.DESCRIPTOR):
+        is_absent = field.has_presence and not message.HasField(field.name)
+        members[field.name] = None if is_absent else _payload(field, message)
+    return members
+
+
+def _payload(field: FieldDescriptor, message: Any) -> Any:
+    value = getattr(message, field.name)
+    if protobuf.is_map(field):
+        key, inner = (_reader(field.message_type.fields_by_name[name]) for name in ("key", "value"))
+        pairs = [(key(one), inner(value[one])) for one in value]
+        is_text = field.message_type.fields_by_name["key"].type == field.TYPE_STRING
+        return dict(pairs) if is_text else [{"key": one, "value": other} for one, other in pairs]
+    read = _reader(field)
+    return [read(one) for one in value] if field.is_repeated else read(value)
+
+
+def _reader(field: FieldDescriptor) -> Callable[[Any], Any]:
+    inner = field.message_type
+    if field.enum_type is not None:
+        by_number = field.enum_type.values_by_number
+        return lambda value: by_number[value].name if value in by_number else str(value)
+    if inner is None:
+        return _plain
+    if inner.full_name == protobuf.TIMESTAMP:
+        return lambda value: value.seconds * 1000 + value.nanos // 10**6
+    if inner.full_name in protobuf.AS_JSON:
+        return lambda value: json_format.MessageToJson(value, indent=None)
+    if inner.full_name in protobuf.WRAPPERS:
+        return lambda value: _plain(value.value)
+    return _struct
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, int) and value >= 2**63:
+        raise ValueError("no column holds it")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return value
