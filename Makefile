@@ -18,11 +18,10 @@ help: ## List these commands
 demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
 	$(BIN)/s3lake demo
 
-test: $(STAMP) ## All tests: the fast ones first, then those with a real Kafka, S3, Spark and UI
-	$(PYTEST) -n auto -m "not ($(MARKED))"
+test: test-fast ## All tests: the fast ones first, then those with a real Kafka, S3, Spark and UI
 	$(PYTEST) -m "$(MARKED)"
 
-test-fast: $(STAMP) ## Tests that start no server and no JVM
+test-fast: $(STAMP) ## Tests that start no server and no JVM, and the 20 slowest of them
 	$(PYTEST) -n auto --durations=20 -m "not ($(MARKED))"
 
 lint: $(STAMP) ## ruff: rules and format

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake_tests.lake import Lake
+    from s3lake_tests.registry.server import SchemaRegistry
 
 # Where jars come from and are kept is the machine's business, and resolving them anew takes a minute.
 _KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
@@ -88,3 +89,12 @@ def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> 
     from s3lake_tests.lake import Lake  # all of landing, which few tests need
 
     return Lake(kafka, s3_server, lambda: spark)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator["SchemaRegistry"]:
+    """A Schema Registry for a module's tests: schemas of all of them have their own ids."""
+    from s3lake_tests.registry.server import serving
+
+    with serving() as registry:
+        yield registry

@@ -1,13 +1,12 @@
 """Aiven's S3 sink: what each key becomes, and the keys of objects of its own tests (A1 to A22)."""
 
-from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
 from s3lake.config.draft import Draft, Loaded
 from s3lake_tests.config import bases
-from s3lake_tests.layout.files import Record
+from s3lake_tests.layout.files import Record, ms
 
 FULL = "{{topic}}-{{partition}}-{{start_offset}}"
 DAY = "{{timestamp:unit=yyyy}}{{timestamp:unit=MM}}{{timestamp:unit=dd}}"
@@ -19,10 +18,6 @@ def load(changes: dict[str, str | None] | None = None) -> Loaded:
 
 def noticed(loaded: Loaded) -> set[str]:
     return {notice.place.key for notice in loaded.notices}
-
-
-def ms(*moment: int) -> int:
-    return int(datetime(*moment, tzinfo=timezone.utc).timestamp()) * 1000  # type: ignore[arg-type, misc]
 
 
 def at(partition: int, *offsets: int, **fields: Any) -> list[Record]:

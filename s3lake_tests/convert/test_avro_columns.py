@@ -1,6 +1,5 @@
 """Avro read column by column is what fastavro reads record by record, refusals included, whatever the bytes."""
 
-import io
 import json
 import struct
 from collections.abc import Iterator
@@ -19,16 +18,10 @@ from s3lake.convert.values import Conversion, Converted
 from s3lake.schema import avro
 from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
-from s3lake_tests.registry.server import SchemaRegistry, serving
+from s3lake_tests.registry.server import SchemaRegistry, datum
 from s3lake_tests.registry.server import framed as message
 
 Kind = tuple[Any, st.SearchStrategy[Any]]
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as found:
-        yield found
 
 
 def record(**fields: Any) -> dict[str, Any]:
@@ -40,21 +33,6 @@ def record(**fields: Any) -> dict[str, Any]:
 
 
 _numbers = iter(range(10**9))
-
-
-def datum(schema: Any, value: Any) -> bytes:
-    """A value as its schema without logical types has it."""
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(plain(schema)), value)
-    return out.getvalue()
-
-
-def plain(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return list(map(plain, schema))
-    if isinstance(schema, dict):
-        return {name: plain(one) for name, one in schema.items() if name not in ("logicalType", "precision", "scale")}
-    return schema
 
 
 @contextmanager

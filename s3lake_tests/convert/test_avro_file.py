@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import fastavro
@@ -17,15 +16,9 @@ from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_columns import KINDS, datum, fresh, record
 from s3lake_tests.encode.written import written
-from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.registry.server import SchemaRegistry, framed
 
 SIZE = {"type": "enum", "name": "com.acme.Size", "symbols": ["S", "L"]}
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as found:
-        yield found
 
 
 def landed(registry: SchemaRegistry, format: str, *values: bytes | None, **more: Any) -> Converted:

@@ -5,7 +5,6 @@ refused.
 import datetime
 import io
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -26,12 +25,6 @@ from s3lake_tests.convert.records import batch
 from s3lake_tests.registry.server import SchemaRegistry, framed, serving
 
 UTC = datetime.timezone.utc
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as found:
-        yield found
 
 
 def record(*fields: tuple[str, Any], name: str = "com.acme.Order", **more: Any) -> dict[str, Any]:

@@ -1,15 +1,9 @@
 """Date patterns: Java's letters in UTC, quotes as in Java, everything else refused."""
 
-from datetime import datetime, timezone
-
 import pytest
 
 from s3lake.dates.keys import formatter
-
-
-def ms(*moment: int) -> int:
-    return int(datetime(*moment, tzinfo=timezone.utc).timestamp()) * 1000  # type: ignore[arg-type, misc]
-
+from s3lake_tests.layout.files import ms
 
 MOMENT = ms(2010, 4, 2, 6, 7, 8)
 

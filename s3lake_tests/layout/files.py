@@ -1,12 +1,18 @@
 """Files of given records under a layout, as staging would name them: what the tables of vectors are run through."""
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 from s3lake.land import binding
 from s3lake.layout.key import Fields, KeyRule, Span
 from s3lake.layout.pieces import Unplaceable
 from s3lake.sink import Sink
+
+
+def ms(*moment: int) -> int:
+    """A moment of UTC as epoch milliseconds."""
+    return int(datetime(*moment, tzinfo=timezone.utc).timestamp()) * 1000  # type: ignore[arg-type, misc]
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,11 @@
 """The key vectors of Aiven's S3 sink (A1 to A22) and Iggy's (I17, I19) as native templates."""
 
-from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
 from s3lake.layout.key import Fields, Span
-from s3lake_tests.layout.files import Record, files, rule
-
-
-def ms(*moment: int) -> int:
-    return int(datetime(*moment, tzinfo=timezone.utc).timestamp()) * 1000  # type: ignore[arg-type, misc]
+from s3lake_tests.layout.files import Record, files, ms, rule
 
 
 def keys_of(

@@ -1,12 +1,11 @@
 """The key vectors of Confluent's S3 sink (reference/confluent_aiven_iggy.md 1.2 to 1.4) as native templates."""
 
-from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
 from s3lake.layout.key import Fields, Span
-from s3lake_tests.layout.files import Record, files, refusal, rule
+from s3lake_tests.layout.files import Record, files, ms, refusal, rule
 
 LA = "America/Los_Angeles"
 FILE = "{topic}#{partition}#{offset:010}"
@@ -30,10 +29,6 @@ def at(*offsets: int, **record: Any) -> list[Record]:
 
 def value(text: str) -> dict[str, Any]:
     return {"value": text.encode()}
-
-
-def ms(*moment: int) -> int:
-    return int(datetime(*moment, tzinfo=timezone.utc).timestamp()) * 1000  # type: ignore[arg-type, misc]
 
 
 def time(source: str, duration: int, **more: Any) -> dict[str, Any]:

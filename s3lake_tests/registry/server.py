@@ -1,5 +1,6 @@
 """A Schema Registry of a few lines: schemas by id, versions by subject, and answers that a test dictates."""
 
+import io
 import itertools
 import json
 import threading
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import fastavro
 
 from s3lake.registry import Connection
 
@@ -93,3 +96,20 @@ def serving() -> Iterator[SchemaRegistry]:
 def framed(number: int, data: bytes) -> bytes:
     """Data with the id of its schema before it."""
     return b"\0" + number.to_bytes(4, "big") + data
+
+
+def datum(schema: Any, value: Any) -> bytes:
+    """A value as its schema without logical types has it."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(_plain(schema)), value)
+    return out.getvalue()
+
+
+def _plain(schema: Any) -> Any:
+    """What fastavro writes without asking which type of Python a value has."""
+    if isinstance(schema, list):
+        return list(map(_plain, schema))
+    if isinstance(schema, dict):
+        logical = ("logicalType", "precision", "scale")
+        return {name: _plain(part) for name, part in schema.items() if name not in logical}
+    return schema

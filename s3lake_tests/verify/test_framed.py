@@ -1,19 +1,16 @@
 """Values of a Schema Registry: what the pipeline lands of them is what they are, read without the writer's code."""
 
-import io
 import json
 import struct
-from collections.abc import Iterator
 from typing import Any
 
-import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.verify import avro
 from s3lake_tests.convert.test_protobuf import PROTO, full
-from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.registry.server import SchemaRegistry, datum, framed
 from s3lake_tests.verify.test_writer_agrees import STYLES, Record, agree, headers, staged
 from s3lake_tests.verify.world import World, texts
 
@@ -46,27 +43,6 @@ SPACELESS = {
     "fields": [{"name": "a", "type": "float"}, {"name": "b", "type": "string"}],
 }
 text = st.text(st.characters(codec="utf-8"), max_size=4)
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as found:
-        yield found
-
-
-def plain(schema: Any) -> Any:
-    """Without logical types: fastavro writes what these are made of."""
-    if isinstance(schema, list):
-        return list(map(plain, schema))
-    if isinstance(schema, dict):
-        return {name: plain(one) for name, one in schema.items() if name != "logicalType"}
-    return schema
-
-
-def datum(schema: Any, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(plain(schema)), value)
-    return out.getvalue()
 
 
 def told(schema: Any, data: bytes, *references: Any) -> tuple[Any, Any]:
