@@ -19,7 +19,6 @@ from s3lake.verify.projection import misfit
 _KAFKA = b"kafka"
 _decode = msgspec.json.Decoder().decode
 _pack = msgspec.msgpack.Encoder().encode
-_BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
 _Of = Callable[[bytes], Any]
 _Expected = Callable[[Records], list[bytes]]
 
@@ -99,14 +98,16 @@ class Columns:
                 _named_row({}) if value is None else self._row_by_name(part(value)) for value in self._parts(records)
             ]
         if self._converter != parts.JSON:
-            return lambda records: [_digest([None if one is None else part(one)]) for one in self._parts(records)]
-        nothing = digest.of(_pack([None] * len(self._types[0])))
+            return lambda records: [
+                digest.of_record([None if one is None else part(one)]) for one in self._parts(records)
+            ]
+        nothing = digest.of_record([None] * len(self._types[0]))
 
         def of_object(value: bytes | None) -> bytes:
             if value is None:
                 return nothing
             row = part(value)
-            return _digest(row) if type(row) is list else digest.unfit(value, _KAFKA)
+            return digest.of_record(row) if type(row) is list else digest.unfit(value, _KAFKA)
 
         return lambda records: list(map(of_object, self._parts(records)))
 
@@ -229,7 +230,7 @@ def _guarded(read: _Of) -> _Of:
     def part(value: bytes) -> Any:
         try:
             return read(value)
-        except _BAD:  # no JSON, no text, or what no column holds
+        except digest.BAD:  # no JSON, no text, or what no column holds
             return misfit(value)
 
     return part
@@ -262,14 +263,7 @@ def _named(names: Sequence[str], row: Sequence[Any]) -> bytes:
 
 def _named_row(row: dict[str, Any]) -> bytes:
     """The digest of a row whose file may have more columns, all of them null."""
-    return _digest([[name, row[name]] for name in sorted(row) if row[name] is not None])
-
-
-def _digest(row: Any) -> bytes:
-    try:
-        return digest.of(_pack(row))
-    except (ValueError, OverflowError, TypeError):  # a number that no column holds
-        return digest.unfit(repr(row).encode(), _KAFKA)
+    return digest.of_record([[name, row[name]] for name in sorted(row) if row[name] is not None])
 
 
 def _in_words(types: schema_types.Columns) -> str:

@@ -1,10 +1,18 @@
 """Digests of records, and sums of them that do not depend on order: how two multisets are compared in little memory."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError, StopIteration)
+"""What reading leads to where there is no record, or no part of one."""
 
 SIZE = 16
 BUCKETS = 64
+
+_pack = msgspec.msgpack.Encoder().encode
 
 NULL = blake2b(digest_size=SIZE, person=b"null").digest()
 """Of a record that holds nothing, unlike one that is empty."""
@@ -23,6 +31,22 @@ def of_value(value: bytes | None) -> bytes:
 def unfit(data: bytes, side: bytes) -> bytes:
     """A digest that nothing of the other side has: of what should not have landed, or cannot have come from Kafka."""
     return blake2b(data, digest_size=SIZE, person=side).digest()
+
+
+def of_record(row: Any) -> bytes:
+    """The digest of what a record of Kafka holds."""
+    try:
+        return of(_pack(row))
+    except (ValueError, OverflowError, TypeError):  # a number that no file holds
+        return unfit(repr(row).encode(), b"kafka")
+
+
+def of_text(text: bytes, read: Callable[[bytes], Any]) -> bytes:
+    """The digest of what a text of a file holds; of one that is no record's, one that nothing of Kafka has."""
+    try:
+        return of(_pack(read(text)))
+    except BAD:
+        return unfit(text, b"file")
 
 
 def bucket_of(digest: bytes) -> int:

@@ -32,13 +32,10 @@ class Member(NamedTuple):
     of_file: Callable[[_Members], Any]
 
 
-_KAFKA, _FILE = b"kafka", b"file"
 _decode_metadata = msgspec.json.Decoder(_Metadata).decode
 _decode_number = msgspec.json.Decoder(int).decode
 _decode_flag = msgspec.json.Decoder(bool).decode
-_pack = msgspec.msgpack.Encoder().encode
 _FLAGS = {"keyIsArray": "key", "valueIsArray": "value"}
-_BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError, StopIteration)
 
 
 class Envelopes:
@@ -56,21 +53,18 @@ class Envelopes:
     def expected(self, records: Records) -> list[bytes]:
         """Digests of records of Kafka."""
         members = [member.of_kafka(records) for member in self._members]
-        return [_packed(row) for row in zip(*members, strict=False)]
+        return [digest.of_record(row) for row in zip(*members, strict=False)]
 
     def rows(self, texts: Sequence[bytes]) -> list[bytes]:
         """Digests of what a file holds."""
-        return list(map(self._row, texts))
+        return [digest.of_text(text, self._row) for text in texts]
 
-    def _row(self, text: bytes) -> bytes:
-        try:
-            row: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else members(text)
-            extra = row.keys() - self._names
-            if not self._needed <= row.keys() or not extra <= self._extra or not _flags_fit(row, self._extra):
-                return digest.unfit(text, _FILE)
-            return digest.of(_pack([member.of_file(row) for member in self._members]))
-        except _BAD:
-            return digest.unfit(text, _FILE)
+    def _row(self, text: bytes) -> list[Any]:
+        row: _Members = {self._members[0].name: msgspec.Raw(text)} if self._bare else members(text)
+        extra = row.keys() - self._names
+        if not self._needed <= row.keys() or not extra <= self._extra or not _flags_fit(row, self._extra):
+            raise ValueError("it has other members")
+        return [member.of_file(row) for member in self._members]
 
 
 def _members(shape: Shape, envelope: Envelope, topic: str) -> Iterable[Member]:
@@ -147,10 +141,3 @@ def _flags_fit(members: _Members, extra: set[str]) -> bool:
         for flag, part in _FLAGS.items()
         if flag in extra
     )
-
-
-def _packed(row: Sequence[Any]) -> bytes:
-    try:
-        return digest.of(_pack(row))
-    except (ValueError, OverflowError, TypeError):
-        return digest.unfit(repr(row).encode(), _KAFKA)

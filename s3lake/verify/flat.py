@@ -6,16 +6,10 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
-
 from s3lake.objects.parts import flat_fields
 from s3lake.objects.shape import Shape
 from s3lake.verify import connect, digest, parts
 from s3lake.verify.kafka_side import Records
-
-_KAFKA, _FILE = b"kafka", b"file"
-_pack = msgspec.msgpack.Encoder().encode
-_BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
 
 
 class FlatRows:
@@ -38,22 +32,17 @@ class FlatRows:
             self._meanings(field, records) if by_meaning else self._texts(field, records)
             for field, by_meaning in zip(self._fields, self._by_meaning, strict=True)
         ]
-        return [digest.of(_pack(row)) for row in zip(*columns, strict=True)]
+        return [digest.of_record(row) for row in zip(*columns, strict=True)]
 
     def rows(self, lines: Sequence[bytes]) -> list[bytes]:
         """Digests of what a file holds."""
-        return list(map(self._row, lines))
+        return [digest.of_text(line, self._row) for line in lines]
 
-    def _row(self, line: bytes) -> bytes:
+    def _row(self, line: bytes) -> list[Any]:
         fields = flat_fields(self._shape, line)
-        try:
-            if len(fields) != len(self._fields):
-                return digest.unfit(line, _FILE)
-            return digest.of(
-                _pack([self._of_file(at, text) if self._by_meaning[at] else text for at, text in enumerate(fields)])
-            )
-        except _BAD:
-            return digest.unfit(line, _FILE)
+        if len(fields) != len(self._fields):
+            raise ValueError(f"{len(fields)} fields")
+        return [self._of_file(at, text) if self._by_meaning[at] else text for at, text in enumerate(fields)]
 
     def _of_file(self, at: int, text: bytes) -> Any:
         if not (self._as_it_is and self._fields[at] == "value"):

@@ -8,21 +8,16 @@ it is the pieces between separators that are compared: a record may be several.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
-
-import msgspec
+from typing import Any, Protocol
 
 from s3lake.objects import content
-from s3lake.objects.parts import bytes_of, text_of
 from s3lake.objects.shape import BYTES, TEXT, Shape
-from s3lake.verify import connect, digest, parts
+from s3lake.verify import digest, parts
 from s3lake.verify.columns import Columns
 from s3lake.verify.envelope import Envelopes
 from s3lake.verify.flat import FlatRows
 from s3lake.verify.kafka_side import Records
 
-_KAFKA, _FILE = b"kafka", b"file"
-_pack = msgspec.msgpack.Encoder().encode
 _OfTexts = Callable[[Sequence[bytes]], list[bytes]]
 _OfRecords = Callable[[Records], list[bytes]]
 
@@ -112,12 +107,17 @@ def raw_text(shape: Shape) -> Callable[[Records], list[bytes]]:
 
 def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
     assert shape.frame is not None
-    if shape.value == parts.CONNECT:
-        return (lambda records: list(map(_meaning, records.values))), lambda lines: list(map(_plain, lines))
-    if shape.value in (TEXT, BYTES):
-        unquote = _text_of if shape.value == TEXT else _bytes_of
-        return _bare, lambda lines: list(map(unquote, lines))
-    return _lines if b"\n" in shape.frame.between else _trimmed, _as_they_are
+    if shape.value not in (parts.CONNECT, TEXT, BYTES):
+        return _lines if b"\n" in shape.frame.between else _trimmed, _as_they_are
+    of_kafka, of_text = parts.of_kafka(shape.value), parts.of_text(shape.value)
+
+    def read(line: bytes) -> Any:
+        return None if shape.value == parts.CONNECT and not line else of_text(line)
+
+    return (
+        lambda records: [digest.of_record(of_kafka(value)) for value in records.values],
+        lambda lines: [digest.of_text(line, read) for line in lines],
+    )
 
 
 def _bare_texts(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
@@ -139,36 +139,3 @@ def _lines(records: Records) -> list[bytes]:
 
 def _trimmed(records: Records) -> list[bytes]:
     return [digest.of(parts.in_one_line(b"null" if value is None else value).strip(b" \t")) for value in records.values]
-
-
-def _bare(records: Records) -> list[bytes]:
-    return list(map(digest.of_value, records.values))
-
-
-def _meaning(value: bytes | None) -> bytes:
-    try:
-        return digest.of(_pack(None if value is None else connect.meaning(value)))
-    except (ValueError, OverflowError, RecursionError, KeyError, TypeError):
-        return digest.unfit(value or b"", _KAFKA)
-
-
-def _plain(line: bytes) -> bytes:
-    try:
-        return digest.of(_pack(connect.plain(connect.exactly(line)) if line else None))
-    except (ValueError, OverflowError, RecursionError, TypeError):
-        return digest.unfit(line, _FILE)
-
-
-def _text_of(line: bytes) -> bytes:
-    try:
-        string = text_of(line)
-        return digest.of_value(None if string is None else string.encode())
-    except ValueError:
-        return digest.unfit(line, _FILE)
-
-
-def _bytes_of(line: bytes) -> bytes:
-    try:
-        return digest.of_value(bytes_of(line))
-    except ValueError:
-        return digest.unfit(line, _FILE)

@@ -9,7 +9,7 @@ import msgspec
 
 from s3lake.objects.parts import bytes_of, text_of
 from s3lake.objects.shape import BYTES, TEXT
-from s3lake.verify import connect, projection
+from s3lake.verify import connect, digest, projection
 
 Part = Callable[[Any], Any]
 
@@ -18,9 +18,6 @@ JSON, CONNECT = "json", "connect_json"
 
 AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json_schema", "protobuf"
 """Those with the id of their schema before them, which `framed` tells as `CONNECT`."""
-
-_BAD = (ValueError, OverflowError, RecursionError, KeyError, TypeError)
-"""What texts that are no part of a record lead to."""
 
 
 def of_kafka(converter: str) -> Part:
@@ -33,7 +30,7 @@ def of_kafka(converter: str) -> Part:
             return nothing
         try:
             return read(value)
-        except _BAD:
+        except digest.BAD:
             return projection.misfit(value)
 
     return part
