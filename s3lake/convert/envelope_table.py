@@ -20,7 +20,7 @@ from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.connect import Schema
 from s3lake.schema.described import NAME
 from s3lake.schema.details import nullability
-from s3lake.schema.types import Columns, Primitive, Struct, Type, fields_of
+from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import beyond, held
 
 ENCODED = b"s3lake.encoded"
@@ -58,6 +58,11 @@ class Shape:
     most: int
 
     @property
+    def is_flat(self) -> bool:
+        """Whether rows are Aiven's, with its types."""
+        return self.envelope is not None and self.envelope.style == "flat"
+
+    @property
     def json_parts(self) -> tuple[str, ...]:
         """The parts whose columns are found in JSON."""
         return tuple(
@@ -73,13 +78,11 @@ class Shape:
     def _fixed(self, part: str) -> Type:
         match part:
             case "headers":
-                return headers.LIST_TYPE
+                return Map(Primitive.STRING) if self.is_flat else headers.LIST_TYPE
             case "metadata":
                 return Struct(_METADATA)
-            case "offset":
+            case "offset" | "timestamp":
                 return Primitive.INT64
-            case "timestamp":
-                return Primitive.TIMESTAMP
         return Primitive.STRING if CONVERTERS[self.converters[part]].gives == "text" else Primitive.BINARY
 
 
@@ -204,16 +207,16 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     known = columns | {part: shown[part] for part in shape.parts if part in shown}
     if not present:
         return Found(None, refused, known, seen)
-    is_flat = shape.envelope is not None and shape.envelope.style == "flat"
     columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
-    schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if is_flat else None)
+    schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if shape.is_flat else None)
     return Found(pa.record_batch([array for _, array in columns_of_file], schema=schema), refused, known, seen)
 
 
 def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
     """A part as a column. The record envelope makes every part optional and takes its name, as Lenses' does."""
     if schema is None or schema.detail is None or shape.rule == "flat":
-        return pa.field(part, array.type), array
+        never_null = part in ("offset", "timestamp", "headers") and shape.is_flat and not array.null_count
+        return pa.field(part, array.type, nullable=not never_null), array
     detail = schema.detail
     if shape.envelope is not None and shape.envelope.style == "record":
         detail = structs.replace(detail, required=False, name=None, default=None)
@@ -255,13 +258,13 @@ def _lost(shape: Shape, rows: Rows, found: Columns, refused: Refusals) -> Refusa
 def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
     match part:
         case "headers":
-            return headers.as_lists(rows.headers)
+            return headers.as_text_maps(rows.headers) if shape.is_flat else headers.as_lists(rows.headers)
         case "metadata":
             return _metadata(shape, rows)
         case "offset":
             return rows.offsets
         case "timestamp":
-            return rows.timestamps.cast(pa.timestamp("ms", "UTC"))
+            return rows.timestamps
     column = rows.column(part)
     return column.data.cast(pa.string()) if column.of.gives == "text" else column.data
 

@@ -95,6 +95,16 @@ def as_text_lists(column: pa.ListArray) -> pa.ListArray:
     return as_lists(column).cast(TEXT_LIST)
 
 
+def as_text_maps(column: pa.ListArray) -> pa.MapArray:
+    """Headers as a table's map of texts, in which the last of a name counts; the values passed `text_refusals`."""
+    found = Headers.of(column)
+    names, values = found.names.cast(pa.string()), found.values.cast(pa.string())
+    plain = pa.MapArray.from_arrays(found.offsets, names, values)
+    if not _rows_with_repeats(found):
+        return plain
+    return pa.array([list(dict(row).items()) for row in plain.to_pylist()], plain.type)
+
+
 def text_refusals(column: pa.ListArray) -> Refusals:
     """Rows with a header whose value is no UTF-8."""
     found = Headers.of(column)

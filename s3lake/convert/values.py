@@ -171,7 +171,7 @@ class Conversion:
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))
-        if self.headers:
+        if self.headers or (shape is not None and shape.is_flat and "headers" in shape.parts):
             others.append(headers.text_refusals(batch.column("headers")))
         if self.envelope and self.format == "csv":
             others.append(flat.csv_refusals(self.envelope, value))

@@ -32,6 +32,10 @@ _ENVELOPE = {
 }
 
 
+_FLAT_TABLE = {"headers": pa.map_(pa.string(), pa.string()), "timestamp": pa.int64()}
+"""What Aiven's rows have in tables."""
+
+
 def of(shape: Shape, recorded: Columns) -> pa.Schema:
     """The columns of objects of a shape.
 
@@ -66,6 +70,8 @@ def _map(value: pa.DataType) -> pa.DataType:
 
 
 def _column(shape: Shape, envelope: Envelope, field: str, recorded: Columns) -> pa.DataType:
+    if field in _FLAT_TABLE and envelope.style == "flat" and shape.in_columns and not shape.spelled:
+        return _FLAT_TABLE[field]
     if field in _ENVELOPE:
         return _ENVELOPE[field]
     converter = shape.converter(field)

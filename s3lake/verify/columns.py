@@ -131,6 +131,12 @@ class Columns:
 
         return expected
 
+    def _headers_of(self, headers: Iterable[tuple[str, bytes | None]]) -> list[list[Any]] | None:
+        """What a column has of a record's headers: Aiven's is a map, in which the last of a name counts."""
+        envelope = self._shape.envelope
+        is_map = envelope is not None and envelope.style == "flat" and not self._shape.spelled
+        return [list(header) for header in (dict(headers).items() if is_map else headers)] or None
+
     def _column(self, name: str) -> Callable[[Records], Iterable[Any]]:
         """What a column of an envelope holds of each record."""
         shape = self._shape
@@ -154,7 +160,7 @@ class Columns:
 
             return parts_of
         others: dict[str, Callable[[Records], Iterable[Any]]] = {
-            "headers": lambda records: [[list(header) for header in one] or None for one in records.headers],
+            "headers": lambda records: [self._headers_of(one) for one in records.headers],
             "offset": lambda records: records.offsets,
             "timestamp": lambda records: records.timestamps,
             "metadata": lambda records: zip(

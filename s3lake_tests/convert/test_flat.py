@@ -1,13 +1,17 @@
 """The styles `flat` (Aiven's rows) and `iggy` (its S3 sink's lines)."""
 
-import datetime
+import io
+import json
 
+import fastavro
 import pytest
 
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
+from s3lake.encode import FileFormat
 from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch, lines, table
+from s3lake_tests.encode.written import written
 
 ALL = ("value", "key", "timestamp", "offset", "headers")
 
@@ -114,20 +118,64 @@ def test_bare_is_the_value_alone() -> None:
 
 @pytest.mark.parametrize("format", ["avro", "parquet"])
 def test_a_table_has_one_column_a_field(format: str) -> None:
-    records = batch(b'{"id":1}', keys=[b"\xff"], timestamps=[1500], headers=[[("a", b"1"), ("a", None)]])
+    records = batch(b'{"id":1}', keys=[b"\xff"], timestamps=[1500], headers=[[("a", b"1"), ("b", None), ("a", b"2")]])
     converted = flat(format, *ALL, value="json")(records, {})
     assert table(converted) == [
         {
             "value": {"id": 1},
             "key": b"\xff",
-            "timestamp": datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, datetime.timezone.utc),
+            "timestamp": 1500,
             "offset": 100,
-            "headers": [{"key": "a", "value": b"1"}, {"key": "a", "value": None}],
+            "headers": [("a", "2"), ("b", None)],
         }
     ]
     schema = converted.parts[0].streams["data"].schema
     assert schema.names == list(ALL)
     assert schema.metadata == {b"s3lake.name": b"io.aiven.avro.output.schema.connector_records"}
+
+
+AIVENS = {
+    "type": "record",
+    "name": "connector_records",
+    "namespace": "io.aiven.avro.output.schema",
+    "fields": [
+        {"name": "key", "type": ["null", "string"], "default": None},
+        {"name": "offset", "type": "long"},
+        {"name": "timestamp", "type": "long"},
+        {"name": "headers", "type": {"type": "map", "values": ["null", "string"]}},
+        {
+            "name": "value",
+            "type": {
+                "type": "record",
+                "name": "Order",
+                "namespace": "com.acme",
+                "fields": [{"name": "id", "type": "long"}],
+            },
+        },
+    ],
+}
+"""As its SinkSchemaBuilder has it."""
+
+
+def test_an_avro_file_has_aivens_schema_and_names() -> None:
+    order = {"type": "struct", "name": "com.acme.Order", "fields": [{"field": "id", "type": "int64"}]}
+    value = json.dumps({"schema": order, "payload": {"id": 1}}).encode()
+    fields = ("key", "offset", "timestamp", "headers", "value")
+    by = Conversion("string", "connect_json", "avro", "write", Envelope("flat", fields, "orders"))
+    (part,) = by(batch(value, keys=[b"k"], timestamps=[5], headers=[[("h", b"x")]]), {}).parts
+    reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", "none"), [part.streams["data"]])))
+    assert json.loads(reader.metadata["avro.schema"]) == AIVENS
+    row = {"key": "k", "offset": 100, "timestamp": 5, "headers": {"h": "x"}, "value": {"id": 1}}
+    assert list(reader) == [row]
+    theirs = io.BytesIO()
+    fastavro.writer(theirs, AIVENS, [row])
+    theirs.seek(0)
+    assert list(fastavro.reader(theirs, json.loads(reader.metadata["avro.schema"]))) == [row]
+
+
+def test_a_header_of_a_table_that_is_no_text_is_a_record_error() -> None:
+    found = flat("parquet", "headers", "value", value="json")(batch(b"{}", headers=[[("h", b"\xff")]]), {})
+    assert found.refused == {0: "header 'h' is no UTF-8: byte 0 is 0xff"}
 
 
 def test_a_bare_value_in_a_table_is_the_row() -> None:
