@@ -242,6 +242,9 @@ def test_dg_lists_scaffolds_and_checks_it(project: Path) -> None:
     connector = {"name": "shop-sink", "config": CONNECTOR}
     (project / "connector.json").write_text(json.dumps(connector))
     assert "s3lake.SinkComponent" in dg_cli(project, "list", "components", "--json")
+    described = dg_cli(project, "utils", "inspect-component", "s3lake.SinkComponent")
+    assert "what is said of assets otherwise" in described
+    assert "how long after its end an hour is left open" in described
     dg_cli(project, "scaffold", "defs", "s3lake.SinkComponent", "lake", "--from", "connector.json")
     written = yaml.safe_load((project / "shop" / "defs" / "lake" / "defs.yaml").read_text())
     assert written["type"] == "s3lake.SinkComponent"

@@ -1,6 +1,7 @@
 """The code location: loads fast, with nothing running, and says what is missing."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -140,3 +141,56 @@ def test_modules_that_define_dagster_objects_do_not_postpone_annotations() -> No
     ]
     assert len(modules) > 10
     assert postponing == []
+
+
+MANY = [f"t{number:03}" for number in range(200)]
+FILE = """\
+from s3lake.definitions import defs
+definitions = defs()
+"""
+COMPONENT = """\
+from pathlib import Path
+import dagster as dg, s3lake
+component = s3lake.SinkComponent.resolve_from_yaml(Path("s3lake.yaml").read_text())
+context = dg.ComponentTree.for_test().load_context
+definitions = component.build_defs_from_state(context, Path("state.json"))
+"""
+LOADED = """\
+import time
+assert len(definitions.get_repository_def().asset_graph.get_all_asset_keys()) == 600
+print(time.process_time())
+"""
+NAMED = f"""\
+kafka: {{bootstrap_servers: "127.0.0.1:1"}}
+sinks: [{{name: events, topics: [{", ".join(MANY)}], bucket: lake, start: 2026-01-05T00}}]
+"""
+MATCHED = """\
+kafka: {bootstrap_servers: "127.0.0.1:1"}
+translation: {group_name: "{{ topic }}"}
+sinks: [{name: events, topics_regex: "t.*", bucket: lake, start: 2026-01-05T00}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [pytest.param(NAMED, FILE, id="of a file"), pytest.param(MATCHED, COMPONENT, id="of a component's state")],
+)
+def test_two_hundred_topics_load_within_three_seconds_of_cpu(
+    text: str, program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the start of the process; every run's worker does it too."""
+    (tmp_path / "s3lake.yaml").write_text(text)
+    (tmp_path / "state.json").write_text(json.dumps({"t.*": MANY}))
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program + LOADED],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(s3lake.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    with capsys.disabled():
+        print(f"\n200 topics: {float(ran.stdout):.2f} s of CPU")
+    assert float(ran.stdout) <= 3

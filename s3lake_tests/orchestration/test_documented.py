@@ -1,4 +1,4 @@
-"""What docs/dagster.md shows, done as it is shown there."""
+"""What docs/dagster.md and docs/project.md show, done as it is shown there."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,10 @@ from s3lake import hours
 from s3lake.orchestration.translator import hourly
 from s3lake.sink import Sink
 
-DOCUMENT = (Path(s3lake.__file__).parent.parent / "docs" / "dagster.md").read_text(encoding="utf-8")
+DOCS = Path(s3lake.__file__).parent.parent / "docs"
+DOCUMENT = (DOCS / "dagster.md").read_text(encoding="utf-8")
+PROJECT = (DOCS / "project.md").read_text(encoding="utf-8")
+MODULES = re.findall(r"```python\n(.*?)```", PROJECT, re.DOTALL)
 
 
 def shown(heading: str) -> list[str]:
@@ -65,3 +68,34 @@ def test_an_input_that_takes_what_there_is() -> None:
     scope: dict[str, Any] = {"dg": dg}
     exec(shown("Downstream")[1], scope)
     assert scope["orders"].metadata == {"allow_incomplete": True}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configurations that modules of a project load."""
+    [text] = re.findall(r'```yaml title="sinks.yaml"\n(.*?)```', PROJECT, re.DOTALL)
+    (tmp_path / "sinks.yaml").write_text(text)
+    (tmp_path / "archive.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("module", [module for module in MODULES if "def defs()" in module])
+def test_a_module_of_a_project_is_a_code_location(module: str) -> None:
+    scope: dict[str, Any] = {"__name__": "shown"}
+    exec(module, scope)
+    definitions = scope["defs"]()
+    assert definitions.get_repository_def().asset_graph.get_all_asset_keys()
+
+
+@pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")  # Dagster's own, where it reads a component
+@pytest.mark.usefixtures("files")
+def test_a_component_of_a_project_says_what_it_is_shown_to_say() -> None:
+    [module] = [module for module in MODULES if "def defs()" not in module]
+    scope: dict[str, Any] = {"__name__": "shown"}
+    exec(module, scope)
+    component = scope["Lake"].resolve_from_yaml(Path("sinks.yaml").read_text())
+    definitions = component.build_defs_from_state(dg.ComponentTree.for_test().load_context, None)
+    landed = definitions.resolve_asset_graph().get(s3lake.sink_key("events", "orders"))
+    assert landed.to_asset_spec().description == "What the shop says of orders."
