@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource
     from s3lake.orchestration.sinks import Landed, SinkResource, resources
     from s3lake.orchestration.translator import SinkTranslator, hourly, sealed_key, sink_key
+    from s3lake.readback.committed import CommittedFile, files
     from s3lake.sink import Config, Sink
 
 __all__ = [
+    "CommittedFile",
     "Config",
     "KafkaResource",
     "LandConfig",
@@ -28,6 +30,7 @@ __all__ = [
     "SinkTranslator",
     "SparkResource",
     "build_definitions",
+    "files",
     "hourly",
     "load",
     "on_sealed_hours",
@@ -39,6 +42,7 @@ __all__ = [
 
 # Looked up on first use: Spark's Python workers import this package and must not pay for Dagster.
 _HOMES = {
+    "CommittedFile": "s3lake.readback.committed",
     "Config": "s3lake.sink",
     "KafkaResource": "s3lake.orchestration.resources",
     "LandConfig": "s3lake.orchestration.assets",
@@ -50,6 +54,7 @@ _HOMES = {
     "SinkTranslator": "s3lake.orchestration.translator",
     "SparkResource": "s3lake.orchestration.resources",
     "build_definitions": "s3lake.orchestration.build",
+    "files": "s3lake.readback.committed",
     "hourly": "s3lake.orchestration.translator",
     "load": "s3lake.config.load",
     "on_sealed_hours": "s3lake.orchestration.automation",

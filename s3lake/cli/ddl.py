@@ -51,20 +51,16 @@ def ddl(
 
 
 def _described(lander: "Landing") -> "HiveTable":
-    from s3lake.commit.listing import listed
     from s3lake.hive import of_keys
+    from s3lake.readback import completeness
+    from s3lake.readback.committed import data, manifests
     from s3lake.schema.types import Primitive, Type, from_document
 
     recorded = lander.index.columns()
     form = lander.sink.format.type
     columns: Mapping[str, Type] = from_document(recorded[0].columns) if recorded else {}
-    keys = [
-        file.key
-        for hour in listed(lander.index)
-        for manifest in hour.manifests
-        for file in manifest.files
-        if file.kind == "data"
-    ]
+    committed = manifests(lander.index, completeness.tiles(lander.index, None))
+    keys = [file.key for manifest in committed for file in data(manifest)]
     return of_keys(
         lander.topic.replace(".", "_").replace("-", "_"),
         lander.sink.bucket,

@@ -103,13 +103,14 @@ def stores(route: sink.Sink, s3: Any, *, hasty: bool = False) -> "Stores":
     """
     from s3lake.store.s3 import S3Store
 
-    connection = _connection(route, s3)
+    reached = connection(route, s3)
     if hasty:
-        connection = replace(connection, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
-    return functools.partial(S3Store, connection)
+        reached = replace(reached, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
+    return functools.partial(S3Store, reached)
 
 
-def _connection(route: sink.Sink, s3: Any) -> "S3Connection":
+def connection(route: sink.Sink, s3: Any) -> "S3Connection":
+    """How a sink's bucket is reached: as it says itself, else by the resource."""
     from s3lake.store.connection import S3Connection
 
     if route.s3 is not None:
@@ -137,7 +138,7 @@ def landing(
         group=kafka.group(route) if route.publish_offsets and spark is not None else None,
     )
     if route.table is not None:
-        lander.table = LakeTable.of(route, route.table, lander.index, _connection(route, s3))
+        lander.table = LakeTable.of(route, route.table, lander.index, connection(route, s3))
     return lander
 
 

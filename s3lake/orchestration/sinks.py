@@ -1,8 +1,9 @@
 """The resource that lands hours in the body of an asset, and gives them back to those downstream as its IO manager."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import dagster as dg
 from dagster._core.definitions.resource_annotation import TreatAsResourceParam  # as Dagster's own resources are
@@ -12,14 +13,20 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.progress import Announced, AssetReporter, Progress
-from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource, landing, session_of, stores
+from s3lake.orchestration.resources import (
+    KafkaResource,
+    S3Resource,
+    SparkResource,
+    connection,
+    landing,
+    session_of,
+    stores,
+)
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from s3lake.land.observer import LandedHour
 
 # Dagster materialises every hour of a range when the op's output is handled, that is, when the last hour is done, and
@@ -110,25 +117,40 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
             }
         )
 
-    def load_input(self, context: dg.InputContext) -> "DataFrame | dict[str, DataFrame]":
+    def load_input(self, context: dg.InputContext) -> Any:
         """The committed records of the hours that the downstream asset asks for, of a sink or of its sealed hours.
 
         An hour that is not complete is refused, unless the input's metadata say `allow_incomplete`.
 
         Returns:
-            Avro, Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope
-            its parts, as Kafka had them (`readback.frame`). An input annotated as a `dict` gets one of these an hour.
+            What the input is annotated as: a `Dataset` or `Table` of pyarrow, a `LazyFrame` or `DataFrame` of polars, a
+            relation of DuckDB, a `DataFrame` of pandas; else one of Spark. Annotated as a `dict` of one of them it gets
+            one an hour. Without a JVM only `columns` of the input's metadata are read, where it says them. Avro,
+            Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope its
+            parts, as Kafka had them.
         """
         from s3lake import readback
+        from s3lake.readback import datasets
 
         sink, topic = self._route(context.asset_key)
         hours = context.asset_partition_keys if context.has_asset_partitions else None
+        annotation, by_hour = _annotated(context)
+        allowed, wanted, opened = _allows_incomplete(context), _columns(context), stores(sink, self._s3)
+        form = datasets.form_of(annotation)
 
-        def read() -> "DataFrame | dict[str, DataFrame]":
-            allowed, opened = _allows_incomplete(context), stores(sink, self._s3)
-            if hours is not None and _is_by_hour(context):
-                return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
-            return readback.frame(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
+        def read() -> Any:
+            if form is None:
+                if hours is not None and by_hour:
+                    return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
+                return readback.frame(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
+            dataset = functools.partial(
+                datasets.dataset, sink, topic, opened, connection(sink, self._s3), wanted=wanted
+            )
+            if hours is None or not by_hour:
+                return form(dataset(hours, allow_incomplete=allowed))
+            if not allowed:
+                datasets.refuse_incomplete(sink, topic, opened, hours)
+            return {hour: form(dataset([hour], allow_incomplete=True)) for hour in hours}
 
         return retried(read, sink.errors)
 
@@ -193,11 +215,22 @@ def _asks_nothing_more(config: Config) -> None:
         )
 
 
-def _is_by_hour(context: dg.InputContext) -> bool:
+def _annotated(context: dg.InputContext) -> tuple[Any, bool]:
+    """What an input is annotated as, and whether that is a dict with one of them an hour."""
     try:
-        return get_origin(context.dagster_type.typing_type) is dict
+        annotation = context.dagster_type.typing_type
     except dg.DagsterInvariantViolationError:  # a context that was built for a test need not have a type
-        return False
+        return None, False
+    if get_origin(annotation) is dict:
+        return get_args(annotation)[-1], True
+    return annotation, False
+
+
+def _columns(context: dg.InputContext) -> list[str] | None:
+    columns = (context.definition_metadata or {}).get("columns")
+    if columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        return columns
+    raise ConfigurationError(f"metadata columns of an input is {columns!r}: write a list of names")
 
 
 def _allows_incomplete(context: dg.InputContext) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from s3lake import hours
 from s3lake.commit.index import TopicIndex
@@ -11,6 +12,7 @@ from s3lake.plan.tile import Tile
 
 _NEVER = "never landed"
 _NAMED = 20
+_AT_ONCE = 16
 
 
 def tiles(index: TopicIndex, hours_asked: Iterable[str] | None) -> dict[str, Tile | None]:
@@ -18,8 +20,13 @@ def tiles(index: TopicIndex, hours_asked: Iterable[str] | None) -> dict[str, Til
     head = index.head()
     landed = head[0].hours if head else ()
     asked = hours.expand(landed) if hours_asked is None else sorted(set(hours_asked))
-    stored = {hour: index.tile(hour) if hours.in_ranges(hour, landed) else None for hour in asked}
-    return {hour: tile[0] if tile else None for hour, tile in stored.items()}
+
+    def look(hour: str) -> Tile | None:
+        stored = index.tile(hour) if hours.in_ranges(hour, landed) else None
+        return stored[0] if stored else None
+
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
+        return dict(zip(asked, pool.map(look, asked), strict=True))
 
 
 def refuse(by_hour: Mapping[str, Tile | None], what: str) -> None:

@@ -1,0 +1,168 @@
+"""Committed objects without a JVM: as a dataset of Arrow, and as what polars, DuckDB and pandas make of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.land import binding
+from s3lake.land.task.pipeline import Stores
+from s3lake.objects import Shape, batches, columns
+from s3lake.readback.committed import data, index_of, manifests, recorded_columns, shaped, tiles
+from s3lake.schema.types import Columns, Primitive
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
+    from s3lake.commit.index import File
+    from s3lake.sink import Sink
+    from s3lake.store.connection import S3Connection
+
+_AT_ONCE = 8
+
+
+def dataset(
+    sink: Sink,
+    topic: str,
+    stores: Stores,
+    connection: S3Connection,
+    asked: Sequence[str] | None,
+    *,
+    wanted: Sequence[str] | None = None,
+    allow_incomplete: bool = False,
+) -> Dataset:
+    """The records that `sink` committed of `topic` in the hours `asked` (None: all that the index has).
+
+    Of Parquet nothing but footers is read before somebody scans it, and then only the columns that are asked for. Other
+    formats are read here, all of them.
+
+    Args:
+        sink: the sink.
+        topic: one of its topics.
+        stores: opens the bucket.
+        connection: how Arrow's own file system reaches it.
+        asked: the hours.
+        wanted: the columns; None for all.
+        allow_incomplete: take what is there of hours that are not landed, or only in part.
+
+    Raises:
+        IncompleteError: some of these hours are not landed, or only in part.
+        ConfigurationError: a column is not there, or hours were landed in another format than the sink has now.
+    """
+    import pyarrow.dataset as ds
+
+    index = index_of(sink, topic, stores(sink.bucket))
+    committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
+    listed = [(file, shape) for manifest, shape in shaped(sink, topic, committed) for file in data(manifest)]
+    recorded = recorded_columns(index)
+    schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), wanted, sink)
+    if sink.format.type == "parquet":
+        schema = pa.schema([_as_stored(field, recorded) for field in schema])
+        form, bucket = ds.ParquetFileFormat(), _file_system(connection)
+        fragments = [
+            form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in listed
+        ]
+        return ds.FileSystemDataset(fragments, schema, form, bucket)
+    store = stores(sink.bucket)
+
+    def read(file: tuple[File, Shape]) -> pa.Table:
+        document = store.get(file[0].key)
+        if document is None:
+            raise DataLossError(
+                f"s3://{sink.bucket}/{file[0].key} is gone: the hour was rewritten meanwhile, or a file deleted"
+            )
+        return pa.Table.from_batches(batches(file[1], document.body, file[0].key, schema), schema)
+
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-read") as pool:
+        return ds.dataset(pa.concat_tables([schema.empty_table(), *pool.map(read, listed)]))
+
+
+def refuse_incomplete(sink: Sink, topic: str, stores: Stores, asked: Sequence[str]) -> None:
+    """Name all hours that are not complete, before one of them is read.
+
+    Raises:
+        IncompleteError: some are not.
+    """
+    tiles(index_of(sink, topic, stores(sink.bucket)), sink, asked, allow_incomplete=False)
+
+
+def form_of(annotation: Any) -> Callable[[Dataset], Any] | None:
+    """What makes of a dataset what an input is annotated as; None for Spark's DataFrame, and for no annotation.
+
+    The packages are those that the annotation itself comes from.
+    """
+    module, name = getattr(annotation, "__module__", ""), getattr(annotation, "__name__", "")
+    return _FORMS.get((module.lstrip("_").partition(".")[0], name))
+
+
+def _chosen(schema: pa.Schema, wanted: Sequence[str] | None, sink: Sink) -> pa.Schema:
+    if wanted is None:
+        return schema
+    unknown = [name for name in wanted if name not in schema.names]
+    if unknown:
+        raise ConfigurationError(
+            f"metadata columns of an input: sink {sink.name} has no column {unknown[0]!r}; it has "
+            f"{', '.join(schema.names)}"
+        )
+    return pa.schema([schema.field(name) for name in wanted])
+
+
+def _as_stored(field: pa.Field, recorded: Columns) -> pa.Field:
+    """A UUID is a text to Spark alone."""
+    return field.with_type(pa.uuid()) if recorded.get(field.name) is Primitive.UUID else field
+
+
+def _lazy_frame(found: Dataset) -> Any:
+    import polars
+
+    return polars.scan_pyarrow_dataset(found)
+
+
+def _frame(found: Dataset) -> Any:
+    import polars
+
+    return polars.from_arrow(found.to_table())
+
+
+def _relation(found: Dataset) -> Any:
+    import duckdb
+
+    return duckdb.from_arrow(found)
+
+
+_FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
+    ("pyarrow", "Dataset"): lambda found: found,
+    ("pyarrow", "Table"): lambda found: found.to_table(),
+    ("polars", "LazyFrame"): _lazy_frame,
+    ("polars", "DataFrame"): _frame,
+    ("duckdb", "DuckDBPyRelation"): _relation,
+    ("pandas", "DataFrame"): lambda found: found.to_table().to_pandas(),
+}
+
+
+def _file_system(connection: S3Connection) -> Any:
+    """The file system of Arrow that reaches what our door to S3 reaches."""
+    from pyarrow.fs import S3FileSystem
+
+    scheme, _, host = (connection.endpoint_url or "").rpartition("://")
+    settings = {
+        "endpoint_override": host or None,
+        "scheme": scheme or None,
+        "region": connection.region,
+        "access_key": connection.access_key_id,
+        "secret_key": connection.secret_access_key,
+        "session_token": connection.session_token,
+        "role_arn": connection.role_arn,
+        "external_id": connection.role_external_id,
+        "session_name": connection.role_session_name if connection.role_arn else None,
+        "proxy_options": connection.proxy_url,
+        "anonymous": connection.unsigned or None,
+        "force_virtual_addressing": None if connection.path_style else True,
+        "connect_timeout": connection.connect_timeout_s,
+        "request_timeout": connection.read_timeout_s,
+    }
+    return S3FileSystem(**{name: value for name, value in settings.items() if value is not None})
