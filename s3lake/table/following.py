@@ -115,7 +115,7 @@ class LakeTable:
         """
         for chunk in _chunks(self.hours(hours)):
             with self._in_words():
-                table = self._loaded()
+                table = self.loaded()
                 yield from self._differences(table, chunk, by_files)
 
     def hours(self, hours: Iterable[str] | None = None) -> list[str]:
@@ -123,7 +123,7 @@ class LakeTable:
         if hours is not None:
             return sorted(set(hours))
         with self._in_words():
-            table, head = self._loaded(), self.index.head()
+            table, head = self.loaded(), self.index.head()
         held = ledger.read(table.properties) if table else {}
         return sorted({*held, *(hourly.expand(head[0].hours) if head else ())})
 
@@ -147,7 +147,7 @@ class LakeTable:
     def _once(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
         # The table is read before the tiles, and changes only if it is still as it was read: so no older state of the
         # index ever takes the place of a newer one.
-        table = self._loaded()
+        table = self.loaded()
         taken, left = _part(self._differences(table, hours, by_files))
         if table is None and data(manifest for one in taken for manifest in one.listed):
             table = self._created(taken, footers)
@@ -167,7 +167,7 @@ class LakeTable:
         present.must_be_ours(self.index, every(self.index, noted, self.hours()))
         return [one for one in every(self.index, noted, hours) if one.gone or one.added or present.lacks(one)]
 
-    def _loaded(self) -> Table | None:
+    def loaded(self) -> Table | None:
         """The table as it is now.
 
         Raises:

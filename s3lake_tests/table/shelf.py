@@ -146,4 +146,4 @@ def rows(shelf: Shelf, snapshot: int | None = None) -> list[dict[str, Any]]:
 
 def loaded(shelf: Shelf) -> Any:
     """The table, as pyiceberg has it now."""
-    return shelf.table()._loaded()
+    return shelf.table().loaded()

@@ -26,7 +26,7 @@ def landing(lake: Lake, topic: str, home: Path, now_ms: int, reachable: bool = T
 def ids(made: Landing) -> list[Any]:
     """What the table holds, in order."""
     assert made.table is not None
-    table = made.table._loaded()
+    table = made.table.loaded()
     assert table is not None
     return sorted(row["id"] for row in table.scan().to_arrow().to_pylist())
 
