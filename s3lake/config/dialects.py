@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from s3lake.config import native
 from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker, wrappers
 from s3lake.config.draft import Sketch
+from s3lake.config.providers import PREFIX
 from s3lake.config.read import json, yaml
 from s3lake.config.read.yaml import position_of
 from s3lake.config.references import References, SecretsManager
@@ -107,7 +108,9 @@ def sketched(
     references = References(environment, base, secret or SecretsManager())
     if language is Dialect.iggy:
         return iggy.loads(text, report, references)
-    settings = worker.completed(list(index(settings, report).values()), report, references)
+    own = list(index(settings, report).values())
+    references = worker.with_providers(own, report, references)
+    settings = worker.completed([one for one in own if not one.key.startswith(PREFIX)], report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
     resolved = cloud.translated(references.resolve(settings, report), report)
     return _CONNECTORS[language](resolved, report, environment)

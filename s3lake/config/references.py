@@ -1,7 +1,8 @@
 """Values that stand elsewhere: `${provider:…}`, as Kafka Connect has them, and `${NAME}`, as a shell fills them in.
 
 `${env:NAME}` is a variable, `${file:path:key}` a key of a properties file, `${directory:path:name}` a file's text.
-`${secrets:name}` is a secret of AWS Secrets Manager, `${secrets:name:key}` one field of a secret that is a JSON object.
+`${secrets:name}` is a secret of AWS Secrets Manager, `${secrets:name:key}` one field of a secret that is a JSON object,
+`${vault:mount/path:key}` a field of a secret of Vault. A worker's `config.providers` may call them otherwise.
 
 To Kafka Connect `${NAME}` is text, and so it is here (`${topic}` of a router, `${n}` of an expression) unless there is
 such a variable, or a default, `${NAME:-default}`. In a transform only names in upper case are variables. A secret is
@@ -12,21 +13,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 from s3lake.config.environment import filled, looked_up
+from s3lake.config.providers import Provider, usual
 from s3lake.config.read import properties
 from s3lake.config.setting import Report, Setting
+from s3lake.config.unresolved import Unresolved
+from s3lake.config.vault import Vault
 from s3lake.text.masking import is_secret, users
 
-_FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}"
+_FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}"
+_ARN = 7  # parts of a secret's ARN, which has colons of its own
 _CHAINS = ("transforms.", "predicates.")
-
-
-class Unresolved(ValueError):
-    """A reference leads nowhere; the message says why, and never quotes a value."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,14 @@ class References:
     Attributes:
         base: where relative paths of `${file:…}` begin.
         secret: the text of a secret of AWS Secrets Manager.
+        providers: those that a worker calls by names of its own.
     """
 
     environment: Mapping[str, str]
     base: Path
     secret: Callable[[str], str]
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    _opened: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
         """The settings with their references replaced; those that lead nowhere are noted, and their settings left."""
@@ -75,21 +81,36 @@ class References:
         provider, colon, rest = reference.partition(":")
         if not colon or rest.startswith("-"):
             return self._of_shell(reference, setting, report)
-        match provider.lower():
-            case "env" | "strimzienv":
+        known = self.providers.get(provider) or usual(provider)
+        match known.reads:
+            case "env":
                 return self._variable(rest.removeprefix(":"))
             case "file":
                 path, _, key = rest.rpartition(":")
                 return self._of_file(path, key), True
-            case "dir" | "directory":
+            case "directory":
                 path, _, name = rest.rpartition(":")
                 return self._of_directory(path, name), True
-            case "secrets" | "secretsmanager":
-                name, _, key = rest.partition(":")
-                return self._of_secret(name, key), True
+            case "secrets":
+                parts = rest.split(":")
+                parts = [":".join(parts[:_ARN]), *parts[_ARN:]] if parts[0] == "arn" else parts
+                return self._of_secret(unquote(parts[0]), ":".join(parts[1:]), self._asked(provider, known)), True
             case "vault":
-                raise Unresolved(f"Vault is not asked by s3lake; write {_FORMS}")
+                path, _, key = rest.rpartition(":")
+                return self._asked(provider, known)(path, key), True
+        if known.type:
+            raise Unresolved(f"s3lake has nothing for {known.type} of provider {provider!r}; write {_FORMS}")
         raise Unresolved(f"provider {provider!r} is not known; write {_FORMS}")
+
+    def _asked(self, name: str, provider: Provider) -> Any:
+        """What answers for a provider; each is opened once."""
+        if provider.reads == "secrets" and not provider.options:
+            return self.secret
+        if name not in self._opened:
+            options = provider.options
+            of_vault = provider.reads == "vault"
+            self._opened[name] = Vault(options, self.environment) if of_vault else SecretsManager(options)
+        return self._opened[name]
 
     def _of_shell(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
         variable = looked_up(reference, self.environment)
@@ -137,11 +158,11 @@ class References:
             raise Unresolved(f"file {path} has no key {key!r}; it has {', '.join(sorted(values)) or 'none'}")
         return values[key]
 
-    def _of_secret(self, name: str, key: str) -> str:
+    def _of_secret(self, name: str, key: str, ask: Callable[[str], str]) -> str:
         if not name:
             raise Unresolved("names no secret; write ${secrets:name}, or ${secrets:name:key} for a field of it")
         try:
-            text = self.secret(name)
+            text = ask(name)
         except Unresolved as error:
             if "/" not in name or not key:
                 raise
@@ -171,7 +192,9 @@ def _native(reference: str) -> str:
 class SecretsManager:
     """AWS Secrets Manager, asked once for each secret, and only when a configuration names one."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, str] = {}) -> None:
+        """`options` are those of the Java classes that read it; without them boto3's own settings count."""
+        self._options = options
         self._known: dict[str, str] = {}
 
     def __call__(self, name: str) -> str:
@@ -198,4 +221,13 @@ class SecretsManager:
     def _client(self):  # type: ignore[no-untyped-def]
         import boto3
 
-        return boto3.client("secretsmanager")
+        return boto3.client(
+            "secretsmanager",
+            region_name=self._option("aws.region", "region"),
+            endpoint_url=self._option("aws.endpoint.override", "aws.endpoint", "endpoint"),
+            aws_access_key_id=self._option("aws.access.key", "aws.access.key.id", "access.key"),
+            aws_secret_access_key=self._option("aws.secret.key", "aws.secret.access.key", "secret.key"),
+        )
+
+    def _option(self, *names: str) -> str | None:
+        return next((self._options[name] for name in names if self._options.get(name)), None)

@@ -403,7 +403,7 @@ def told(value: str, secret: str = "{}") -> str:
             "${azure:a:b}",
             "",
             "${azure:a:b}: provider 'azure' is not known; "
-            "write ${env:NAME}, ${file:path:key}, ${directory:path:name} or ${secrets:name:key}",
+            "write ${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}",
         ),
     ],
 )

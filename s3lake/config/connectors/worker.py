@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from s3lake.config.providers import PREFIX, declared, secret_options
 from s3lake.config.read import properties
 from s3lake.config.references import References
 from s3lake.config.setting import Report, Setting, index, variable
@@ -14,8 +15,28 @@ from s3lake.errors import ConfigurationError
 WORKER = "S3LAKE_WORKER"
 """Environment variable: the worker's .properties."""
 _IMAGE = "CONNECT_"
+_PROVIDERS = f"{_IMAGE}CONFIG_PROVIDERS"
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _CLIENT = ("bootstrap.servers", "consumer.")
+
+
+def with_providers(own: Sequence[Setting], report: Report, references: References) -> References:
+    """References that know the worker's providers of secrets, be they in its file, its image or beside the connector.
+
+    Raises:
+        ConfigurationError: the worker's file cannot be read.
+    """
+    path = references.environment.get(WORKER)
+    of_file = _settings(Path(path), report) if path else []
+    of_image = [
+        Setting(name.removeprefix(_IMAGE).replace("_", ".").lower(), value, variable(name))
+        for name, value in references.environment.items()
+        if name.startswith(_PROVIDERS)
+    ]
+    ours = [setting for setting in (*of_image, *of_file, *own) if setting.key.startswith(PREFIX)]
+    settings = references.resolve(ours, report)
+    report.secrets |= secret_options(settings)
+    return replace(references, providers=declared(settings))
 
 
 def completed(own: Sequence[Setting], report: Report, references: References) -> list[Setting]:
@@ -47,7 +68,7 @@ def completed(own: Sequence[Setting], report: Report, references: References) ->
     return settings
 
 
-def _of_file(path: Path, report: Report, references: References) -> Mapping[str, Setting]:
+def _settings(path: Path, report: Report) -> list[Setting]:
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -55,11 +76,13 @@ def _of_file(path: Path, report: Report, references: References) -> Mapping[str,
     except UnicodeDecodeError:
         raise ConfigurationError(f"--worker {path}: is no UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
-    settings = index(properties.read(text, of_worker), of_worker)
-    return {
-        setting.key: setting
-        for setting in replace(references, base=path.parent).resolve(list(settings.values()), report)
-    }
+    return list(index(properties.read(text, of_worker), of_worker).values())
+
+
+def _of_file(path: Path, report: Report, references: References) -> Mapping[str, Setting]:
+    settings = [setting for setting in _settings(path, report) if not setting.key.startswith(PREFIX)]
+    resolved = replace(references, base=path.parent).resolve(settings, report)
+    return {setting.key: setting for setting in resolved}
 
 
 def _of_image(environment: Mapping[str, str]) -> Mapping[str, Setting]:
