@@ -41,21 +41,23 @@ def sink_assets(
         sink: the name of the sink.
         translator: what the assets are called and what is said of them.
         name: of the op; that of the function where it is not given.
+
+    Raises:
+        KeyError: no sink is called so.
     """
     catalogue = Catalogue(config, translator)
-    found = config.sink(sink)
-    return defined(catalogue, found, catalogue.topics[sink], name, catalogue.pool(sink))
+    return defined(catalogue, config.sink(sink), catalogue.topics[sink], name, catalogue.pool(sink))
 
 
 def sink_asset(catalogue: Catalogue, sink: Sink, topic: str, body: Body) -> dg.AssetsDefinition:
     """The hours of `topic` in the bucket, landed by `body`."""
     key = catalogue.keys.sinks
 
-    def land(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
+    def run(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
         yield from body(context, getattr(context.resources, key), config)
 
     name, pool = catalogue.key(sink, topic).to_python_identifier(), catalogue.pool(sink.name, topic)
-    return defined(catalogue, sink, [topic], name, pool, {key})(land)
+    return defined(catalogue, sink, [topic], name, pool, {key})(run)
 
 
 def land(context: dg.AssetExecutionContext, sinks: SinkResource, config: LandConfig) -> Iterator[dg.Output[Landed]]:

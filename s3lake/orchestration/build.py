@@ -9,6 +9,7 @@ import dagster as dg
 from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.errors import ConfigurationError
+from s3lake.orchestration import names
 from s3lake.orchestration.assets import Body, land, sink_asset
 from s3lake.orchestration.automation import follower
 from s3lake.orchestration.catalogue import Catalogue
@@ -121,17 +122,15 @@ def definitions_of(
 
 
 def _owned(catalogue: Catalogue, assets: Sequence[dg.AssetsDefinition]) -> set[str]:
-    """Sinks whose assets the project makes itself."""
-    own: set[str] = set()
+    """Sinks whose assets the project makes itself, be it that no topic matches yet."""
     for key in sorted(chain.from_iterable(one.keys for one in assets)):
-        route = catalogue.route(key)
-        if route is None:
+        if catalogue.route(key) is None:
             raise ConfigurationError(
                 f"assets: {key.to_user_string()} is no asset of a sink of this configuration: make it by sink_assets, "
                 "of the same configuration and with the same translator"
             )
-        own.add(route[0].name)
-    return own
+    tags = {one.op.tags.get(names.SINK) for one in assets}
+    return {sink.name for sink in catalogue.config.sinks if catalogue.tag(sink) in tags}
 
 
 def _landing(topic: str, by_sink: Mapping[str, Sequence[str]], sinks: Sequence[Sink]) -> list[Sink]:

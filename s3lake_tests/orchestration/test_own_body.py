@@ -8,7 +8,7 @@ import pytest
 
 import s3lake
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError
-from s3lake.orchestration import checks, sinks
+from s3lake.orchestration import checks, sinks, topics
 from s3lake.orchestration.assets import land
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config, Kafka, Sink
@@ -31,13 +31,13 @@ class Runs:
         patch.setattr(checks, "looking", lambda _, __, ___, topic: self.landings[topic])
 
     def land(
-        self, body: Callable[..., Any], *topics: str, rewrite: bool = False, **decoration: Any
+        self, body: Callable[..., Any], *selected: str, rewrite: bool = False, **decoration: Any
     ) -> dg.ExecuteInProcessResult:
         assets = s3lake.sink_assets(self.config, self.sink.name, **decoration)(body)
         stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
         definitions = build_definitions(self.config, assets=[assets], resources=stand_ins)
         return definitions.resolve_job_def(f"land_{self.sink.name}").execute_in_process(
-            asset_selection=[s3lake.sink_key(self.sink, topic) for topic in topics or TOPICS],
+            asset_selection=[s3lake.sink_key(self.sink, topic) for topic in selected or TOPICS],
             tags={"dagster/asset_partition_range_start": FIRST, "dagster/asset_partition_range_end": THIRD},
             run_config={"ops": {body.__name__: {"config": {"rewrite": True}}}} if rewrite else {},
             instance=self.instance,
@@ -145,6 +145,16 @@ def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
     names = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
     assert {"kafka_one", "kafka_two"} < names
     assert "sink_events" not in names
+
+
+def test_a_sink_that_has_a_body_is_no_fleet_while_no_topic_matches_either(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "matching", lambda _: {})
+    matching = Sink(name="events", topics_regex="shop.*", bucket="lake", start=FIRST)
+    config = runs.config.model_copy(update={"sinks": (matching,)})
+    assets = s3lake.sink_assets(config, "events")(plain)
+    assert [one.name for one in build_definitions(config, assets=[assets]).sensors or ()] == []
 
 
 def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:
