@@ -19,10 +19,11 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Sidecars(msgspec.Struct, frozen=True):
-    """The format of the files of keys and of headers; None where there are none."""
+    """The format of the files of keys and of headers, None where there are none, and the codecs of those formats."""
 
     keys: str | None = None
     headers: str | None = None
+    codecs: dict[str, str] = {}
 
 
 class Written(msgspec.Struct, frozen=True):

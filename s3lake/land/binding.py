@@ -23,7 +23,7 @@ from s3lake.layout.pieces import Number, Text
 from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, to_document
 from s3lake.schema.unite import shown
-from s3lake.sink.format import Format, Framing
+from s3lake.sink.format import Format
 from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
@@ -91,7 +91,7 @@ def written_by(sink: Sink) -> written.Written:
         header=sink.format.header,
         framing=(frame.opening, frame.between, frame.closing) if frame else None,
         envelope=msgspec.convert(envelope.model_dump(), written.Envelope) if envelope else None,
-        sidecars=written.Sidecars(keys=sidecars.keys, headers=sidecars.headers),
+        sidecars=written.Sidecars(sidecars.keys, sidecars.headers, dict(sidecars.codecs)),
         changed=bool(sink.transforms or sink.sql),
     )
 
@@ -208,7 +208,7 @@ def file_rule(sink: Sink) -> FileRule:
 
     flush = sink.flush
     data = file_format(sink.format)
-    sidecars = {stream: sidecar_format(type) for stream, type in sink.sidecars.types.items()}
+    sidecars = {stream: file_format(sink.sidecars.format(type)) for stream, type in sink.sidecars.types.items()}
     return FileRule(
         formats={
             "data": data if sink.envelope is None else replace(data, header=False),  # its cells have no names
@@ -218,6 +218,7 @@ def file_rule(sink: Sink) -> FileRule:
         size=flush.size,
         span_ms=round(flush.span * 1000) if flush.span is not None else None,
         budget=sink.memory_budget,
+        endings=sink.sidecars.by_stream,
     )
 
 
@@ -226,11 +227,6 @@ def file_format(format: Format) -> FileFormat:
     frame = format.frame
     framing = (frame.opening, frame.between, frame.closing) if frame else None
     return FileFormat(format.type, format.codec, format.level, format.header, framing)
-
-
-def sidecar_format(type: str) -> FileFormat:
-    """The form of sidecars of that type, in its default codec; `bytes` are lines, one for each record."""
-    return file_format(Format.model_validate({"type": type, "framing": Framing() if type == "bytes" else None}))
 
 
 def refuse_other_types(sink: Sink, topic: str, recorded: Columns) -> None:

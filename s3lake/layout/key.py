@@ -97,10 +97,10 @@ class KeyRule:
         composition, plain = self._made_by(group)
         return composition.key(plain, span, ending=composition.extension)
 
-    def sidecar_key(self, group: str, partition: int, span: Span, stream: str, extension: str) -> str:  # noqa: ARG002
-        """The key of the sidecar `stream` of that file: the same stem, `.keys` or `.headers`, and its extension."""
+    def sidecar_key(self, group: str, partition: int, span: Span, ending: str) -> str:  # noqa: ARG002
+        """The key of a sidecar of that file: the same stem, and its own ending, as `.keys.json`."""
         composition, plain = self._made_by(group)
-        return composition.key(plain, span, ending=f".{stream}{extension}")
+        return composition.key(plain, span, ending=ending)
 
     def example(self) -> str:
         """A key as this rule makes them, with names in the places of what a record says."""

@@ -41,8 +41,8 @@ def rows(sink: Sink, key: str, body: bytes) -> list[Any]:
 
 def _shape(sink: Sink, key: str) -> Shape:
     for stream, type in sink.sidecars.types.items():
-        if key.endswith(f".{stream}.{type}"):
-            return Shape(type, "json", codec="none", frame=LINES)
+        if key.endswith(sink.sidecars.by_stream[stream]):
+            return Shape(type, "json", codec=sink.sidecars.codecs.get(type, "none"), frame=LINES)
     return binding.shape_of(sink.landed)
 
 

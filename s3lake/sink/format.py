@@ -1,9 +1,10 @@
 """Formats, codecs and envelopes: what a file of a sink is, and which combinations there are."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticKnownError
 
 from s3lake.convert.converters import CONVERTERS
@@ -206,17 +207,47 @@ class Sidecars(Part):
     Attributes:
         keys: format of the keys' objects; None for none.
         headers: format of the headers' objects; None for none.
+        codecs: format -> codec, where it is not the format's own default.
+        extensions: format -> what stands after `.keys` and `.headers`, where it is not the format's own.
     """
 
     keys: Literal["avro", "json", "parquet", "bytes"] | None = None
     headers: Literal["avro", "json", "parquet"] | None = None
+    codecs: dict[str, Codec] = Field(default_factory=dict)
+    extensions: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fit(self) -> "Sidecars":
+        for type, codec in self.codecs.items():
+            if type not in ("avro", "json", "parquet", "bytes"):
+                raise Misfit(f"{type!r} is no format of a sidecar: use avro, json, parquet or bytes", "codecs", type)
+            if codec not in FORMATS[type].codecs:
+                allowed = ", ".join(FORMATS[type].codecs)
+                raise Misfit(f"codec {codec} cannot be used with format {type}: use one of {allowed}", "codecs", type)
+        for type, extension in self.extensions.items():
+            if not re.fullmatch(r"(\.[A-Za-z0-9_-]{1,16}){1,3}", extension):
+                raise Misfit(f"{extension!r} is no extension: write for example .bin", "extensions", type)
+        return self
 
     @property
     def types(self) -> dict[str, str]:
         """Stream -> format, of those that there are."""
         return {stream: type for stream, type in (("keys", self.keys), ("headers", self.headers)) if type is not None}
 
+    def format(self, type: str) -> Format:
+        """Of the sidecars of that type; `bytes` are lines, one for each record."""
+        framing = Framing() if type == "bytes" else None
+        return Format(type=type, codec=self.codecs.get(type) or FORMATS[type].codecs[0], framing=framing)
+
+    @property
+    def by_stream(self) -> dict[str, str]:
+        """Stream -> what keys of its sidecars end with."""
+        return {
+            stream: f".{stream}{self.extensions.get(type) or self.format(type).extension}"
+            for stream, type in self.types.items()
+        }
+
     @property
     def endings(self) -> tuple[str, ...]:
         """What keys of sidecars end with."""
-        return tuple(f".{stream}.{type}" for stream, type in self.types.items())
+        return tuple(self.by_stream.values())

@@ -256,6 +256,41 @@ def test_sidecars_have_formats_of_their_own() -> None:
     assert (loaded.config.sinks[0].sidecars.keys, loaded.config.sinks[0].sidecars.headers) == ("bytes", "json")
 
 
+@pytest.mark.parametrize(
+    ("changes", "endings"),
+    [
+        ({"keys.format.class": f"{FORMAT}bytearray.ByteArrayFormat"}, (".keys.bin", ".headers.avro")),
+        ({"headers.format.class": f"{FORMAT}json.JsonFormat"}, (".keys.avro", ".headers.json")),
+        (
+            {
+                "keys.format.class": f"{FORMAT}bytearray.ByteArrayFormat",
+                "headers.format.class": f"{FORMAT}json.JsonFormat",
+                "s3.compression.type": "gzip",
+            },
+            (".keys.bin.gz", ".headers.json.gz"),
+        ),
+        (
+            {"keys.format.class": f"{FORMAT}parquet.ParquetFormat", "s3lake.observed": "true"},
+            (".keys.snappy.parquet", ".headers.avro"),
+        ),
+    ],
+)
+def test_sidecars_have_the_connectors_names(changes: dict[str, str | None], endings: tuple[str, str]) -> None:
+    loaded = load({"store.kafka.keys": "true", "store.kafka.headers": "true", **changes})
+    assert loaded.config.sinks[0].sidecars.endings == endings
+
+
+def test_sidecars_have_the_connectors_codecs() -> None:
+    asked = {
+        "store.kafka.keys": "true",
+        "store.kafka.headers": "true",
+        "headers.format.class": f"{FORMAT}json.JsonFormat",
+    }
+    sidecars = load({**asked, "avro.codec": "deflate", "s3.compression.type": "gzip"}).config.sinks[0].sidecars
+    assert (sidecars.format("avro").codec, sidecars.format("json").codec) == ("deflate", "gzip")
+    assert load(asked).config.sinks[0].sidecars.format("avro").codec == "none"
+
+
 @pytest.mark.parametrize("extractor", ["Wallclock", "Record", "RecordField"])
 def test_extractors(extractor: str) -> None:
     time = load({**TIME, "timestamp.extractor": extractor}).config.sinks[0].layout.time

@@ -14,7 +14,7 @@ from s3lake.encode import FileFormat
 from s3lake.encode.codecs import DEFAULT_LEVELS
 from s3lake.encode.formats import FORMATS, LEVELS
 from s3lake.land import binding
-from s3lake.sink import Format, Framing
+from s3lake.sink import Format, Framing, Sidecars
 from s3lake.sink.format import Codec, FormatType
 from s3lake_tests.encode.written import written
 
@@ -55,7 +55,7 @@ def test_the_users_choices_are_kept() -> None:
     ],
 )
 def test_sidecars_hold_many_records_in_their_formats_codec(type: str, codec: str, framing: Any) -> None:
-    assert binding.sidecar_format(type) == FileFormat(type, codec, framing=framing)
+    assert binding.file_format(Sidecars().format(type)) == FileFormat(type, codec, framing=framing)
 
 
 def test_it_travels_to_workers() -> None:

@@ -88,6 +88,13 @@ MORE += [
 ]
 MORE += [
     {
+        "format": {"type": "json"},
+        "sidecars": {"keys": keys, "headers": "json", "codecs": {"json": "gzip", "bytes": "gzip"}},
+    }
+    for keys in ("json", "bytes")
+]
+MORE += [
+    {
         "format": {"type": format},
         "converter": {"key": key},
         "sidecars": {"keys": keys, "headers": headers},

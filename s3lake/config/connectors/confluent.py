@@ -86,10 +86,10 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     connect.framework(keys, common, sink)
     _store(keys, common, sink)
     real = observed(keys, environment)
-    _format(keys, sink, real)
+    beside = _format(keys, sink, real)
     _flush(keys, sink, real)
     _layout(keys, sink)
-    _nulls(keys, sink)
+    _nulls(keys, sink, beside)
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, [sink], environment)
     keys.finish()
@@ -150,7 +150,12 @@ def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Gi
     return Given(classes[name], setting)
 
 
-def _format(keys: Keys, sink: Draft, real: Given[bool]) -> None:
+_Beside = Mapping[str, tuple[Given[str], Given[str]]]
+"""Codec and extension of a sidecar by its format."""
+
+
+def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
+    """The files' format; what sidecars have of each."""
     if not keys.has("format.class"):
         keys.needed("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
     form = _class(keys, "format.class", _FORMATS, "JsonFormat")
@@ -182,6 +187,10 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> None:
         for setting in (extension.setting, separator):
             if setting is not None:
                 keys.report.notice(setting, f"has no meaning with format {form.value}")
+    named = Given(_PARQUET_EXTENSIONS.get(parquet.value, ".parquet") if real.value else "", real.setting)
+    ended = extension.to(lambda name: name + (".gz" if lines.value == "gzip" else ""))
+    own = Given("")
+    return {"avro": (avro, own), "parquet": (parquet, named), "json": (lines, own), "bytes": (lines, ended)}
 
 
 def _flush(keys: Keys, sink: Draft, real: Given[bool]) -> None:
@@ -376,7 +385,7 @@ def _extractor(keys: Keys, sink: Draft) -> None:
         keys.report.notice(field.setting, "has no meaning without timestamp.extractor=RecordField")
 
 
-def _nulls(keys: Keys, sink: Draft) -> None:
+def _nulls(keys: Keys, sink: Draft, beside: _Beside) -> None:
     nulls = keys.choice("behavior.on.null.values", {"fail": "fail", "ignore": "skip", "write": "write"}, "fail")
     sink.put("nulls", nulls)
     for part in ("keys", "headers"):
@@ -389,6 +398,10 @@ def _nulls(keys: Keys, sink: Draft) -> None:
         form = _class(keys, f"{part}.format.class", sidecars, "AvroFormat")
         if asked.value:
             sink.put(f"sidecars.{part}", form.value, form.setting or asked.setting)
+            codec, ending = beside[form.value]
+            sink.put(f"sidecars.codecs.{form.value}", codec)
+            if ending.value:
+                sink.put(f"sidecars.extensions.{form.value}", ending)
         elif form.setting:
             keys.report.notice(form.setting, f"has no meaning without store.kafka.{part}=true")
         if part == "keys" and nulls.value == "write" and not asked.value and nulls.setting is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ class FileRule:
     Attributes:
         formats: of each stream.
         span_ms: the times of a file lie less than that apart; None for any.
+        endings: of the keys of each stream but `data`.
     """
 
     formats: Mapping[str, FileFormat]
@@ -43,6 +44,7 @@ class FileRule:
     size: int
     span_ms: int | None
     budget: int
+    endings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
@@ -55,7 +57,7 @@ def key_of(keys: KeyRule, rule: FileRule, group: str, partition: int, span: Span
     """The key of a file, or of the sidecar `stream` beside it."""
     if stream == "data":
         return keys.key(group, partition, span)
-    return keys.sidecar_key(group, partition, span, stream, f".{rule.formats[stream].type}")
+    return keys.sidecar_key(group, partition, span, rule.endings[stream])
 
 
 @dataclass(frozen=True)
