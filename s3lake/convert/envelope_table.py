@@ -110,7 +110,7 @@ def read(shape: Shape, rows: Rows, columns: Columns) -> Found:
 def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
     part = rows.column(str(shape.spread))
     schema = part.schema
-    if schema is not None and not isinstance(schema.type, Struct):
+    if schema is not None and not fields_of(schema.type):
         # No object, so it is a column of its own.
         return _by_part(_alone(shape), rows, {})
     texts = part.data

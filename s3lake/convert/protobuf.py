@@ -25,7 +25,7 @@ from s3lake.registry import Connection, UnknownSchema, client
 from s3lake.schema import protobuf
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema, SchemaError
-from s3lake.schema.types import UNKNOWN, List, Map, Primitive, Struct, Type, fields_of
+from s3lake.schema.types import UNKNOWN, List, Map, Primitive, Type, fields_of
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -215,9 +215,8 @@ def _struct(descriptor: Descriptor, type: Type) -> Build:
 
 def _oneof(name: str, members: Sequence[FieldDescriptor], type: Type) -> Build:
     """The members of a oneof, of which one at most holds something: null where none does."""
-    assert isinstance(type, Struct)
-    fields = list(arrow_type(type))
-    builds = {one.name: _field(one, type.fields[one.name]) for one in members if one.name in type.fields}
+    types, fields = fields_of(type), list(arrow_type(type))
+    builds = {one.name: _field(one, types[one.name]) for one in members if one.name in types}
 
     def build(messages: Sequence[Any]) -> pa.Array:
         chosen = [message.WhichOneof(name) for message in messages]

@@ -9,7 +9,7 @@ import decimal
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Optional
 
@@ -17,7 +17,18 @@ import msgspec
 from msgspec import structs
 
 from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
-from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, Decimal, List, Map, Primitive, Struct, Type
+from s3lake.schema.types import (
+    MOST_DIGITS,
+    MOST_LEVELS,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    fields_of,
+    item_of,
+)
 
 _LOGICAL = "org.apache.kafka.connect.data."
 
@@ -179,17 +190,12 @@ def _default(value: Any, type: Type) -> str | None:
 def _named(detail: Detail, type: Type, unnamed: Iterator[int]) -> Detail:
     """The detail with a name for every struct: those without one are numbered, as Confluent's AvroData does."""
     name = detail.name
-    if isinstance(type, Struct) and name is None:
+    if fields_of(type) and name is None:
         number = next(unnamed)
         name = f"{NAME_SPACE}.ConnectDefault{number if number > 1 else ''}"
-    match type:
-        case Struct(fields):
-            inner_types: Iterable[Type] = fields.values()
-        case List(item) | Map(item):
-            inner_types = (item,)
-        case _:
-            return detail
-    inner = tuple(_named(each, of, unnamed) for each, of in zip(detail.inner, inner_types, strict=True))
+    # As many details as there are types within: a struct's fields, or what a list or a map holds.
+    types = fields_of(type).values() or [item_of(type)]
+    inner = tuple(_named(each, of, unnamed) for each, of in zip(detail.inner, types, strict=False))
     return structs.replace(detail, name=name, inner=inner)
 
 

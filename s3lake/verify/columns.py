@@ -221,7 +221,7 @@ def _through(project: projection.Projection | None, value: Any) -> Any:
 def _by_name(type: Type, row: Any, spread: str | None) -> Any:
     if spread is None or row is None:
         return row
-    if isinstance(type, Struct):
+    if schema_types.fields_of(type):
         return dict(row) if isinstance(row, list) else misfit(row)
     return {spread: row}
 
