@@ -123,13 +123,19 @@ def landing(
 ) -> "Landing":
     """What lands `topic` into `route`; the Spark session is made when there is something to read."""
     from s3lake.land.landing import Landing
+    from s3lake.readback.committed import index_of
     from s3lake.table import LakeTable
 
-    lander = Landing(
+    opened, table = stores(route, s3, hasty=hasty), None
+    if route.table is not None:
+        index = index_of(route, topic, opened(route.bucket))
+        table = LakeTable.of(route, route.table, index, connection(route, s3))
+    return Landing(
         sink=route,
         topic=topic,
         spark=lambda: spark.spark_session,
-        stores=stores(route, s3, hasty=hasty),
+        stores=opened,
+        table=table,
         offsets=kafka.offsets,
         brokers=kafka.brokers,
         # Stand-ins for `kafka` need not know of dead letters where no sink does.
@@ -137,9 +143,6 @@ def landing(
         # Nor of a group where nothing can be landed.
         group=kafka.group(route) if route.publish_offsets and spark is not None else None,
     )
-    if route.table is not None:
-        lander.table = LakeTable.of(route, route.table, lander.index, connection(route, s3))
-    return lander
 
 
 def looking(resources: Any, keys: ResourceKeys, route: sink.Sink, topic: str, *, hasty: bool = False) -> "Landing":

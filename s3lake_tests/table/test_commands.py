@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from s3lake.cli import app
+from s3lake.cli.options import load, routes
 from s3lake.commit.index import Columns
 from s3lake_tests.table.shelf import FIVE, SIX, Shelf, rows
 
@@ -80,3 +81,10 @@ def test_ddl_makes_the_table_in_glue(shelf: Shelf, monkeypatch: pytest.MonkeyPat
 def test_ddl_refuses_what_there_is_not(shelf: Shelf, words: list[str]) -> None:
     done = CliRunner().invoke(app, ["ddl", shelf.configuration(), *words])
     assert type(done.exception).__name__ == "ConfigurationError"
+
+
+def test_what_lands_a_sink_with_a_table_keeps_the_table(shelf: Shelf) -> None:
+    (lander,) = routes(load(shelf.configuration()))
+    shelf.commit(FIVE)
+    lander.follower(FIVE)
+    assert len(rows(shelf)) == 10

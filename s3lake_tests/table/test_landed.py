@@ -1,5 +1,6 @@
 """Landing with a table, on real parts: what a run commits, merges and rewrites is in the table when it ends."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ def landing(lake: Lake, topic: str, home: Path, now_ms: int, reachable: bool = T
     table = f"table: {{name: 'lake.{{topic}}', catalog: {{type: sql, uri: '{uri}'}}, partition: [hour, type]}}"
     made = lake.landing(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
     assert made.sink.table is not None
-    made.table = LakeTable.of(made.sink, made.sink.table, made.index, lake.connection)
-    return made
+    followed = LakeTable.of(made.sink, made.sink.table, made.index, lake.connection)
+    with_table = replace(made, table=followed)
+    with_table.clock = made.clock
+    return with_table
 
 
 def ids(made: Landing) -> list[Any]:
