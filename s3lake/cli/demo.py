@@ -3,7 +3,7 @@
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from s3lake.cli.options import DialectOption, JsonOption, load, routes
 from s3lake.cli.terminal import DIFFERENCES, progress_bar, say, tell
 from s3lake.cli.verify import list_differences, verified
 from s3lake.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
 
 _NEXT = """\
 next: s3lake demo --serve keeps all of it running, with Dagster's UI and new events
@@ -26,6 +29,7 @@ def demo(
         str | None, typer.Option("--config", metavar="FILE", help="Let the sinks of this file, in any dialect, land.")
     ] = None,
     dialect: DialectOption = None,
+    table: Annotated[bool, typer.Option("--table", help="Land into Iceberg tables too, and query them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
@@ -42,7 +46,7 @@ def demo(
         say(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
     with ExitStack() as stack:
         with progress_bar("produce", records, quiet=as_json) as produced:
-            stage = stack.enter_context(run.stage(records, keep, produced, own, warm=serve))
+            stage = stack.enter_context(run.stage(records, keep, produced, own, warm=serve, tables=table))
         tell(as_json, run.produced_row(stage), rows.produced_line)
         session = "; Spark starts first" if stage.spark is None else f" and {stage.spark.address}"
         say(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster{session}")
@@ -58,6 +62,7 @@ def demo(
         report = combined(reports)
         lost = max(0, run.expected(stage) - report.compared)
         tell(as_json, rows.totals(report) | {"missing": report.missing + lost}, rows.totals_line)
+        behind = [lander for lander in landings if table and not _queried(lander, stage.hours, as_json)]
         if serve:
             with run.served(stage, port) as (process, url):
                 stop = run.interrupted()
@@ -65,5 +70,23 @@ def demo(
                 run.trickle(stage, process, stop)
         else:
             say(as_json, _NEXT)
-        if lost or not report.clean:
+        if lost or behind or not report.clean:
             raise typer.Exit(DIFFERENCES)
+
+
+def _queried(lander: "Landing", hours: list[str], as_json: bool) -> bool:
+    """Whether a query of a topic's table finds what the index calls landed."""
+    from s3lake.demo.tables import QUERY, counted
+
+    if lander.table is None:
+        return True
+    landed = sum(lander.report(hour).sums.landed for hour in hours)
+    row = {"table": lander.table.name, "query": QUERY, "rows": counted(lander), "landed": landed}
+    tell(
+        as_json, row, lambda row: f"DuckDB, {row['table']}: {row['query']} -> {row['rows']:,}; landed {row['landed']:,}"
+    )
+    return row["rows"] == landed
+
+
+def _answer(row: dict[str, Any]) -> str:
+    return f"DuckDB, {row['table']}: {row['query']} -> {row['rows']:,}; landed {row['landed']:,}"

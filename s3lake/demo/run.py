@@ -24,6 +24,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.demo.spark import EmbeddedSpark
+from s3lake.demo.tables import with_tables
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
@@ -101,7 +102,13 @@ class Stage:
 
 @contextmanager
 def stage(
-    records: int, keep: Path | None, progress: Callable[[int], None], given: Config | None = None, warm: bool = False
+    records: int,
+    keep: Path | None,
+    progress: Callable[[int], None],
+    given: Config | None = None,
+    *,
+    warm: bool = False,
+    tables: bool = False,
 ) -> Iterator[Stage]:
     """Start Kafka and S3 and produce `records` events; everything started ends with the block, or with this process.
 
@@ -110,6 +117,7 @@ def stage(
         warm: start a Spark Connect server too, and land through it, unless `given` names one.
         given: a configuration whose sinks take the events, in place of the demo's own; its Kafka, S3 and first hour
             become the demo's.
+        tables: give each sink that can have one an Iceberg table.
         keep: a directory for Kafka's data, the configuration and Dagster's state, kept; else a temporary one.
         progress: called with the number of records produced so far.
     """
@@ -126,6 +134,7 @@ def stage(
         config_path = home / "s3lake.yaml"
         own = native.loads(_config(kafka, s3, start), str(config_path))
         config = own if given is None else _staged(given, own)
+        config = with_tables(config, home) if tables else config
         topics = TOPICS if given is None else _topics(config)
         config_path.write_text(_written(config))
         spark = None
