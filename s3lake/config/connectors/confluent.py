@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from s3lake.config.connectors import connect, converters, credentials, overrides
+from s3lake.config.connectors.confluent_flush import SECONDS, flushed
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
@@ -69,7 +70,6 @@ _MEANINGLESS = {
     "offset.flush.interval.ms": "has no meaning: offsets are committed with the files",
     "parquet.avro.write-old-list-structure": "has no meaning: lists have three levels",
 }
-_SECONDS = 1000
 
 
 def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
@@ -87,7 +87,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _store(keys, common, sink)
     real = observed(keys, environment)
     beside = _format(keys, sink, real)
-    _flush(keys, sink, real)
+    flushed(keys, sink, real, lambda: _partitioner(keys).value not in ("default", "field"))
     _layout(keys, sink)
     _nulls(keys, sink, beside)
     keys.meaningless(_MEANINGLESS)
@@ -135,6 +135,10 @@ def _tags(keys: Keys, common: Draft) -> None:
         keys.wrong(pairs.setting, f"{pairs.setting.shown} is no list of tags; write NAME:VALUE,NAME:VALUE")
     elif tags:
         common.put("s3.objects.tags", tags, pairs.setting)
+
+
+def _partitioner(keys: Keys) -> Given[str]:
+    return _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
 
 
 def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Given[str]:
@@ -193,63 +197,12 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
     return {"avro": (avro, own), "parquet": (parquet, named), "json": (lines, own), "bytes": (lines, ended)}
 
 
-def _flush(keys: Keys, sink: Draft, real: Given[bool]) -> None:
-    sink.put("flush", connect.FLUSH)
-    count = keys.integer("flush.size", 1, 1)
-    if count.setting is None:
-        keys.needed("flush.size", "10000")
-    sink.put("flush.count", count)
-    size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
-    sink.put("flush.size", connect.LARGEST_FILE)
-    if size.setting and real.value:
-        keys.report.notice(size.setting, "has no meaning: parts of an upload have a size of their own")
-    elif size.setting:
-        sink.put("flush.size", size)
-        message = (
-            "closes a file at that size, as the connector's manual says; the connector closes none: write "
-            "s3lake.observed=true for that, or another size as s3lake.flush.size"
-        )
-        keys.report.notice(size.setting, message)
-    for key in ("rotate.interval.ms", "rotate.schedule.interval.ms"):
-        if (zero := keys.get(key)) is not None and zero.value == "0":
-            keys.wrong(zero, "'0' is not allowed; write milliseconds, or -1 for never")
-    span = keys.integer("rotate.interval.ms", -1, -1)
-    if span.setting and span.value > 0:
-        if _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner").value in ("default", "field"):
-            keys.report.notice(span.setting, "has no meaning without a time based partitioner")
-        else:
-            _rotation(keys, sink, span)
-    schedule = keys.integer("rotate.schedule.interval.ms", -1, -1)
-    if schedule.setting and schedule.value > 0:
-        if not keys.text("timezone").value:
-            keys.wrong(
-                schedule.setting,
-                "needs a timezone, without which the connector does not start; write timezone, for example UTC",
-            )
-        if sink.get("flush.interval") > schedule.value / _SECONDS:
-            sink.put("flush.interval", schedule.to(lambda ms: ms / _SECONDS))
-    mode = keys.choice("schema.compatibility", {word: word for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
-    if mode.setting and mode.value != "NONE":
-        keys.report.notice(mode.setting, "a schema has files of its own; without one the columns grow with the data")
-
-
-def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:
-    """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
-    seconds = span.to(lambda ms: ms / _SECONDS)
-    extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
-    if extractor in ("", "Wallclock"):
-        sink.put("flush.interval", seconds)
-        keys.report.notice(span.setting, "is by the wall clock: a micro-batch begins when a record waits that long")
-    else:
-        sink.put("flush.span", seconds)
-
-
 def _layout(keys: Keys, sink: Draft) -> None:
     top = keys.text("topics.dir", "topics")
     slash, plus = keys.text("directory.delim", "/"), keys.text("file.delim", "+")
     width = keys.integer("filename.offset.zero.pad.width", 10, 0, 64)
     affix = keys.choice("s3.schema.partition.affix.type", {"NONE": 0, "PREFIX": -1, "SUFFIX": 1}, "NONE")
-    partitioner = _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
+    partitioner = _partitioner(keys)
     encoded, fields_setting = _encoded(keys, sink, partitioner, slash.value)
     schema = "schema_name={schema}"
     parts = {0: [encoded], -1: [schema, encoded], 1: [encoded, schema]}[affix.value]
@@ -348,12 +301,12 @@ def _time(
             if option.setting:
                 keys.report.notice(option.setting, f"has no meaning: the {partitioner.value} partitioner has its own")
         sink.put(
-            "layout.time.duration", (_DAY if partitioner.value == "daily" else _HOUR) / _SECONDS, partitioner.setting
+            "layout.time.duration", (_DAY if partitioner.value == "daily" else _HOUR) / SECONDS, partitioner.setting
         )
         return f"{{time:{quoted.join(steps[: 3 if partitioner.value == 'daily' else 4])}}}"
     if keys.get("partition.duration.ms") is None:
         keys.report.notice(partitioner.setting, f"partition.duration.ms is missing; {_HOUR} (an hour) is taken")
-    sink.put("layout.time.duration", (duration.value if duration.value > 0 else _HOUR) / _SECONDS, duration.setting)
+    sink.put("layout.time.duration", (duration.value if duration.value > 0 else _HOUR) / SECONDS, duration.setting)
     path = pattern.value.removesuffix(delimiter)
     if path.count("'") % 2:
         keys.report.notice(pattern.setting, "a quote is not closed; it is closed at the end, as the connector does")
