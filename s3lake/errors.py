@@ -53,7 +53,15 @@ class ConfigurationError(TerminalError):
 
 
 class RecordError(TerminalError):
-    """A record was refused by a stage, and the sink does not tolerate errors."""
+    """A record was refused by a stage, and the sink does not tolerate errors.
+
+    Attributes:
+        place: which record, which stage and why, by name.
+    """
+
+    def __init__(self, message: str, **place: str | int) -> None:
+        super().__init__(message)
+        self.place = {name: printable(value) if isinstance(value, str) else value for name, value in place.items()}
 
 
 class DataLossError(TerminalError):

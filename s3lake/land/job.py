@@ -216,7 +216,12 @@ class Job:
         return RecordError(
             f"sink {self.sink.name}: record refused in topic {self.topic!r}, partition {refused.partition}, offset "
             f"{refused.offset}, stage {refused.stage}: {refused.reason}; nothing of this micro-batch is visible. Set "
-            "errors.tolerance: all to land such records as dead letters"
+            "errors.tolerance: all to land such records as dead letters",
+            topic=self.topic,
+            partition=refused.partition,
+            offset=refused.offset,
+            stage=refused.stage,
+            reason=refused.reason,
         )
 
     def _drop(self, work: Work, done: Sequence[Done]) -> None:

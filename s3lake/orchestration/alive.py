@@ -28,7 +28,8 @@ _beating: set[str] = set()
 def alive(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
     """Tell that the run works, from here to its end, and by which error it failed where trying again cannot help."""
     instance, run_id = context.instance, context.run.run_id
-    _tell(instance, run_id, {names.BEAT: _now(), names.REFUSED: ""})
+    earlier = {names.REFUSED: ""} if names.REFUSED in context.run.tags else {}  # of the run that this one is again
+    _tell(instance, run_id, {names.BEAT: _now(), **earlier})
     if run_id not in _beating and not instance.is_ephemeral:
         _beating.add(run_id)
         threading.Thread(target=_beat, args=(instance, run_id), name="s3lake-alive", daemon=True).start()

@@ -46,23 +46,30 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: Lag | None) -> dict[
     """
     tile = landed.tile
     return {
-        **of_content(tile, landed.sums, index, lag),
+        **numbers(landed.sums),
         **({} if lag is None else {"lag_s": round(lag.seconds, 1)}),
         **freshness(landed.sums.waits),
         "complete": dg.MetadataValue.bool(tile.complete),
         "commits": f"{len(tile.commits)}, {landed.new} of them new",
+        **tables(tile, landed.sums, index, lag),
         **(_of_newest(landed.manifests[-1], index.store) if landed.manifests else {}),
     }
 
 
-def of_content(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: Lag | None = None) -> dict[str, Any]:
-    """What is there of an hour: counted, explained, and the document that says so."""
+def numbers(sums: "Sums") -> dict[str, int]:
+    """What there is of an hour; what mostly is not there only where it is."""
     uncommon = {"dead_letters": sums.dead, "late": sums.late}
     return {
         "dagster/row_count": sums.landed,
         "dagster/size_bytes": sums.bytes,
         "files": sums.files,
         **{name: count for name, count in uncommon.items() if count},
+    }
+
+
+def tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: Lag | None = None) -> dict[str, Any]:
+    """What explains an hour's offsets, and the document that says so."""
+    return {
         "records": records(tile, sums),
         "offsets": offsets(index.topic, tile, lag.ends if lag else {}),
         "index": dg.MetadataValue.path(f"s3://{index.store.bucket}/{index.tile_key(tile.hour)}"),
@@ -119,13 +126,13 @@ def _of_newest(manifest: "Manifest", store: "Store") -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     files = [file for file in manifest.files if file.kind == "data"]
     if files:
-        metadata["newest_objects"] = _objects(files[:_OBJECTS], store.bucket)
         shared = commonprefix([file.key for file in files])  # noqa: RUF071 - it is cut at its last slash
         directory = shared[: shared.rfind("/") + 1]
         metadata["dagster/uri"] = f"s3://{store.bucket}/{directory}"
         page = store.console_url(directory)
         if page is not None:
             metadata["console"] = dg.MetadataValue.url(page)
+        metadata["newest_objects"] = _objects(files[:_OBJECTS], len(directory))
     if manifest.columns:
         metadata["dagster/column_schema"] = dg.TableSchema(
             [dg.TableColumn(name, str(type)) for name, type in from_document(manifest.columns).items()]
@@ -133,12 +140,12 @@ def _of_newest(manifest: "Manifest", store: "Store") -> dict[str, Any]:
     return metadata
 
 
-def _objects(files: "Iterable[File]", bucket: str) -> dg.TableMetadataValue:
+def _objects(files: "Iterable[File]", below: int) -> dg.TableMetadataValue:
     columns = ("rows", "bytes", "first_offset", "last_offset")
     rows = [
         dg.TableRecord(
             {
-                "object": f"s3://{bucket}/{file.key}",
+                "object": file.key[below:],
                 "rows": file.records,
                 "bytes": file.bytes,
                 "first_offset": file.first_offset,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import dagster as dg
 
-from s3lake.errors import S3LakeError, TransientError
+from s3lake.errors import RecordError, S3LakeError, TransientError
 from s3lake.sink import Errors
 
 A = TypeVar("A")
@@ -26,4 +26,7 @@ def retried(work: Callable[[], A], errors: Errors) -> A:
     except TransientError as error:
         raise dg.RetryRequested(max_retries=errors.max_retries, seconds_to_wait=errors.retry_interval) from error
     except S3LakeError as error:
-        raise dg.Failure(str(error), metadata={"error": type(error).__name__}, allow_retries=False) from error
+        place = error.place if isinstance(error, RecordError) else {}
+        metadata = {"error": type(error).__name__, **place}
+        # Its text is all that there is to say: Dagster would show it once more, with the way to it.
+        raise dg.Failure(str(error), metadata=metadata, allow_retries=False) from None

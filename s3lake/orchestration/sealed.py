@@ -152,9 +152,10 @@ def _announcement(
 ) -> dg.AssetMaterialization:
     sums, sink = sealing.sums(tile), lander.sink
     event_metadata: dict[str, Any] = {
-        **metadata.of_content(tile, sums, lander.index),
+        **metadata.numbers(sums),
         "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
         "reason": _reason(lander, tile) if again else FIRST,
+        **metadata.tables(tile, sums, lander.index),
     }
     key = marker_key(sink, lander.topic, tile.hour)
     if key is not None:

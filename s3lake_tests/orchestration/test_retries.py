@@ -44,6 +44,15 @@ def test_what_cannot_pass_is_not_tried_again_whatever_the_sink_says() -> None:
     assert failed.value.allow_retries is False
 
 
+def test_a_failure_names_the_record_and_has_no_second_text_behind_it() -> None:
+    with pytest.raises(dg.Failure) as failed:
+        failing(RecordError("refused", partition=3, offset=17, stage="value"), Errors())
+    shown = {name: entry.value for name, entry in failed.value.metadata.items()}
+    assert shown == {"error": "RecordError", "partition": 3, "offset": 17, "stage": "value"}
+    assert failed.value.__cause__ is None
+    assert failed.value.__suppress_context__
+
+
 def test_a_mistake_in_the_code_is_left_as_it_is() -> None:
     def work() -> None:
         raise AttributeError("no such thing")
