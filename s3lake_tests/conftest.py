@@ -4,6 +4,7 @@ own settings.
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 settings.load_profile("suite")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Where pictures of the UI go."""
+    parser.addoption("--pictures", type=Path, metavar="DIR", help="take pictures of Dagster's UI into this directory")
 
 
 def pytest_configure(config: pytest.Config) -> None:

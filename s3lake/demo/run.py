@@ -223,8 +223,8 @@ def ui_port() -> int:
 
 
 @contextmanager
-def served(demo: Stage, port: int) -> Iterator[tuple[GuardedProcess, str]]:
-    """Dagster's UI and daemon over the demo, sensors on: the process and the URL."""
+def served(demo: Stage, port: int, *, sensors: bool = True) -> Iterator[tuple[GuardedProcess, str]]:
+    """Dagster's UI and daemon over the demo, sensors on or off: the process and the URL."""
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(demo.home / "workspace.yaml")]
     command += ["-h", "127.0.0.1", "-p", str(port), "--log-level", "warning"]
     environment = {
@@ -232,7 +232,7 @@ def served(demo: Stage, port: int) -> Iterator[tuple[GuardedProcess, str]]:
         "DAGSTER_HOME": str(demo.home),
         "DAGSTER_DISABLE_TELEMETRY": "yes",
         "S3LAKE_CONFIG": str(demo.config_path),
-        "S3LAKE_SENSORS": "running",
+        "S3LAKE_SENSORS": "running" if sensors else "",
     }
     with spawn(command, demo.home / "dagster.log", env=environment) as process:
         yield process, f"http://127.0.0.1:{port}"

@@ -1,0 +1,101 @@
+"""What the browser looks at: the demo's Kafka, S3 and Spark, a topic with a broken record, and a second project."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from s3lake import hours
+from s3lake.demo import run
+from s3lake_tests.processes import until
+
+_RECORDS = 4_000
+_BROKEN = b'{"payment": 17, "amount": '
+
+_LOADED = b'{"query": "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"}'
+
+_WORKSPACE = """\
+load_from:
+  - python_module: {module_name: s3lake.definitions, location_name: s3lake}
+  - python_file: {relative_path: shop.py, location_name: shop}
+"""
+
+_SHOP = '''\
+"""A project of its own beside s3lake: its assets follow what s3lake has sealed, in its own resources."""
+
+import dagster as dg
+
+HOURS = dg.HourlyPartitionsDefinition("{start}", timezone="UTC", fmt="%Y-%m-%dT%H")
+
+
+@dg.asset(
+    deps=[["s3", "events", "orders", "sealed"]],
+    partitions_def=HOURS,
+    key_prefix="shop",
+    group_name="shop",
+    kinds={{"duckdb"}},
+    owners=["team:shop"],
+    description="Revenue by hour.",
+)
+def revenue(s3: dg.ResourceParam[object]) -> None: ...
+
+
+defs = dg.Definitions([revenue], resources={{"s3": "the shop's own"}}, executor=dg.multiprocess_executor)
+'''
+
+
+@dataclass(frozen=True)
+class Site:
+    """Dagster's UI over the stage.
+
+    Attributes:
+        url: where it is.
+        hours: those that are over, of which nothing is landed.
+    """
+
+    url: str
+    hours: tuple[str, str, str]
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """Start all of it; everything ends with the block, or with this process."""
+    with run.stage(_RECORDS, None, lambda _: None, warm=True) as demo:
+        first, second, third = demo.hours[:3]
+        _produce_payments(demo.kafka.bootstrap_servers, first)
+        config = yaml.safe_load(demo.config_path.read_text())
+        strict = {"name": "strict", "topics": ["payments"], "bucket": run.BUCKET, "prefix": "strict", "start": first}
+        config["sinks"].append(strict)
+        demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
+        (demo.home / "workspace.yaml").write_text(_WORKSPACE)
+        (demo.home / "shop.py").write_text(_SHOP.format(start=first))
+        with run.served(demo, sensors=False) as (_, url):
+            until(180, lambda: _locations(url) == 2)
+            yield Site(url, (first, second, third))
+
+
+def _locations(url: str) -> int:
+    """How many projects the UI has loaded; none while it does not answer."""
+    question = urllib.request.Request(f"{url}/graphql", _LOADED, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(question, timeout=30) as answer:
+            return len(json.load(answer)["data"]["repositoriesOrError"].get("nodes", ()))
+    except OSError:
+        return 0
+
+
+def _produce_payments(bootstrap_servers: str, hour: str) -> None:
+    cluster = {"bootstrap.servers": bootstrap_servers}
+    admin = AdminClient(cluster)
+    admin.create_topics([NewTopic("payments", 1, 1)])["payments"].result(60)
+    producer = Producer(cluster)
+    payments = [json.dumps({"payment": number, "amount": 9.5}).encode() for number in range(17)]
+    for payment in (*payments, _BROKEN):
+        producer.produce("payments", payment, timestamp=hours.start_ms(hour))
+    assert producer.flush(60) == 0

@@ -1,0 +1,145 @@
+"""What people do in Dagster's UI, clicked in a real browser, and what they see."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from s3lake_tests.ui.conftest import Picture, opened
+from s3lake_tests.ui.stage import Site
+
+pytestmark = [pytest.mark.ui, pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(900)]
+
+_RUN_MS = 240_000
+"""For what a run, or a daemon, has to do first."""
+_ORDERS = "/assets/s3/events/orders"
+
+
+def materialize(page: Page, asset: str, hours: str, count: str) -> None:
+    """Materialise hours of an asset, and go to where their run, or backfill, is shown."""
+    page.goto(asset)
+    page.get_by_role("button", name="Materialize…").first.click()
+    dialog = page.get_by_role("dialog")
+    selection = dialog.get_by_placeholder("No matching partitions")
+    selection.fill(hours)
+    selection.press("Enter")
+    expect(dialog.get_by_text(count, exact=True)).to_be_visible()
+    dialog.get_by_role("button", name="Launch").last.click()
+    page.get_by_text("View", exact=True).first.click()
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A backfill that is over.
+
+    Attributes:
+        backfill: the path of its page.
+    """
+
+    backfill: str
+
+
+@pytest.fixture(scope="module")
+def landed(browser: Browser, site: Site) -> Iterator[Landed]:
+    """Three hours of orders, landed by a backfill that was clicked."""
+    with opened(browser, site) as page:
+        first, _, last = site.hours
+        materialize(page, _ORDERS, f"[{first}...{last}]", "3 partitions")
+        expect(page.get_by_text("100% completed")).to_be_visible(timeout=_RUN_MS)
+        expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible()
+        yield Landed(page.url.removeprefix(site.url))
+
+
+def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, landed: Landed, picture: Picture) -> None:
+    page.goto(landed.backfill)
+    row = page.get_by_role("row").or_(page.locator("div")).filter(has_text="100% completed").last
+    expect(row).to_be_visible()
+    expect(page.get_by_text(f"{site.hours[0]}...{site.hours[2]}")).to_be_visible()
+    picture("backfill", 330)
+
+
+def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, landed: Landed, picture: Picture) -> None:
+    page.goto(f"{landed.backfill}?tab=runs")
+    page.locator('a[href*="/runs/"]', has_text="View").first.click()
+    page.get_by_placeholder("Filter…").fill("orders, hour")
+    for number, hour in enumerate(site.hours):
+        expect(page.get_by_text(f"orders, hour {hour}: planned")).to_be_visible()
+        expect(page.get_by_text(f"orders, hour {hour}: commit 1 of 1")).to_be_visible()
+        share = f"{number + 1} of 3 hours, {(number + 1) * 100 // 3}%"
+        expect(page.get_by_text(f"orders, hour {hour}: done").filter(has_text=share)).to_be_visible()
+    picture("run", 860)
+
+
+@pytest.mark.usefixtures("landed")
+def test_an_hour_tells_what_was_landed_of_it(page: Page, site: Site, picture: Picture) -> None:
+    page.goto(f"{_ORDERS}?view=partitions&partition={site.hours[1]}")
+    shown = page.locator("tr")
+    for name in ("dagster/row_count", "dagster/size_bytes", "files", "freshness_p95_s"):
+        expect(shown.filter(has_text=name).locator("td").nth(1)).to_have_text(re.compile(r"^[1-9]"))
+    expect(shown.filter(has_text="orders-3").last).to_be_visible()
+    expect(
+        page.get_by_text(f"s3://lake/raw/orders/date={site.hours[1][:10]}/hour={site.hours[1][11:]}/")
+    ).to_be_visible()
+    picture("hour", 1500)
+
+
+@pytest.mark.usefixtures("landed")
+def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Picture) -> None:
+    page.goto(_ORDERS)
+    page.get_by_text("Plots", exact=True).click()
+    plots = ("dagster/row_count", "dagster/size_bytes", "files", "dead_letters", "late", "freshness_p95_s")
+    for name in plots:
+        expect(page.get_by_text(name, exact=True)).to_be_visible()
+    expect(page.locator("canvas")).to_have_count(len(plots) + 2)
+    page.get_by_text("Metadata", exact=True).evaluate("shown => shown.scrollIntoView()")
+    picture("plots", 1140)
+
+
+@pytest.mark.usefixtures("landed")
+def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> None:
+    page.goto(f"{_ORDERS}/sealed?view=partitions&partition={site.hours[1]}")
+    expect(page.get_by_text("sealed_after_s")).to_be_visible()
+    picture("sealed", 1100)
+
+
+@pytest.mark.usefixtures("landed")
+def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, picture: Picture) -> None:
+    page.goto("/assets/s3/events/orders/sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
+    for node in ("orders", "sealed", "orders_by_type", "revenue"):
+        expect(page.get_by_text(node, exact=True).last).to_be_visible()
+    expect(page.get_by_text("100% filled")).to_be_visible()
+    picture("lineage", 860)
+
+
+@pytest.mark.usefixtures("landed")
+def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
+    page.goto("/assets")
+    for location, asset in (("s3lake", "s3 / events / orders"), ("shop", "shop / revenue")):
+        row = (
+            page.locator("div, tr")
+            .filter(has=page.get_by_text(asset, exact=True))
+            .filter(has=page.get_by_text(location, exact=True))
+        )
+        expect(row.last).to_be_visible()
+    expect(page.get_by_text("3 partitions").first).to_be_visible()
+    picture("catalog", 900)
+
+
+def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture: Picture) -> None:
+    materialize(page, "/assets/s3/strict/payments", site.hours[0], "1 partition")
+    expect(page.get_by_text("Failure", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    page.get_by_placeholder("Filter…").fill("step:s3__strict__payments")
+    expect(page.get_by_text("Set errors.tolerance").first).to_be_visible()
+    expect(page.get_by_text("The above exception")).to_have_count(0)
+    picture("failed", 900)
+
+
+def test_a_sensor_that_is_switched_on_asks_for_a_run(page: Page, picture: Picture) -> None:
+    page.goto("/locations/s3lake/sensors/kafka_clicks")
+    page.locator("label:has(input[type=checkbox])").click()
+    expect(page.get_by_text("1 run requested").first).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_text("Sensor has never run")).to_have_count(0)
+    expect(page.locator("input[type=checkbox]")).to_be_checked()
+    picture("sensor", 720)
