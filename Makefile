@@ -9,7 +9,7 @@ BENCH ?= --records 1000000 --format json
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint types bench docs reference java
+.PHONY: help demo test test-fast lint types bench docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -36,6 +36,9 @@ bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="-
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+pictures: $(STAMP) java ## Take the pictures of docs/ in Dagster's UI, with the tests that click in it
+	$(PYTEST) s3lake_tests/ui --pictures docs
 
 reference: $(STAMP) ## Write docs/reference/ anew from the code
 	$(BIN)/python docs/reference.py

@@ -133,6 +133,17 @@ class Client:
         self._schemas[number] = registered
         return registered
 
+    def newest(self, subject: str) -> Registered:
+        """The newest schema of a subject, without what it refers to; asked for each time.
+
+        Raises:
+            UnknownSchema: there is no such subject.
+            TransientError: no address answered.
+            ConfigurationError: the registry refused, or there is none at the address.
+        """
+        answer = self._get(f"subjects/{_quoted(subject)}/versions/latest")
+        return Registered(answer.kind or "AVRO", answer.schema)
+
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
         for reference in answer.references or ():
             if reference.name not in into:

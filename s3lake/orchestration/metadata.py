@@ -36,13 +36,16 @@ class Lag:
     ends: Mapping[int, int] = field(default_factory=dict)
 
 
-def of_hour(landed: "LandedHour", index: "TopicIndex", lag: Lag | None) -> dict[str, Any]:
+def of_hour(
+    landed: "LandedHour", index: "TopicIndex", lag: Lag | None, prose: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Metadata of one hour.
 
     Args:
         landed: what the index says of the hour.
         index: of its sink and topic.
         lag: None where the hour is closed.
+        prose: what columns are in words, by name.
     """
     tile = landed.tile
     return {
@@ -52,7 +55,7 @@ def of_hour(landed: "LandedHour", index: "TopicIndex", lag: Lag | None) -> dict[
         "complete": dg.MetadataValue.bool(tile.complete),
         "commits": f"{len(tile.commits)}, {landed.new} of them new",
         **tables(tile, landed.sums, index, lag),
-        **(_of_newest(landed.manifests[-1], index.store) if landed.manifests else {}),
+        **(_of_newest(landed.manifests[-1], index.store, prose or {}) if landed.manifests else {}),
     }
 
 
@@ -121,7 +124,7 @@ def freshness(waits: Iterable[Wait]) -> dict[str, float]:
     return {name: round(seconds, 1) for name, seconds in quantiles.items() if seconds is not None}
 
 
-def _of_newest(manifest: "Manifest", store: "Store") -> dict[str, Any]:
+def _of_newest(manifest: "Manifest", store: "Store", prose: Mapping[str, str]) -> dict[str, Any]:
     """Columns and objects of an hour's newest commit: after a merge, and mostly, it is the only one."""
     metadata: dict[str, Any] = {}
     files = [file for file in manifest.files if file.kind == "data"]
@@ -135,7 +138,7 @@ def _of_newest(manifest: "Manifest", store: "Store") -> dict[str, Any]:
         metadata["newest_objects"] = _objects(files[:_OBJECTS], len(directory))
     if manifest.columns:
         metadata["dagster/column_schema"] = dg.TableSchema(
-            [dg.TableColumn(name, str(type)) for name, type in from_document(manifest.columns).items()]
+            [dg.TableColumn(name, str(type), prose.get(name)) for name, type in from_document(manifest.columns).items()]
         )
     return metadata
 

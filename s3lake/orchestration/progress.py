@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import dagster as dg
 
 from s3lake.errors import S3LakeError
-from s3lake.orchestration import metadata
+from s3lake.orchestration import metadata, prose
 from s3lake.orchestration.resources import session_of
 from s3lake.orchestration.versions import version_tags
 from s3lake.plan import due
@@ -151,7 +151,8 @@ class Progress:
                 self._reporter.warn(f"hour {hour}: not materialised: {error}")
 
     def _materialise(self, landed: "LandedHour") -> None:
-        metadata_of_hour = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed))
+        words = prose.of_columns(self._landing.sink, self._landing.topic)
+        metadata_of_hour = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed), words)
         self._reporter.materialise(landed.tile.hour, metadata_of_hour, landed.tile.commits)
 
     def _say(self, line: str) -> None:

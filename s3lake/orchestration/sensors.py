@@ -85,7 +85,7 @@ def topic_sensor(
         jobs=[jobs[sink.name] for sink in sinks],
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
-        description=f"Lands topic {topic}: {', '.join(sink.name for sink in sinks)}.",
+        description=f"Asks for runs that land topic {topic}, into {' and '.join(sink.name for sink in sinks)}.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         now, cursor = now_ms(), _cursor(context.cursor)

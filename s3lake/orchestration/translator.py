@@ -11,11 +11,13 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.sink import Sink
+from s3lake.text.quantities import duration_text
 
 _SEMANTIC: dict[str, Any] = {
     **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
     "errors": {"tolerance"},  # the rest of it says what happens beside the files
 }
+_TAG_CHARACTERS = 63
 
 
 def topic_key(topic: str, prefix: str = "") -> dg.AssetKey:
@@ -72,9 +74,10 @@ class SinkTranslator:
         return dg.AssetSpec(
             sink_key(sink, topic, self.prefix),
             deps=[self.get_topic_spec(topic).key],
-            description=f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, as {sink.format.type}.",
+            description=_described(sink, topic),
             partitions_def=hourly(sink),
             kinds={"s3", "pyspark", sink.format.type},
+            tags=_tags(sink),
             group_name=names.identifier(sink.name),
             code_version=code_version(sink),
             metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
@@ -85,7 +88,8 @@ class SinkTranslator:
         return dg.AssetSpec(
             dg.AssetKey([*landed.key.path, "sealed"]),
             deps=[landed.key],
-            description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and checked.",
+            description=f"Hours of `{topic}` in `s3://{sink.bucket}/{sink.root}` that are landed as a whole and "
+            "checked: what comes after landing follows these.",
             partitions_def=_over(landed.partitions_def),
             group_name=landed.group_name,
             owners=landed.owners,
@@ -96,8 +100,25 @@ class SinkTranslator:
     def get_topic_spec(self, topic: str) -> dg.AssetSpec:
         """The external asset of a topic, observed by its sensor and never materialised."""
         return dg.AssetSpec(
-            topic_key(topic, self.prefix), kinds={"kafka"}, group_name="kafka", description=f"Kafka topic {topic}."
+            topic_key(topic, self.prefix),
+            kinds={"kafka"},
+            group_name="kafka",
+            description=f"Kafka topic `{topic}`, observed by its sensor.",
         )
+
+
+def _described(sink: Sink, topic: str) -> str:
+    guarantee = "exactly once" if sink.exactly_once else "at least once"
+    return (
+        f"Topic `{topic}` in `s3://{sink.bucket}/{sink.root}`, hour by hour, {guarantee}, as {sink.format.type}. A "
+        f"record waits for {duration_text(sink.flush.interval)} at most; an hour is closed "
+        f"{duration_text(sink.close_grace)} after its end."
+    )
+
+
+def _tags(sink: Sink) -> dict[str, str]:
+    """What finds the sink's assets; Dagster's tags are shorter than names of sinks may be."""
+    return {names.SINK: sink.name} if len(sink.name) <= _TAG_CHARACTERS else {}
 
 
 def code_version(sink: Sink) -> str:

@@ -53,6 +53,15 @@ def test_a_column_in_which_nothing_was_seen_yet_is_there_too(kind: Any, written:
     assert [column.type for column in of_columns({"a": kind})["dagster/column_schema"].columns] == [written]
 
 
+def test_a_column_says_in_words_what_its_schema_says() -> None:
+    tile = Tile(HOUR, {0: Span(0, 10, 10)}, commits=("c",))
+    manifest = Manifest("c", "orders", HOUR, {0: Read(0, 10, 10, 10)}, columns={"id": "int64", "city": "string"})
+    index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
+    shown = metadata.of_hour(LandedHour(tile, (manifest,), 1), index, None, {"id": "the order's key", "gone": "x"})
+    columns = shown["dagster/column_schema"].columns
+    assert [(column.name, column.description) for column in columns] == [("id", "the order's key"), ("city", None)]
+
+
 def test_freshness_is_seconds_from_record_timestamp_to_commit() -> None:
     sums = Sums(waits=(Wait(100, 0, 10_000),))
     tile = Tile(HOUR, {0: Span(0, 100, 100)}, commits=("c",), sums=sums)

@@ -58,7 +58,7 @@ class SchemaRegistry:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:
                 return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
-            case ["subjects", subject, "versions", "1"] if unquote(subject) in self._subjects:
+            case ["subjects", subject, "versions", "1" | "latest"] if unquote(subject) in self._subjects:
                 number = self._subjects[unquote(subject)]
                 return 200, json.dumps({"id": number, "version": 1, **self._schemas[number]}).encode()
             case ["subjects", subject, "versions", _]:
