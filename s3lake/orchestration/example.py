@@ -23,7 +23,7 @@ def counts_by_type(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetsDef
         backfill_policy=backfill_policy(sink),
         kinds={"spark"},
         group_name="example",
-        description=f"Records of {topic} by their field `type`: a small downstream asset that shows lineage.",
+        description=f"Records of {topic} of each type, by hour: a small asset that follows sealed hours.",
     )
     def count(context: dg.AssetExecutionContext, landed: dict[str, Any]) -> dg.MaterializeResult[None]:
         for hour, records in landed.items():

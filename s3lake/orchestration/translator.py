@@ -88,7 +88,7 @@ class SinkTranslator:
         return dg.AssetSpec(
             dg.AssetKey([*landed.key.path, "sealed"]),
             deps=[landed.key],
-            description=f"Hours of `{topic}` in `s3://{sink.bucket}/{sink.root}` that are landed as a whole and "
+            description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and "
             "checked: what comes after landing follows these.",
             partitions_def=_over(landed.partitions_def),
             group_name=landed.group_name,
@@ -103,14 +103,14 @@ class SinkTranslator:
             topic_key(topic, self.prefix),
             kinds={"kafka"},
             group_name="kafka",
-            description=f"Kafka topic `{topic}`, observed by its sensor.",
+            description=f"Kafka topic {topic}, observed by its sensor.",
         )
 
 
 def _described(sink: Sink, topic: str) -> str:
     guarantee = "exactly once" if sink.exactly_once else "at least once"
     return (
-        f"Topic `{topic}` in `s3://{sink.bucket}/{sink.root}`, hour by hour, {guarantee}, as {sink.format.type}. A "
+        f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, {guarantee}, as {sink.format.type}. A "
         f"record waits for {duration_text(sink.flush.interval)} at most; an hour is closed "
         f"{duration_text(sink.close_grace)} after its end."
     )

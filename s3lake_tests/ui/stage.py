@@ -72,6 +72,7 @@ def site() -> Iterator[Site]:
         config = yaml.safe_load(demo.config_path.read_text())
         strict = {"name": "strict", "topics": ["payments"], "bucket": run.BUCKET, "prefix": "strict", "start": first}
         config["sinks"].append(strict)
+        config["s3"]["console"] = f"{demo.s3.endpoint_url}/{{bucket}}?prefix={{prefix}}"
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)
         (demo.home / "shop.py").write_text(_SHOP.format(start=first))

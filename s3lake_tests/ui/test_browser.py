@@ -1,8 +1,6 @@
 """What people do in Dagster's UI, clicked in a real browser, and what they see."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -30,38 +28,27 @@ def materialize(page: Page, asset: str, hours: str, count: str) -> None:
     page.get_by_text("View", exact=True).first.click()
 
 
-@dataclass(frozen=True)
-class Landed:
-    """A backfill that is over.
-
-    Attributes:
-        backfill: the path of its page.
-    """
-
-    backfill: str
-
-
 @pytest.fixture(scope="module")
-def landed(browser: Browser, site: Site) -> Iterator[Landed]:
-    """Three hours of orders, landed by a backfill that was clicked."""
+def backfill(browser: Browser, site: Site) -> str:
+    """Three hours of orders, landed by a backfill that was clicked: the path of its page."""
     with opened(browser, site) as page:
         first, _, last = site.hours
         materialize(page, _ORDERS, f"[{first}...{last}]", "3 partitions")
         expect(page.get_by_text("100% completed")).to_be_visible(timeout=_RUN_MS)
-        expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible()
-        yield Landed(page.url.removeprefix(site.url))
+        expect(page.get_by_text("Succeeded", exact=True)).to_have_count(2)  # a column, and the status
+        return page.url.removeprefix(site.url)
 
 
-def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, landed: Landed, picture: Picture) -> None:
-    page.goto(landed.backfill)
-    row = page.get_by_role("row").or_(page.locator("div")).filter(has_text="100% completed").last
-    expect(row).to_be_visible()
+def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, backfill: str, picture: Picture) -> None:
+    page.goto(backfill)
+    expect(page.get_by_text("100% completed")).to_be_visible()
+    expect(page.get_by_text("Succeeded", exact=True)).to_have_count(2)
     expect(page.get_by_text(f"{site.hours[0]}...{site.hours[2]}")).to_be_visible()
     picture("backfill", 330)
 
 
-def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, landed: Landed, picture: Picture) -> None:
-    page.goto(f"{landed.backfill}?tab=runs")
+def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, backfill: str, picture: Picture) -> None:
+    page.goto(f"{backfill}?tab=runs")
     page.locator('a[href*="/runs/"]', has_text="View").first.click()
     page.get_by_placeholder("Filter…").fill("orders, hour")
     for number, hour in enumerate(site.hours):
@@ -72,7 +59,7 @@ def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, landed:
     picture("run", 860)
 
 
-@pytest.mark.usefixtures("landed")
+@pytest.mark.usefixtures("backfill")
 def test_an_hour_tells_what_was_landed_of_it(page: Page, site: Site, picture: Picture) -> None:
     page.goto(f"{_ORDERS}?view=partitions&partition={site.hours[1]}")
     shown = page.locator("tr")
@@ -82,10 +69,11 @@ def test_an_hour_tells_what_was_landed_of_it(page: Page, site: Site, picture: Pi
     expect(
         page.get_by_text(f"s3://lake/raw/orders/date={site.hours[1][:10]}/hour={site.hours[1][11:]}/")
     ).to_be_visible()
-    picture("hour", 1500)
+    expect(page.locator('a[href*="prefix=raw/orders/"]')).to_be_visible()
+    picture("hour", 1560)
 
 
-@pytest.mark.usefixtures("landed")
+@pytest.mark.usefixtures("backfill")
 def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Picture) -> None:
     page.goto(_ORDERS)
     page.get_by_text("Plots", exact=True).click()
@@ -97,14 +85,14 @@ def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Pict
     picture("plots", 1140)
 
 
-@pytest.mark.usefixtures("landed")
+@pytest.mark.usefixtures("backfill")
 def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> None:
     page.goto(f"{_ORDERS}/sealed?view=partitions&partition={site.hours[1]}")
     expect(page.get_by_text("sealed_after_s")).to_be_visible()
     picture("sealed", 1100)
 
 
-@pytest.mark.usefixtures("landed")
+@pytest.mark.usefixtures("backfill")
 def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, picture: Picture) -> None:
     page.goto("/assets/s3/events/orders/sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
     for node in ("orders", "sealed", "orders_by_type", "revenue"):
@@ -113,7 +101,7 @@ def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, pict
     picture("lineage", 860)
 
 
-@pytest.mark.usefixtures("landed")
+@pytest.mark.usefixtures("backfill")
 def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
     page.goto("/assets")
     for location, asset in (("s3lake", "s3 / events / orders"), ("shop", "shop / revenue")):
@@ -133,6 +121,7 @@ def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture
     page.get_by_placeholder("Filter…").fill("step:s3__strict__payments")
     expect(page.get_by_text("Set errors.tolerance").first).to_be_visible()
     expect(page.get_by_text("The above exception")).to_have_count(0)
+    expect(page.get_by_text("Launched run")).to_have_count(0)
     picture("failed", 900)
 
 
@@ -142,4 +131,4 @@ def test_a_sensor_that_is_switched_on_asks_for_a_run(page: Page, picture: Pictur
     expect(page.get_by_text("1 run requested").first).to_be_visible(timeout=_RUN_MS)
     expect(page.get_by_text("Sensor has never run")).to_have_count(0)
     expect(page.locator("input[type=checkbox]")).to_be_checked()
-    picture("sensor", 720)
+    picture("sensor", 760)
