@@ -76,7 +76,7 @@ def site() -> Iterator[Site]:
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)
         (demo.home / "shop.py").write_text(_SHOP.format(start=first))
-        with run.served(demo, sensors=False) as (_, url):
+        with run.served(demo, run.ui_port(), sensors=False) as (_, url):
             until(180, lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))
 
