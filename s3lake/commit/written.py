@@ -19,11 +19,11 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Sidecars(msgspec.Struct, frozen=True):
-    """The format of the files of keys and of headers, None where there are none, and the codecs of those formats."""
+    """The format of the files of keys and of headers, None where there are none, and the codec of each format."""
 
     keys: str | None = None
     headers: str | None = None
-    codecs: dict[str, str] = {}
+    codecs: tuple[tuple[str, str], ...] = ()
 
 
 class Written(msgspec.Struct, frozen=True):

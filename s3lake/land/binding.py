@@ -91,7 +91,7 @@ def written_by(sink: Sink) -> written.Written:
         header=sink.format.header,
         framing=(frame.opening, frame.between, frame.closing) if frame else None,
         envelope=msgspec.convert(envelope.model_dump(), written.Envelope) if envelope else None,
-        sidecars=written.Sidecars(sidecars.keys, sidecars.headers, dict(sidecars.codecs)),
+        sidecars=written.Sidecars(sidecars.keys, sidecars.headers, tuple(sorted(sidecars.codecs.items()))),
         changed=bool(sink.transforms or sink.sql),
     )
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.config.draft import Loaded
+from s3lake.land import binding
 from s3lake_tests.config import bases
 from s3lake_tests.layout.files import Record
 
@@ -384,3 +385,9 @@ def test_rotation_by_the_records_time_is_a_span(extractor: str) -> None:
     loaded = load({**TIME, "rotate.interval.ms": "60000", "timestamp.extractor": extractor})
     assert loaded.config.sinks[0].flush.span == 60
     assert "rotate.interval.ms" not in noticed(loaded)
+
+
+def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
+    """Commits whose files are alike are read together, and are found by that."""
+    sink = load({"store.kafka.keys": "true"}).config.sinks[0]
+    assert hash(binding.written_by(sink)) == hash(binding.written_by(sink))
