@@ -8,6 +8,7 @@ from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.resources import resource
 from s3lake.orchestration.sinks import Landed, SinkResource
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
@@ -54,7 +55,7 @@ def sink_asset(catalogue: Catalogue, sink: Sink, topic: str, body: Body) -> dg.A
     key = catalogue.keys.sinks
 
     def run(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
-        yield from body(context, getattr(context.resources, key), config)
+        yield from body(context, resource(context.resources, key), config)
 
     name, pool = catalogue.key(sink, topic).to_python_identifier(), catalogue.pool(sink.name, topic)
     return defined(catalogue, sink, [topic], name, pool, {key})(run)

@@ -26,7 +26,7 @@ from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
 from s3lake.orchestration.progress import Announced, Progress
-from s3lake.orchestration.resources import landing
+from s3lake.orchestration.resources import landing, resource
 from s3lake.orchestration.versions import input_tags, own_tags
 from s3lake.sink import Sink
 
@@ -57,7 +57,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     )
     def land(context: dg.OpExecutionContext, config: FleetConfig) -> None:
         hours_by_topic = _hours_by_topic(config)
-        kafka, s3, spark = (getattr(context.resources, key) for key in (keys.kafka, keys.s3, keys.spark))
+        kafka, s3, spark = (resource(context.resources, key) for key in (keys.kafka, keys.s3, keys.spark))
         announced = Announced(spark, context.log, sql=sink.sql is not None)
         fleet = _Fleet(context, catalogue, sink, lambda topic: landing(sink, topic, kafka, s3, announced))
         for topic in sorted(hours_by_topic.keys() - assets):

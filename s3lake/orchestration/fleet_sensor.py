@@ -26,7 +26,7 @@ from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import fleet_runs, runs, sensors
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import FleetRuns, State
-from s3lake.orchestration.resources import looking
+from s3lake.orchestration.resources import looking, resource
 from s3lake.orchestration.sealed import left_behind
 from s3lake.orchestration.sensors import INTERVAL_S, OBSERVE_EVERY_MS, TICK_S, Cursor, Seen, look, observation, wanted
 from s3lake.plan import due
@@ -117,7 +117,7 @@ def fleet_sensor(
         description=f"Lands the topics of sink {sink.name}, many in one run.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        kafka = getattr(context.resources, keys.kafka)
+        kafka = resource(context.resources, keys.kafka)
         now, memory = sensors.now_ms(), remembered(context.cursor)
         try:
             matching = assets if sink.topics_regex is None else assets | _matching(sink, kafka.offsets.topics())

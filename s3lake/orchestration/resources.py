@@ -147,4 +147,10 @@ def landing(
 
 def looking(resources: Any, keys: ResourceKeys, route: sink.Sink, topic: str, *, hasty: bool = False) -> "Landing":
     """The same of the resources that a context has, for those who look and land nothing."""
-    return landing(route, topic, getattr(resources, keys.kafka), getattr(resources, keys.s3), spark=None, hasty=hasty)
+    kafka, s3 = resource(resources, keys.kafka), resource(resources, keys.s3)
+    return landing(route, topic, kafka, s3, spark=None, hasty=hasty)
+
+
+def resource(resources: Any, key: str) -> Any:
+    """A resource of a context as it was given: as an attribute, some of Dagster's are their clients."""
+    return resources.original_resource_dict[key]

@@ -19,7 +19,7 @@ from s3lake.errors import S3LakeError
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.metadata import freshness
-from s3lake.orchestration.resources import looking
+from s3lake.orchestration.resources import looking, resource
 from s3lake.orchestration.sealed import left_behind
 from s3lake.plan import due
 from s3lake.plan.freshness import Wait
@@ -89,7 +89,7 @@ def topic_sensor(
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         now, cursor = now_ms(), _cursor(context.cursor)
-        kafka = getattr(context.resources, keys.kafka)
+        kafka = resource(context.resources, keys.kafka)
         try:
             # Kafka first: it answers, or fails, within its own short time.
             ends = {partition: end for partition, (_, end) in kafka.offsets.ranges(topic).items()}

@@ -19,6 +19,7 @@ from s3lake.orchestration.resources import (
     SparkResource,
     connection,
     landing,
+    resource,
     session_of,
     stores,
 )
@@ -198,7 +199,7 @@ def resources_of(catalogue: Catalogue, stand_ins: Mapping[str, Any]) -> dict[str
     }
 
     def opened(context: dg.InitResourceContext) -> SinkResource:
-        return SinkResource(catalogue, *(getattr(context.resources, key) for key in parts))
+        return SinkResource(catalogue, *(resource(context.resources, key) for key in parts))
 
     ours = {key: part for key, part in parts.items() if not isinstance(part, str)}
     return {keys.sinks: dg.IOManagerDefinition(opened, required_resource_keys=set(parts)), **ours}

@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster_aws.s3 import S3Resource
 
 import s3lake
 from s3lake import hours
@@ -190,6 +191,12 @@ class TestResources:
         assert dg.Definitions.merge(built, project).get_repository_def().has_job("land_events")
         with pytest.raises(dg.DagsterInvariantViolationError, match="'cluster' required by resource with key 's3lake'"):
             built.get_repository_def()
+
+    def test_one_of_dagster_s_is_handed_on_as_it_is_and_not_as_the_client_that_it_makes(self) -> None:
+        mine = S3Resource(region_name="eu-west-1")
+        parts = s3lake.resources(CONFIG, stand_ins={"s3": mine, "spark": object()})
+        with dg.build_resources(parts) as scoped:
+            assert isinstance(scoped.s3lake._s3, S3Resource)
 
     def test_a_name_that_nothing_has_is_refused(self) -> None:
         with pytest.raises(ConfigurationError, match="'s4' is none of kafka, s3, spark"):
