@@ -76,16 +76,12 @@ def demo(
 
 def _queried(lander: "Landing", hours: list[str], as_json: bool) -> bool:
     """Whether a query of a topic's table finds what the index calls landed."""
-    from s3lake.demo.tables import QUERY, counted
+    from s3lake.demo.run import queried
 
-    if lander.table is None:
-        return True
-    landed = sum(lander.report(hour).sums.landed for hour in hours)
-    row = {"table": lander.table.name, "query": QUERY, "rows": counted(lander), "landed": landed}
-    tell(
-        as_json, row, lambda row: f"DuckDB, {row['table']}: {row['query']} -> {row['rows']:,}; landed {row['landed']:,}"
-    )
-    return row["rows"] == landed
+    row = queried(lander, hours)
+    if row is not None:
+        tell(as_json, row, _answer)
+    return row is None or row["rows"] == row["landed"]
 
 
 def _answer(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -24,7 +24,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.demo.spark import EmbeddedSpark
-from s3lake.demo.tables import with_tables
+from s3lake.demo.tables import QUERY, counted, with_tables
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
@@ -275,6 +275,14 @@ def _query(demo: Stage, lander: "Landing") -> str | None:
     secret = ", ".join(f"{name} '{value}'" for name, value in options.items())
     path = f"s3://{lander.sink.bucket}/{key.rpartition('/')[0]}/*{lander.sink.format.extension}"
     return f"duckdb -c \"CREATE SECRET (TYPE s3, {secret}, USE_SSL false); SELECT count(*) FROM '{path}'\""
+
+
+def queried(lander: "Landing", hours: Sequence[str]) -> dict[str, Any] | None:
+    """A query of a topic's table, its answer, and what the index calls landed; None where it has none."""
+    if lander.table is None:
+        return None
+    landed = sum(lander.report(hour).sums.landed for hour in hours)
+    return {"table": lander.table.name, "query": QUERY, "rows": counted(lander.table), "landed": landed}
 
 
 def interrupted() -> threading.Event:

@@ -9,7 +9,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Table
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.table import LakeTable
 
 QUERY = "SELECT count(*) FROM records"
 
@@ -30,11 +30,11 @@ def with_tables(config: Config, home: Path) -> Config:
     return config.model_copy(update={"sinks": sinks})
 
 
-def counted(lander: Landing) -> int:
-    """How many records DuckDB finds in the table of a topic; none where nothing was landed."""
+def counted(lake_table: LakeTable) -> int:
+    """How many records DuckDB finds in a table; none where nothing was landed."""
     import duckdb
 
-    table = lander.table.loaded() if lander.table else None
+    table = lake_table.loaded()
     if table is None:
         return 0
     with duckdb.connect() as connection:

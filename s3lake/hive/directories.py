@@ -49,12 +49,12 @@ class HiveTable:
         for position, name in enumerate(self.partitions):
             values = [one[position] for one in self.values]
             if all(map(_DAY.fullmatch, values)):
-                kind = {"type": "date", "format": "yyyy-MM-dd", "range": f"{min(values)},NOW"}
+                options = {"type": "date", "format": "yyyy-MM-dd", "range": f"{min(values)},NOW"}
             elif name == "hour" and all(map(_HOUR.fullmatch, values)):
-                kind = {"type": "integer", "range": "0,23", "digits": "2"}
+                options = {"type": "integer", "range": "0,23", "digits": "2"}
             else:
                 return None
-            properties.update({f"projection.{name}.{option}": text for option, text in kind.items()})
+            properties.update({f"projection.{name}.{option}": text for option, text in options.items()})
         if not properties:
             return None
         template = self.path(f"${{{name}}}" for name in self.partitions)

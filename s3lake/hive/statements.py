@@ -34,14 +34,14 @@ def _athena(table: HiveTable, database: str) -> list[str]:
         f"LOCATION {_text(table.location)}",
         f"TBLPROPERTIES (\n{_pairs(properties)}\n)" if properties else "",
     ]
-    made = "\n".join(filter(None, lines))
+    creation = "\n".join(filter(None, lines))
     if projection or not table.partitions:
-        return [made]
+        return [creation]
     added = "\n".join(
         f"  PARTITION ({_equal(table.partitions, values)}) LOCATION {_text(table.path(values))}"
         for values in table.values
     )
-    return [made, f"ALTER TABLE {name} ADD IF NOT EXISTS\n{added}"]
+    return [creation, f"ALTER TABLE {name} ADD IF NOT EXISTS\n{added}"]
 
 
 def _spark(table: HiveTable, database: str) -> list[str]:
@@ -54,8 +54,8 @@ def _spark(table: HiveTable, database: str) -> list[str]:
         f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
         f"LOCATION {_text(table.location.replace('s3://', 's3a://'))}",
     ]
-    made = "\n".join(filter(None, lines))
-    return [made, f"MSCK REPAIR TABLE {name}"] if table.partitions else [made]
+    creation = "\n".join(filter(None, lines))
+    return [creation, f"MSCK REPAIR TABLE {name}"] if table.partitions else [creation]
 
 
 def _trino(table: HiveTable, database: str) -> list[str]:
@@ -67,9 +67,9 @@ def _trino(table: HiveTable, database: str) -> list[str]:
         options.append("skip_header_line_count = 1")
     columns = {**table.columns, **dict.fromkeys(table.partitions, Primitive.STRING)}
     name = f"hive.{ROWS.name(database)}.{ROWS.name(table.name)}"
-    made = f"CREATE TABLE IF NOT EXISTS {name} (\n{ROWS.columns(columns)}\n)\nWITH ({', '.join(options)})"
-    found = f"CALL hive.system.sync_partition_metadata({_text(database)}, {_text(table.name)}, 'ADD')"
-    return [made, found] if table.partitions else [made]
+    creation = f"CREATE TABLE IF NOT EXISTS {name} (\n{ROWS.columns(columns)}\n)\nWITH ({', '.join(options)})"
+    discovery = f"CALL hive.system.sync_partition_metadata({_text(database)}, {_text(table.name)}, 'ADD')"
+    return [creation, discovery] if table.partitions else [creation]
 
 
 def _duckdb(table: HiveTable, database: str) -> list[str]:

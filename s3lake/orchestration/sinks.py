@@ -145,7 +145,7 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
                     return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
                 return readback.frame(self._session, sink, topic, opened, hours, allow_incomplete=allowed)
             dataset = functools.partial(
-                datasets.dataset, sink, topic, opened, connection(sink, self._s3), wanted=wanted
+                datasets.dataset, sink, topic, opened, connection(sink, self._s3), selected=wanted
             )
             if hours is None or not by_hour:
                 return form(dataset(hours, allow_incomplete=allowed))

@@ -92,14 +92,14 @@ def files(
     index = index_of(route, topic, S3Store(S3Connection.of(route.s3 or loaded.s3), route.bucket))
     recorded = recorded_columns(index)
     schemas: dict[bytes, pa.Schema] = {}
-    found = []
+    committed = []
     for manifest in manifests(index, tiles(index, route, hours, allow_incomplete)):
         what = msgspec.json.encode((manifest.format, manifest.converter, manifest.shape, manifest.columns))
         if what not in schemas:
             shape = Shape.of(manifest)
             schemas[what] = columns.of(shape, shape.columns.fields if shape.columns else recorded)
-        found += [_committed(route.bucket, manifest, file, schemas[what]) for file in data(manifest)]
-    return found
+        committed += [_committed(route.bucket, manifest, file, schemas[what]) for file in data(manifest)]
+    return committed
 
 
 def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:

@@ -32,7 +32,7 @@ def dataset(
     connection: S3Connection,
     asked: Sequence[str] | None,
     *,
-    wanted: Sequence[str] | None = None,
+    selected: Sequence[str] | None = None,
     allow_incomplete: bool = False,
 ) -> Dataset:
     """The records that `sink` committed of `topic` in the hours `asked` (None: all that the index has).
@@ -46,7 +46,7 @@ def dataset(
         stores: opens the bucket.
         connection: how Arrow's own file system reaches it.
         asked: the hours.
-        wanted: the columns; None for all.
+        selected: the columns; None for all.
         allow_incomplete: take what is there of hours that are not landed, or only in part.
 
     Raises:
@@ -59,7 +59,7 @@ def dataset(
     committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
     listed = [(file, shape) for manifest, shape in shaped(sink, topic, committed) for file in data(manifest)]
     recorded = recorded_columns(index)
-    schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), wanted, sink)
+    schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), selected, sink)
     if sink.format.type == "parquet":
         schema = pa.schema([_as_stored(field, recorded) for field in schema])
         form, bucket = ds.ParquetFileFormat(), _file_system(connection)
@@ -99,16 +99,16 @@ def form_of(annotation: Any) -> Callable[[Dataset], Any] | None:
     return _FORMS.get((module.lstrip("_").partition(".")[0], name))
 
 
-def _chosen(schema: pa.Schema, wanted: Sequence[str] | None, sink: Sink) -> pa.Schema:
-    if wanted is None:
+def _chosen(schema: pa.Schema, selected: Sequence[str] | None, sink: Sink) -> pa.Schema:
+    if selected is None:
         return schema
-    unknown = [name for name in wanted if name not in schema.names]
+    unknown = [name for name in selected if name not in schema.names]
     if unknown:
         raise ConfigurationError(
             f"metadata columns of an input: sink {sink.name} has no column {unknown[0]!r}; it has "
             f"{', '.join(schema.names)}"
         )
-    return pa.schema([schema.field(name) for name in wanted])
+    return pa.schema([schema.field(name) for name in selected])
 
 
 def _as_stored(field: pa.Field, recorded: Columns) -> pa.Field:
@@ -116,31 +116,31 @@ def _as_stored(field: pa.Field, recorded: Columns) -> pa.Field:
     return field.with_type(pa.uuid()) if recorded.get(field.name) is Primitive.UUID else field
 
 
-def _lazy_frame(found: Dataset) -> Any:
+def _lazy_frame(dataset: Dataset) -> Any:
     import polars
 
-    return polars.scan_pyarrow_dataset(found)
+    return polars.scan_pyarrow_dataset(dataset)
 
 
-def _frame(found: Dataset) -> Any:
+def _frame(dataset: Dataset) -> Any:
     import polars
 
-    return polars.from_arrow(found.to_table())
+    return polars.from_arrow(dataset.to_table())
 
 
-def _relation(found: Dataset) -> Any:
+def _relation(dataset: Dataset) -> Any:
     import duckdb
 
-    return duckdb.from_arrow(found)
+    return duckdb.from_arrow(dataset)
 
 
 _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
-    ("pyarrow", "Dataset"): lambda found: found,
-    ("pyarrow", "Table"): lambda found: found.to_table(),
+    ("pyarrow", "Dataset"): lambda dataset: dataset,
+    ("pyarrow", "Table"): lambda dataset: dataset.to_table(),
     ("polars", "LazyFrame"): _lazy_frame,
     ("polars", "DataFrame"): _frame,
     ("duckdb", "DuckDBPyRelation"): _relation,
-    ("pandas", "DataFrame"): lambda found: found.to_table().to_pandas(),
+    ("pandas", "DataFrame"): lambda dataset: dataset.to_table().to_pandas(),
 }
 
 

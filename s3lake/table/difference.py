@@ -18,28 +18,28 @@ class Difference:
 
     Attributes:
         listed: manifests of all commits of its tile.
-        held: short ids of the commits that the table holds.
+        noted: short ids of the commits that the table holds.
     """
 
     hour: str
     listed: tuple[Manifest, ...]
-    held: tuple[str, ...]
+    noted: tuple[str, ...]
 
     @property
     def added(self) -> tuple[Manifest, ...]:
         """Commits that the table has not."""
-        return tuple(manifest for manifest in self.listed if short(manifest.id) not in self.held)
+        return tuple(manifest for manifest in self.listed if short(manifest.id) not in self.noted)
 
     @property
     def kept(self) -> tuple[Manifest, ...]:
         """Commits that both have."""
-        return tuple(manifest for manifest in self.listed if short(manifest.id) in self.held)
+        return tuple(manifest for manifest in self.listed if short(manifest.id) in self.noted)
 
     @property
     def gone(self) -> tuple[str, ...]:
         """Short ids of commits that only the table has: others took their place."""
         listed = shortened(manifest.id for manifest in self.listed)
-        return tuple(commit for commit in self.held if commit not in listed)
+        return tuple(commit for commit in self.noted if commit not in listed)
 
 
 def differences(index: TopicIndex, ledger: Ledger, hours: Iterable[str]) -> list[Difference]:
@@ -59,11 +59,11 @@ def data(manifests: Iterable[Manifest]) -> list[File]:
 
 def _looked(index: TopicIndex, ledger: Ledger, hours: Iterable[str], *, whole: bool) -> list[Difference]:
     def look(hour: str) -> Difference | None:
-        stored, held = index.tile(hour), ledger.get(hour, ())
+        stored, noted = index.tile(hour), ledger.get(hour, ())
         commits = stored[0].commits if stored else ()
-        if not whole and set(shortened(commits)) == set(held):
+        if not whole and set(shortened(commits)) == set(noted):
             return None
-        return Difference(hour, tuple(index.listed(hour, commit) for commit in commits), held)
+        return Difference(hour, tuple(index.listed(hour, commit) for commit in commits), noted)
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-table") as pool:
         return [one for one in pool.map(look, hours) if one is not None]

@@ -124,8 +124,8 @@ class LakeTable:
             return sorted(set(hours))
         with self._in_words():
             table, head = self.loaded(), self.index.head()
-        held = ledger.read(table.properties) if table else {}
-        return sorted({*held, *(hourly.expand(head[0].hours) if head else ())})
+        noted = ledger.read(table.properties) if table else {}
+        return sorted({*noted, *(hourly.expand(head[0].hours) if head else ())})
 
     def _insist(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
         """One snapshot, tried again where another writer was faster, and the hours that are left."""
@@ -194,17 +194,17 @@ class LakeTable:
         io = self._catalog._load_file_io()
         first, *others = of_files(footers.of(io, files).values())
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
-        made = self._catalog.create_table_transaction(
+        creation = self._catalog.create_table_transaction(
             self.name,
             with_hour(first) if self.by_hour else first,
             location=self.location,
             properties={**_PROPERTIES, ledger.INDEX: self._owner},
         )
-        grow(made, others)
-        with made.update_spec() as spec:
+        grow(creation, others)
+        with creation.update_spec() as spec:
             for column in (*([LANDED_HOUR] if self.by_hour else []), *self.columns):
                 spec.add_identity(column)
-        return made.commit_transaction()
+        return creation.commit_transaction()
 
     @property
     def _owner(self) -> str:
@@ -242,15 +242,15 @@ def _chunks(hours: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _part(found: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
+def _part(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
     """As many hours as one snapshot takes, and the others."""
     taken: list[Difference] = []
     files = 0
-    for position, one in enumerate(found):
-        files += len(data(one.added))
+    for position, hour in enumerate(behind):
+        files += len(data(hour.added))
         if taken and files > _FILES:
-            return taken, [other.hour for other in found[position:]]
-        taken.append(one)
+            return taken, [other.hour for other in behind[position:]]
+        taken.append(hour)
     return taken, []
 
 

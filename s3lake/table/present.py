@@ -72,8 +72,8 @@ class Present:
         """
         if self._by_hour:
             return
-        known = {path for one in of for path in self._addresses((*one.listed, *_replaced(index, one, self._table)))}
-        if not self._files.keys() <= known:
+        ours = {path for one in of for path in self._addresses((*one.listed, *_replaced(index, one, self._table)))}
+        if not self._files.keys() <= ours:
             raise self._conflict("some hour")
 
     def _conflict(self, hour: str) -> TableConflictError:
@@ -97,11 +97,11 @@ class Present:
 
     @functools.cached_property
     def _hours(self) -> Mapping[str, Mapping[str, DataFile]]:
-        found: dict[str, dict[str, DataFile]] = defaultdict(dict)
+        files_of: dict[str, dict[str, DataFile]] = defaultdict(dict)
         for path, file in self._files.items():
             position = by_hour(self._table.specs()[file.spec_id], self._table.schema())
-            found[hourly.key_of_ms(file.partition[position or 0] // 1000)][path] = file
-        return found
+            files_of[hourly.key_of_ms(file.partition[position or 0] // 1000)][path] = file
+        return files_of
 
     @functools.cached_property
     def _by_hour(self) -> bool:
