@@ -23,7 +23,7 @@ class Sidecars(msgspec.Struct, frozen=True):
 
     keys: str | None = None
     headers: str | None = None
-    codecs: tuple[tuple[str, str], ...] = ()
+    codecs: tuple[tuple[str, str], ...] | UnsetType = UNSET
 
 
 class Written(msgspec.Struct, frozen=True):

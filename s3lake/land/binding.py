@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from s3lake.commit import written
 from s3lake.convert.converters import CONVERTERS
@@ -91,7 +92,7 @@ def written_by(sink: Sink) -> written.Written:
         header=sink.format.header,
         framing=(frame.opening, frame.between, frame.closing) if frame else None,
         envelope=msgspec.convert(envelope.model_dump(), written.Envelope) if envelope else None,
-        sidecars=written.Sidecars(sidecars.keys, sidecars.headers, tuple(sorted(sidecars.codecs.items()))),
+        sidecars=written.Sidecars(sidecars.keys, sidecars.headers, tuple(sorted(sidecars.codecs.items())) or UNSET),
         changed=bool(sink.transforms or sink.sql),
     )
 

@@ -97,7 +97,7 @@ class Shape:
         return replace(
             self,
             format=form or "",
-            codec=dict(self.sidecars.codecs).get(form or "", "none"),
+            codec=dict(self.sidecars.codecs or ()).get(form or "", "none"),
             frame=None if form in ("avro", "parquet") else LINES,
             envelope=Envelope("flat", (part,), bare=bare),
             sidecars=Sidecars(),

@@ -33,6 +33,7 @@ WRITTEN = [
     b'{"key":"avro","codec":"zstd","header":true,"framing":null,"envelope":{"style":"flat","fields":["key","value"],'
     b'"value_encoding":"base64","bare":false,"stream":"","topic":""},"sidecars":{"keys":"avro","headers":null},'
     b'"changed":true}',
+    b'{"sidecars":{"keys":"bytes","headers":null,"codecs":[["bytes","gzip"]]}}',
 ]
 """What manifests say of their files, as they stand in buckets."""
 

@@ -456,3 +456,9 @@ def test_every_schema_is_one_that_spark_has() -> None:
         shape = Shape("avro", envelope=Envelope(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
         assert from_arrow_schema(columns.of(shape, from_document(recorded))).fieldNames() == list(fields or COLUMNS)
+
+
+def test_shapes_that_are_equal_are_one_however_their_sidecars_are_compressed() -> None:
+    sidecars = {"keys": "bytes", "headers": None, "codecs": [("bytes", "gzip")]}
+    shapes = {shape_of("json", "json", sidecars=sidecars), shape_of("json", "json", sidecars=sidecars)}
+    assert [shape.sidecar("keys").codec for shape in shapes] == ["gzip"]
