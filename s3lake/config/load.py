@@ -142,9 +142,9 @@ def _with_its_own_s3(part: Loaded, first: Config) -> Loaded:
     moved = [position for position, sink in enumerate(config.sinks) if sink.s3 is None]
     sinks = tuple(sink.model_copy(update={"s3": config.s3_of(sink)}) for sink in config.sinks)
 
-    def at_sinks(found: Mapping[Path, A]) -> dict[Path, A]:
-        beside = {path: value for path, value in found.items() if path[:1] != ("s3",)}
-        for path, value in found.items():
+    def at_sinks(paths: Mapping[Path, A]) -> dict[Path, A]:
+        beside = {path: value for path, value in paths.items() if path[:1] != ("s3",)}
+        for path, value in paths.items():
             if path[:1] == ("s3",):
                 beside |= {("sinks", position, *path): value for position in moved}
         return beside

@@ -81,8 +81,8 @@ class References:
         provider, colon, rest = reference.partition(":")
         if not colon or rest.startswith("-"):
             return self._of_shell(reference, setting, report)
-        known = self.providers.get(provider) or usual(provider)
-        match known.reads:
+        source = self.providers.get(provider) or usual(provider)
+        match source.reads:
             case "env":
                 return self._variable(rest.removeprefix(":"))
             case "file":
@@ -94,12 +94,12 @@ class References:
             case "secrets":
                 parts = rest.split(":")
                 parts = [":".join(parts[:_ARN]), *parts[_ARN:]] if parts[0] == "arn" else parts
-                return self._of_secret(unquote(parts[0]), ":".join(parts[1:]), self._asked(provider, known)), True
+                return self._of_secret(unquote(parts[0]), ":".join(parts[1:]), self._asked(provider, source)), True
             case "vault":
                 path, _, key = rest.rpartition(":")
-                return self._asked(provider, known)(path, key), True
-        if known.type:
-            raise Unresolved(f"s3lake has nothing for {known.type} of provider {provider!r}; write {_FORMS}")
+                return self._asked(provider, source)(path, key), True
+        if source.type:
+            raise Unresolved(f"s3lake has nothing for {source.type} of provider {provider!r}; write {_FORMS}")
         raise Unresolved(f"provider {provider!r} is not known; write {_FORMS}")
 
     def _asked(self, name: str, provider: Provider) -> Any:

@@ -68,17 +68,17 @@ class Vault:
         import hvac.exceptions
 
         first = path.partition("/")[0]
-        said = self._option(_VERSION)
-        if said:
-            return first, said
+        version = self._option(_VERSION)
+        if version:
+            return first, version
         try:
-            told = self._client.read(f"sys/internal/ui/mounts/{path}")
+            mounted = self._client.read(f"sys/internal/ui/mounts/{path}")
         except hvac.exceptions.VaultError:  # an old one, or a token that may not ask
-            told = None
-        if not told:
+            mounted = None
+        if not mounted:
             return first, "2"
-        options = told["data"].get("options") or {}
-        return told["data"]["path"].rstrip("/"), str(options.get("version", "1"))
+        options = mounted["data"].get("options") or {}
+        return mounted["data"]["path"].rstrip("/"), str(options.get("version", "1"))
 
     @cached_property
     def _client(self) -> Any:

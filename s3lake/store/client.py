@@ -47,7 +47,7 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
         _assume(core, connection)
-    made = boto3.session.Session(botocore_session=core).client(
+    s3 = boto3.session.Session(botocore_session=core).client(
         "s3",
         endpoint_url=connection.endpoint_url,
         region_name=connection.region,
@@ -55,8 +55,8 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         verify=connection.verify,
         config=config,
     )
-    parameters.register(made, connection)
-    return made
+    parameters.register(s3, connection)
+    return s3
 
 
 def _proxies(connection: S3Connection) -> dict[str, str] | None:
