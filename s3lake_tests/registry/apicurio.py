@@ -34,9 +34,9 @@ class Apicurio:
         self._process = process
         self.url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
 
-    def register(self, subject: str, schema: str, references: Sequence[dict[str, Any]] = ()) -> int:
+    def register(self, subject: str, schema: str, references: Sequence[dict[str, Any]] = (), kind: str = "AVRO") -> int:
         """A new version of a subject; its schema's id."""
-        body = {"schema": schema, "references": list(references)}
+        body = {"schema": schema, "schemaType": kind, "references": list(references)}
         with requests.post(f"{self.url}/subjects/{subject}/versions", json=body, timeout=30) as response:
             response.raise_for_status()
             return int(response.json()["id"])

@@ -1,5 +1,6 @@
 """A real registry: schemas with references, subjects that evolve, landing from Kafka, and what happens without it."""
 
+import base64
 import io
 import json
 from collections.abc import Iterator
@@ -9,12 +10,14 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from google.protobuf import descriptor_pb2
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
 from s3lake.registry import Connection
 from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.test_protobuf import BILL, COMMON, of
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.registry.apicurio import Apicurio, running
 from s3lake_tests.registry.server import framed
@@ -57,6 +60,25 @@ def test_a_subject_that_evolves(apicurio: Apicurio) -> None:
     assert [part.streams["data"].to_pylist() for part in found.parts] == [[{"id": 1}], [{"id": 2, "note": "x"}]]
     assert to_document(found.seen) == {"id": "int32", "note": "string"}
     assert found.refused == {2: "schema id 999999: the registry says 'Schema 999999 not found.'"}
+
+
+def test_protobuf_with_references_as_text_and_as_descriptors(apicurio: Apicurio) -> None:
+    apicurio.register("money", COMMON, kind="PROTOBUF")
+    reference = {"name": "common/money.proto", "subject": "money", "version": 1}
+    bill = of("Bill", BILL, {"common/money.proto": COMMON})()
+    bill.total.units = 5
+    file = descriptor_pb2.FileDescriptorProto()
+    of("shop.Other").DESCRIPTOR.file.CopyToProto(file)
+    texts = apicurio.register("bill", BILL, [reference], "PROTOBUF")
+    descriptors = apicurio.register(
+        "other-message", base64.b64encode(file.SerializeToString()).decode(), kind="PROTOBUF"
+    )
+    by = Conversion("string", "protobuf", "parquet", "skip", registry=Connection((apicurio.url,)))
+    values = [framed(texts, b"\0" + bill.SerializeToString()), framed(descriptors, b"\0\x0a\1k")]
+    found = by(batch(*values), {})
+    assert found.refused == {}
+    rows = [part.streams["data"].to_pylist() for part in found.parts]
+    assert rows == [[{"total": {"currency": "", "units": 5}}], [{"name": "k"}]]
 
 
 def test_without_the_registry_only_what_is_known_can_be_read() -> None:
