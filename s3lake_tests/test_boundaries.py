@@ -64,7 +64,6 @@ ROOMS = [
 
 TO_THE_RIGHT = {
     ("cli.demo", "demo.run"): "the command `demo` starts it, and only that command imports it",
-    ("cli.demo", "demo.tables"): "the same command ends with a query of its tables",
 }
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""
 
