@@ -211,6 +211,10 @@ class TestRetries:
         with pytest.raises(StoreUnavailableError, match=r"failed 3 times in . s, at last with ReadTimeoutError"):
             store.get("k")
 
+    def test_a_store_s_log_shows_who_asks(self, server: Scripted) -> None:
+        server.store().get("k")
+        assert server.headers[0]["user-agent"].startswith("s3lake ")
+
     def test_it_ends_and_says_everything(self, server: Scripted) -> None:
         store = server.store()
         server.script = [status(503, "SlowDown", "Please reduce your request rate.")]
