@@ -20,7 +20,7 @@ from s3lake.sink import Sink
 from s3lake.text.quantities import duration_text
 
 NAME = "sealed_in_time"
-INTERVAL_S = 60
+INTERVAL_S = 300
 _MOST = 48
 _NEVER = "9999"  # after every hour
 
