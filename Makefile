@@ -28,7 +28,7 @@ lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy --strict on s3lake/
+types: $(STAMP) ## mypy --strict on s3lake/ and benchmarks/
 	$(BIN)/mypy
 
 bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="--format parquet"

@@ -60,8 +60,8 @@ class Used:
     """
 
     meter: Meter
-    cpu: Counter[bool] = field(default_factory=Counter)
-    seconds: Counter[bool] = field(default_factory=Counter)
+    cpu: dict[bool, float] = field(default_factory=lambda: {False: 0.0, True: 0.0})
+    seconds: dict[bool, float] = field(default_factory=lambda: {False: 0.0, True: 0.0})
     runs: int = 0
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ def _await_sealed(
 ) -> dict[tuple[str, str], float]:
     """Every hour of every topic."""
     end = hours.end_ms(wanted[-1]) / 1000
-    told = 0
+    told = 0.0
     while True:
         time.sleep(1)
         now = pacer.clock.time()

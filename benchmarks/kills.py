@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from statistics import median
@@ -122,12 +123,16 @@ class Stage:
     def _reached(self) -> dict[str, int]:
         return {topic: sum(one.reached().values()) for topic, one in self._landings.items()}
 
+    def _another_than(self, run_id: str) -> bool:
+        return self._last()[0].dagster_run.run_id != run_id
+
     def _moment(self) -> RunRecord:
         """A run of which nobody knows how far it is: somewhere between its making and its usual end."""
         while True:
             last = self._last()
+            latest = last[0].dagster_run.run_id
             lengths = [one.end_time - one.create_timestamp.timestamp() for one in last if one.end_time]
-            self._await(lambda last=last: self._last()[0].dagster_run.run_id != last[0].dagster_run.run_id)
+            self._await(partial(self._another_than, latest))
             time.sleep(self._rng.uniform(0, median(lengths or [10.0])))
             run = self._last()[0]
             if run.dagster_run.status in NOT_FINISHED_STATUSES:

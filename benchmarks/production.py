@@ -207,6 +207,7 @@ def _services(home: Path, environment: Mapping[str, str], code_port: int, spark_
     def service(name: str, up: Callable[[str], bool], command: Sequence[str | Path]) -> Service:
         return Service(name, [*_PYTHON, *command], environment, home / f"{name}.log", up)
 
+    command: list[str | Path]
     if spark_port is not None:
         command = [*S3LAKE, "spark", home / "s3lake.yaml", "--port", str(spark_port)]
         yield service(CONNECT, lambda said: "serves" in said, command)

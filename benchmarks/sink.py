@@ -27,7 +27,7 @@ from records import SCHEMA
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.sink.format import CODECS
+from s3lake.encode.formats import FORMATS
 
 HERE = Path(__file__).parent
 TOPIC, SCHEMA_ID = "measured", 7
@@ -204,8 +204,10 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
-    parser.add_argument("--format", choices=CODECS, default="json", help="bytes: one object a record")
-    parser.add_argument("--codec", choices=sorted({one for some in CODECS.values() for one in some}), help="or its own")
+    parser.add_argument("--format", choices=FORMATS, default="json", help="bytes: one object a record")
+    parser.add_argument(
+        "--codec", choices=sorted({one for format in FORMATS.values() for one in format.codecs}), help="or its own"
+    )
     parser.add_argument("--level", type=int, help="of the codec")
     parser.add_argument(
         "--envelope", choices=("record", "flat", "iggy"), help="records have a key and two headers then"

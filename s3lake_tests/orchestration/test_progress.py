@@ -34,7 +34,8 @@ class Runs:
             [
                 "kafka: {bootstrap_servers: 'a:1'}",
                 "s3: {endpoint_url: 'http://127.0.0.1:1'}",
-                f"sinks: [{{name: events, topics: [{TOPIC}], bucket: lake, start: {FIRST}, errors: {{retry_interval: 0s}}}}]",
+                f"sinks: [{{name: events, topics: [{TOPIC}], bucket: lake, start: {FIRST},",
+                "  errors: {retry_interval: 0s}}]",
             ]
         )
         stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
