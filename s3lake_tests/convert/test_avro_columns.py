@@ -66,7 +66,7 @@ def same(registry: SchemaRegistry, records: pa.RecordBatch, format: str = "parqu
 
 
 def in_numbers(type: pa.DataType) -> pa.DataType:
-    """A type with days and milliseconds for dates and timestamps: Python's own end with the year 9999, Avro's do not."""
+    """A type with days and milliseconds for dates and timestamps: Python's end with the year 9999, Avro's do not."""
     if pa.types.is_temporal(type):
         return pa.int32() if type.bit_width == 32 else pa.int64()
     if pa.types.is_struct(type):
