@@ -44,8 +44,8 @@ def connectors() -> str:
         harmless, every = known["counted"](definition)
         text += [f"## {definition.title}", f"{harmless} of {every} keys are honoured or harmless.\n"]
         text += _outcomes(known["outcomes"](definition))
-        if definition is known["LENSES"]:
-            text += ["Of `PROPERTIES` in KCQL:\n", *_outcomes(known["outcomes_of_properties"]())]
+        if definition.properties:
+            text += ["Of `PROPERTIES` in KCQL:\n", *_outcomes(known["outcomes_of_properties"](definition))]
     return "\n".join(text)
 
 
