@@ -2,8 +2,6 @@
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
@@ -15,122 +13,57 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.sealing import WATERMARK_TILES
-from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources, runs, sealed, sensors
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
 from s3lake.plan.tile import Span, Tile
-from s3lake.sink import Config, Kafka
-from s3lake.store import Store
+from s3lake.sink import Kafka
 from s3lake.store.connection import S3Connection
-from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
-from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.world import (
+    FOR_EVER,
+    HOUR,
+    MINUTE_MS,
+    NOWHERE,
+    START,
+    TICK_MS,
+    FakeKafka,
+    Ticks,
+    at,
+    config,
+)
 
-START = "2026-01-05T08"
-HOUR = "2026-01-05T10"
-MINUTE_MS = 60_000
-TICK_MS = 30_000
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
-def at(hour: str, minutes: float = 0) -> int:
-    return hours.start_ms(hour) + int(minutes * MINUTE_MS)
-
-
-@dataclass
-class FakeKafka:
-    """What a sensor asks of Kafka: ends, and the first offset since a time."""
-
-    ends: dict[int, int] = field(default_factory=lambda: {0: 100})
-    since: dict[int, int] = field(default_factory=dict)
-    down: bool = False
-    asked: list[str] = field(default_factory=list)
-
-    @property
-    def offsets(self) -> "FakeKafka":
-        return self
-
-    @property
-    def brokers(self) -> Brokers:
-        return Brokers("nowhere:9092")
-
-    def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
-        self.asked.append("ranges")
-        if self.down:
-            raise KafkaUnavailableError("Kafka at nowhere did not answer")
-        return {partition: (0, end) for partition, end in self.ends.items()}
-
-    def first_since(self, *_: object) -> Mapping[int, int]:
-        self.asked.append("first_since")
-        return self.since
-
-
-class World:
-    """A topic, its sinks' indexes, a clock, and what the sensor said last."""
+class World(Ticks):
+    """A topic and its sinks' indexes."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *sinks: str, server: EmbeddedS3 | None = None) -> None:
-        self.config = _config(server, sinks)
-        if server is None:
-            self.store: Store = MemoryStore("lake")
-            patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
-        else:
-            self.store = S3Store(S3Connection.of(self.config.s3), "lake")
-        self.now = at(HOUR, 30)
-        patch.setattr(sensors, "now_ms", lambda: self.now)
+        settings = config(*(f"{sink[:-1]}, topics: [orders]}}" for sink in sinks), s3=_endpoint(server))
+        store = S3Store(S3Connection.of(settings.s3), "lake") if server else None
+        super().__init__(patch, settings, FakeKafka(), store)
         self.definitions = build_definitions(self.config)
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
-        self.kafka: Any = FakeKafka()
-        self.s3 = resources.S3Resource(self.config.s3)
-        self.instance = dg.DagsterInstance.ephemeral()
-        self.cursor: str | None = None
-
-    def index(self, sink: str = "events") -> TopicIndex:
-        return TopicIndex(self.store, f".indexes/{sink}", "orders")
-
-    def write(self, *tiles: Tile, sink: str = "events") -> None:
-        """Make these tiles of the index."""
-        index = self.index(sink)
-        known = index.head()
-        named = [*hours.expand(known[0].hours if known else ()), *(tile.hour for tile in tiles)]
-        self.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(named)))))
-        for tile in tiles:
-            self.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
 
     def write_commit(self, hour: str, commit: str, *, size: int = 100, records: int = 10, at_ms: int = 0) -> None:
         file = File("k", "u", (), 0, 0, records - 1, records, size)
         manifest = Manifest(commit, "orders", hour, {0: Read(0, records)}, (file,), created_ms=at_ms)
         self.store.put(self.index().manifest_key(hour, commit), msgspec.json.encode(manifest))
 
-    def tick(self) -> Any:
-        with dg.build_sensor_context(
-            instance=self.instance,
-            definitions=self.definitions,
-            resources=parts(kafka=self.kafka, s3=self.s3),
-            cursor=self.cursor,
-        ) as context:
-            result = self.sensor.evaluate_tick(context)
-        self.cursor = result.cursor
+    def tick(self, later_ms: int = 0) -> Any:
+        result = super().tick(later_ms)
         for event in result.asset_events:
             self.instance.report_runless_asset_event(event)  # as the daemon does
         return result
 
 
-def _config(server: EmbeddedS3 | None, sinks: tuple[str, ...]) -> Config:
-    s3 = "endpoint_url: 'http://127.0.0.1:1'"
-    if server is not None:
-        keys = f"access_key_id: {server.access_key_id}, secret_access_key: {server.secret_access_key}"
-        s3 = f"endpoint_url: '{server.endpoint_url}', credentials: {{{keys}}}"
-    lines = [
-        "kafka: {bootstrap_servers: '127.0.0.1:1'}",
-        f"s3: {{{s3}, retries: {{max_attempts: 1}}}}",
-        "sinks:",
-        *(f"  - {sink[:-1]}, topics: [orders], bucket: lake, start: {START}}}" for sink in sinks),
-    ]
-    return native.loads("\n".join(lines), "test.yaml")
+def _endpoint(server: EmbeddedS3 | None) -> str:
+    if server is None:
+        return NOWHERE
+    keys = f"access_key_id: {server.access_key_id}, secret_access_key: {server.secret_access_key}"
+    return f"endpoint_url: '{server.endpoint_url}', credentials: {{{keys}}}"
 
 
 @pytest.fixture
@@ -250,7 +183,7 @@ class TestHoursOfTheIndex:
         tile = Tile(HOUR, {0: Span(0, 0)})
         head = TopicHead(hours=((HOUR, HOUR),), new=tile)
         world.store.put(world.index().head_key, msgspec.json.encode(head))
-        world.kafka.ends = {0: 500}
+        world.kafka.logs["orders"] = {0: 500}
         assert ranges(world.tick()) == [(HOUR, HOUR)]
 
 
@@ -265,21 +198,21 @@ class TestBacklog:
     def test_nothing_new_asks_kafka_once(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
         assert self.reason(world) is None
-        assert world.kafka.asked == ["ranges"]
+        assert world.kafka.asked == {"ranges": 1}
 
     def test_enough_records(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 0), 1: Span(0, 0)}))
-        world.kafka.ends = {0: 150, 1: 49}
+        world.kafka.logs["orders"] = {0: 150, 1: 49}
         assert self.reason(world) is None
-        world.kafka.ends = {0: 150, 1: 50}
+        world.kafka.logs["orders"] = {0: 150, 1: 50}
         assert self.reason(world) == "200 records wait, flush.count is 100 a topic-partition"
 
     def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 10)}, commits=("c",)))
         world.write_commit(HOUR, "c", size=2_000, records=10)
-        world.kafka.ends = {0: 59}
+        world.kafka.logs["orders"] = {0: 59}
         assert self.reason(world) is None
-        world.kafka.ends = {0: 60}
+        world.kafka.logs["orders"] = {0: 60}
         assert self.reason(world) == "about 10000 bytes wait, flush.size is 10000 a topic-partition"
 
     def test_a_record_that_would_wait_for_longer_than_the_flush_interval_with_the_next_tick(self, world: World) -> None:
@@ -316,7 +249,7 @@ class TestBacklog:
 
     def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
-        world.kafka.ends, world.now = {0: 500}, at(HOUR, 61)
+        world.kafka.logs["orders"], world.now = {0: 500}, at(HOUR, 61)
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
         world.kafka.since = {0: 250}
@@ -324,12 +257,12 @@ class TestBacklog:
 
     def test_a_topic_partition_where_nothing_waits_makes_nothing_overdue(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100), 1: Span(0, 99)}))
-        world.kafka.ends, world.kafka.since = {0: 100, 1: 100}, {0: 101, 1: 99}
+        world.kafka.logs["orders"], world.kafka.since = {0: 100, 1: 100}, {0: 101, 1: 99}
         assert self.reason(world) is None
 
     def test_an_older_hour_comes_first(self, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 50)}))
-        world.kafka.ends = {0: 500}
+        world.kafka.logs["orders"] = {0: 500}
         assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]
 
 
@@ -369,7 +302,7 @@ class TestRequests:
         world.write(Tile(current, {0: Span(0, 10)}, pending="c"))
         (first,) = world.tick().run_requests
         self.run(world, dg.DagsterRunStatus[status])
-        world.kafka.ends = {0: 200}
+        world.kafka.logs["orders"] = {0: 200}
         world.now = ended + pause_ms - 20_000
         result = world.tick()
         assert result.run_requests == []
@@ -396,7 +329,7 @@ class TestRequests:
 
     def test_a_run_that_landed_something_makes_the_next_one_another(self, world: World) -> None:
         tile = Tile(HOUR, {0: Span(0, 0)})
-        world.kafka.ends = {0: 500}
+        world.kafka.logs["orders"] = {0: 500}
         world.write(tile)
         (one,) = world.tick().run_requests
         world.write(tile.changed(partitions={0: Span(0, 300)}))
@@ -465,7 +398,7 @@ class TestObservations:
 
     def test_tell_offsets_rate_and_lag(self, world: World) -> None:
         world.tick()
-        world.kafka.ends = {0: 100, 1: 50}
+        world.kafka.logs["orders"] = {0: 100, 1: 50}
         world.now += 500_000
         (event,) = world.tick().asset_events
         assert event.asset_key == dg.AssetKey(["kafka", "orders"])
@@ -483,7 +416,7 @@ class TestObservations:
 
     def test_come_with_a_request_too(self, world: World) -> None:
         world.tick()
-        world.kafka.ends = {0: 500}
+        world.kafka.logs["orders"] = {0: 500}
         result = world.tick()
         assert len(result.run_requests) == 1
         assert len(result.asset_events) == 1
@@ -495,13 +428,13 @@ class TestObservations:
 
         first = version()
         assert version() == first
-        world.kafka.ends = {0: 101}
+        world.kafka.logs["orders"] = {0: 101}
         assert version() != first
 
 
 class TestOutages:
     def test_a_topic_that_does_not_exist_is_skipped(self, world: World) -> None:
-        world.kafka.ends = {}
+        world.kafka.logs["orders"] = {}
         result = world.tick()
         assert result.run_requests == []
         assert result.skip_message == "topic orders does not exist"
@@ -509,7 +442,7 @@ class TestOutages:
     def test_kafka_down_fails_the_tick_with_a_reason_and_keeps_the_cursor(self, world: World) -> None:
         world.tick()
         cursor = world.cursor
-        world.kafka.down = True
+        world.kafka.outages = FOR_EVER
         with pytest.raises(dg.Failure, match="Kafka at nowhere did not answer"):
             world.tick()
         assert world.cursor == cursor

@@ -19,7 +19,7 @@ from s3lake.orchestration.names import RANGE_END, RANGE_START
 from s3lake.sink import Config, Kafka, Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.orchestration.catalogues import parts
-from s3lake_tests.orchestration.test_sensors import FakeKafka
+from s3lake_tests.orchestration.world import FakeKafka
 
 START, NOON = "2026-01-05T08", "2026-01-05T12"
 SINK = Sink(name="events", topics=("orders", "clicks"), bucket="lake", start=START)

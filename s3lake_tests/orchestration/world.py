@@ -1,0 +1,142 @@
+"""What sensors and checks look at, without servers: a broker that is asked, an index in memory, a clock, ticks."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+import msgspec
+import pytest
+
+from s3lake import hours
+from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.config import native
+from s3lake.errors import KafkaUnavailableError
+from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.kafka.reader import Brokers
+from s3lake.orchestration import resources, sensors
+from s3lake.plan.tile import Tile
+from s3lake.sink import Config
+from s3lake.store import Store
+from s3lake_tests.counted import CountedStore
+from s3lake_tests.orchestration.catalogues import parts
+
+START, HOUR = "2026-01-05T08", "2026-01-05T10"
+MINUTE_MS = 60_000
+TICK_MS = 30_000
+NOWHERE = "endpoint_url: 'http://127.0.0.1:1'"
+FOR_EVER = math.inf
+
+
+def at(hour: str, minutes: float = 0) -> int:
+    return hours.start_ms(hour) + int(minutes * MINUTE_MS)
+
+
+@dataclass
+class FakeKafka:
+    """The ends of topics.
+
+    Attributes:
+        logs: topic -> topic-partition -> where it ends; all begin at 0.
+        since: the first offset since a time, whichever.
+        starts: where an hour begins in topic-partition 0; at its end unless said.
+        outages: how many questions it does not answer.
+        asked: how often for what.
+    """
+
+    logs: dict[str, dict[int, int]] = field(default_factory=lambda: {"orders": {0: 100}})
+    since: dict[int, int] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
+    outages: float = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    brokers: Brokers = field(default_factory=lambda: Brokers("nowhere:9092"))
+
+    @property
+    def offsets(self) -> "FakeKafka":
+        return self
+
+    def _ask(self, question: str) -> None:
+        self.asked[question] += 1
+        if self.outages:
+            self.outages -= 1
+            raise KafkaUnavailableError("Kafka at nowhere did not answer")
+
+    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        self._ask("ranges")
+        return {partition: (0, end) for partition, end in self.logs[topic].items()}
+
+    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+        self._ask("ends")
+        return {topic: self.logs[topic] for topic in topics if topic in self.logs}
+
+    def topics(self) -> list[str]:
+        self._ask("topics")
+        return sorted(self.logs)
+
+    def first_since(self, *_: object) -> Mapping[int, int]:
+        self._ask("first_since")
+        return self.since
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        end = self.logs[topic][0]
+        return Snapshot("id", {0: LogRange(0, end, self.starts.get(hour, end), end)})
+
+
+def config(*sinks: str, s3: str = NOWHERE) -> Config:
+    """Sinks as `{name: events}`, of which each has its bucket and its start."""
+    lines = [
+        "kafka: {bootstrap_servers: '127.0.0.1:1'}",
+        f"s3: {{{s3}, retries: {{max_attempts: 1}}}}",
+        "sinks:",
+        *(f"  - {sink[:-1]}, bucket: lake, start: {START}}}" for sink in sinks),
+    ]
+    return native.loads("\n".join(lines), "test.yaml")
+
+
+def write(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
+    """Make these tiles of an index, beside those that it has."""
+    head = index.head()
+    every = [*hours.expand(head[0].hours if head else ()), *(tile.hour for tile in tiles)]
+    index.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(every)), since=since)))
+    for tile in tiles:
+        index.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
+
+
+class Ticks:
+    """A bucket, a broker, a clock and an instance for one sensor, and what it said last."""
+
+    definitions: dg.Definitions
+    sensor: dg.SensorDefinition
+
+    def __init__(self, patch: pytest.MonkeyPatch, config: Config, kafka: FakeKafka, store: Store | None = None) -> None:
+        self.config = config
+        self.kafka: Any = kafka
+        self.store: Any = store or CountedStore()
+        if store is None:
+            patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
+        self.now = at(HOUR, 30)
+        patch.setattr(sensors, "now_ms", lambda: self.now)
+        self.s3 = resources.S3Resource(config.s3)
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.cursor: str | None = None
+
+    def index(self, sink: str = "events", topic: str = "orders") -> TopicIndex:
+        return TopicIndex(self.store, f".indexes/{sink}", topic)
+
+    def write(self, *tiles: Tile, sink: str = "events", topic: str = "orders") -> None:
+        """Make these tiles of the index."""
+        write(self.index(sink, topic), *tiles)
+
+    def tick(self, later_ms: int = 0) -> Any:
+        self.now += later_ms
+        with dg.build_sensor_context(
+            instance=self.instance,
+            definitions=self.definitions,
+            resources=parts(kafka=self.kafka, s3=self.s3),
+            cursor=self.cursor,
+        ) as context:
+            result = self.sensor.evaluate_tick(context)
+        self.cursor = result.cursor
+        return result
