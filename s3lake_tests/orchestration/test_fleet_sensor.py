@@ -2,130 +2,57 @@
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-import msgspec
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError, RecordError
-from s3lake.kafka.reader import Brokers
-from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, resources, runs, sensors
+from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, runs
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.plan.tile import Span, Tile
-from s3lake_tests.counted import CountedStore
 from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.world import FOR_EVER, HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
 
-START, HOUR = "2026-01-05T08", "2026-01-05T10"
-MINUTE_MS = 60_000
-TICK_MS = 30_000
 ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "fleet_events")
 
 
-def at(hour: str, minutes: float = 0) -> int:
-    return hours.start_ms(hour) + int(minutes * MINUTE_MS)
-
-
-class FakeKafka:
-    """Topics by name, one topic-partition each."""
-
-    def __init__(self, topics: int) -> None:
-        self.logs = {f"t{number:04}": 100 for number in range(topics)}
-        self.since: dict[int, int] = {}
-        self.asked: Counter[str] = Counter()
-        self.down = False
-
-    @property
-    def offsets(self) -> "FakeKafka":
-        return self
-
-    @property
-    def brokers(self) -> Brokers:
-        return Brokers("nowhere:9092")
-
-    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        self.asked["ends"] += 1
-        if self.down:
-            raise KafkaUnavailableError("Kafka at nowhere did not answer")
-        return {topic: {0: self.logs[topic]} for topic in topics if topic in self.logs}
-
-    def topics(self) -> list[str]:
-        self.asked["topics"] += 1
-        return sorted(self.logs)
-
-    def first_since(self, *_: object) -> Mapping[int, int]:
-        self.asked["first_since"] += 1
-        return self.since
-
-
-class World:
-    """The topics of a sink, its index, a clock, and what the sensor said last."""
+class World(Ticks):
+    """The topics of a sink, one topic-partition each, and its index."""
 
     def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
-        self.kafka: Any = FakeKafka(topics)
-        named = "topics: [" + ", ".join(self.kafka.logs) + "]" if "topics_regex" not in settings else settings
-        lines = [
-            "kafka: {bootstrap_servers: '127.0.0.1:1'}",
-            "s3: {endpoint_url: 'http://127.0.0.1:1', retries: {max_attempts: 1}}",
-            "sinks:",
-            f"  - {{name: events, {named}, bucket: lake, start: {START}, fleet: on}}",
-        ]
-        self.config = native.loads("\n".join(lines), "test.yaml")
-        self.store = CountedStore()
-        patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
-        self.now = at(HOUR, 10)
-        patch.setattr(sensors, "now_ms", lambda: self.now)
-        topics = sorted(self.kafka.logs)
-        self.catalogue = catalogue(self.sink, *topics)
+        kafka = FakeKafka({f"t{number:04}": {0: 100} for number in range(topics)})
+        named = settings if "topics_regex" in settings else f"topics: [{', '.join(kafka.logs)}]"
+        super().__init__(patch, config(f"{{name: events, {named}, fleet: on}}"), kafka)
+        self.catalogue = catalogue(self.sink, *kafka.logs)
         self.sensor = fleet_sensor.fleet_sensor(self.catalogue, self.sink, (), dg.DefaultSensorStatus.STOPPED)
         self.definitions = dg.Definitions(
-            sensors=[self.sensor],
-            jobs=[fleet_job(self.catalogue, self.sink)],
-            resources=parts(),
+            sensors=[self.sensor], jobs=[fleet_job(self.catalogue, self.sink)], resources=parts()
         )
-        self.s3 = resources.S3Resource(self.config.s3)
-        self.instance = dg.DagsterInstance.ephemeral()
-        self.cursor: str | None = None
+        self.now = at(HOUR, 10)
 
     @property
     def sink(self) -> Any:
         return self.config.sink("events")
 
-    def index(self, topic: str) -> TopicIndex:
-        return TopicIndex(self.store, ".indexes/events", topic)
-
-    def write(self, topic: str, *tiles: Tile) -> None:
-        index = self.index(topic)
-        named = tuple(hours.ranges(tile.hour for tile in tiles))
-        self.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=named)))
-        for tile in tiles:
-            self.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
-
     def land_all(self) -> None:
         """As if everything that there is were landed."""
-        for topic, end in self.kafka.logs.items():
-            before = Tile(HOUR, {0: Span(0, end)})
-            found = self.index(topic).tile(HOUR)
-            self.write(topic, before if found is None else found[0].changed(partitions={0: Span(0, end)}))
+        for topic, ends in self.kafka.logs.items():
+            landed = {0: Span(0, ends[0])}
+            found = self.index(topic=topic).tile(HOUR)
+            self.write(found[0].changed(partitions=landed) if found else Tile(HOUR, landed), topic=topic)
+
+    def append(self, records: int, *topics: str) -> None:
+        """To each of these topics, or to all."""
+        for topic in topics or self.kafka.logs:
+            self.kafka.logs[topic][0] += records
 
     def tick(self, later_ms: int = TICK_MS) -> Any:
-        self.now += later_ms
-        with dg.build_sensor_context(
-            instance=self.instance,
-            definitions=self.definitions,
-            resources=parts(kafka=self.kafka, s3=self.s3),
-            cursor=self.cursor,
-        ) as context:
-            result = self.sensor.evaluate_tick(context)
-        self.cursor = result.cursor
-        return result
+        return super().tick(later_ms)
 
     def settle(self) -> None:
         """Tick until everything is known."""
@@ -177,7 +104,7 @@ class TestRequests:
         assert abs(len(str(many.tags)) - len(str(few.tags))) < 10
 
     def test_topics_have_their_own_hours(self, world: World) -> None:
-        world.write("t0001", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0001")
         world.cursor = None
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0001"]}
 
@@ -190,7 +117,7 @@ class TestRequests:
     def test_records_that_would_wait_for_longer_than_the_interval_with_the_next_tick_are_due(
         self, world: World
     ) -> None:
-        world.kafka.logs["t0001"] += 10
+        world.append(10, "t0001")
         waited = 0
         while not (found := spans(world.tick())):
             waited += TICK_MS
@@ -199,7 +126,7 @@ class TestRequests:
 
     def test_others_that_have_waited_for_half_of_it_come_along(self, world: World) -> None:
         for topic, minutes in (("t0000", 2), ("t0001", 2), ("t0002", 0)):
-            world.kafka.logs[topic] += 10
+            world.append(10, topic)
             world.tick(minutes * MINUTE_MS)
         while not (found := spans(world.tick())):
             pass
@@ -209,7 +136,7 @@ class TestRequests:
         world = World(monkeypatch, 2, "topics_regex: 't.*', flush: {count: 1000}")
         world.land_all()
         world.settle()
-        world.kafka.logs["t0001"] += 1_000
+        world.append(1_000, "t0001")
         assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0001"]}
 
     def test_the_same_state_has_the_same_key_so_that_dagster_starts_one_run(
@@ -222,22 +149,22 @@ class TestRequests:
         assert again.run_key == first.run_key
 
     def test_a_topic_whose_index_cannot_be_read_keeps_nobody_waiting(self, world: World) -> None:
-        world.store.put(world.index("t0000").head_key, b"{ no index")
+        world.store.put(world.index(topic="t0000").head_key, b"{ no index")
         world.cursor = None
-        world.write("t0002", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0002")
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
 
     def test_a_look_in_turn_at_such_a_topic_does_not_stop_the_sensor(self, world: World) -> None:
-        world.store.put(world.index("t0000").head_key, b"{ no index")
+        world.store.put(world.index(topic="t0000").head_key, b"{ no index")
         for _ in range(4):
             assert spans(world.tick()) == {}
-        world.kafka.logs["t0001"] += 10
+        world.append(10, "t0001")
         for _ in range(10):
             world.tick()
         assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0001"]}
 
     def test_kafka_down_fails_the_tick_with_a_reason(self, world: World) -> None:
-        world.kafka.down = True
+        world.kafka.outages = FOR_EVER
         with pytest.raises(dg.Failure, match="Kafka at nowhere did not answer"):
             world.tick()
 
@@ -247,7 +174,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("cursor", ["", "null", "eJw=", "\x00", "7", "e30="])
     def test_a_lost_cursor_changes_nothing(self, cursor: str, world: World) -> None:
-        world.write("t0002", Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0002")
         world.cursor = cursor
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
 
@@ -259,8 +186,9 @@ class TestRuns:
     def _due(self, world: World) -> None:
         world.now = int(time.time() * 1000)
         current = hours.key_of_ms(world.now)
+        world.store.objects.clear()
         for topic in world.kafka.logs:
-            world.write(topic, Tile(current, {0: Span(0, 10)}, pending="c"))
+            world.write(Tile(current, {0: Span(0, 10)}, pending="c"), topic=topic)
         self.SPAN = f"{current}..{current}"
         world.cursor = None
 
@@ -294,7 +222,7 @@ class TestRuns:
     def fail(self, world: World, error: Exception, topic: str = "t0001") -> None:
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         first, _, last = self.SPAN.partition("..")
-        tiles = [found[0] for hour in {first, last} if (found := world.index(topic).tile(hour))]
+        tiles = [found[0] for hour in {first, last} if (found := world.index(topic=topic).tile(hour))]
         state = fleet_runs.State.of(world.sink, first, last, tiles)
         for name in world.kafka.logs:
             key = dg.AssetKey(["s3", "events", name])
@@ -324,7 +252,7 @@ class TestRuns:
     def test_it_is_asked_for_again_when_the_index_is_another(self, world: World) -> None:
         self.fail(world, RecordError("refused"))
         current = self.SPAN.partition("..")[0]
-        world.write("t0001", Tile(current, {0: Span(0, 10)}, pending="c", rev=7))
+        world.write(Tile(current, {0: Span(0, 10)}, pending="c", rev=7), topic="t0001")
         assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
 
     def test_it_is_asked_for_again_when_the_configuration_is_another(
@@ -346,8 +274,7 @@ class TestARunThatWasAskedFor:
 
     def ask_and_run(self, world: World, event_type: dg.DagsterEventType) -> None:
         """Records wait until they are due, and the run that is asked for ends with `event_type`."""
-        for topic in world.kafka.logs:
-            world.kafka.logs[topic] += 10
+        world.append(10)
         while not (asked := spans(world.tick())):
             pass
         run = world.run(asked, dg.DagsterRunStatus.NOT_STARTED)
@@ -367,8 +294,7 @@ class TestARunThatWasAskedFor:
     def test_leaves_what_came_meanwhile_due_an_interval_after_it_began(self, world: World) -> None:
         self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
         began_ms = world.now + 1_000
-        for topic in world.kafka.logs:
-            world.kafka.logs[topic] += 10
+        world.append(10)
         while not spans(world.tick()):
             pass
         assert world.now - began_ms == pytest.approx(5 * MINUTE_MS - TICK_MS, abs=TICK_MS)
@@ -379,8 +305,7 @@ class TestARunThatWasAskedFor:
         assert world.store.requests["get"] >= 2 * len(world.kafka.logs)
 
     def test_is_looked_after_where_it_never_began(self, world: World) -> None:
-        for topic in world.kafka.logs:
-            world.kafka.logs[topic] += 10
+        world.append(10)
         while not (asked := spans(world.tick())):
             pass
         assert spans(world.tick()) == asked
@@ -397,7 +322,7 @@ class TestNewTopics:
     def test_that_match_are_announced_once_and_landed(
         self, matching: World, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        matching.kafka.logs["t0001"] = 5
+        matching.kafka.logs["t0001"] = {0: 5}
         assert spans(matching.tick()) == {f"{START}..{HOUR}": ["t0001"]}
         told = "topic t0001 matches topics_regex of sink events and is landed from now on"
         assert told in caplog.text + "".join(capsys.readouterr())
@@ -406,7 +331,7 @@ class TestNewTopics:
         assert told not in caplog.text + "".join(capsys.readouterr())
 
     def test_that_do_not_match_are_left_alone(self, matching: World) -> None:
-        matching.kafka.logs["other"] = 5
+        matching.kafka.logs["other"] = {0: 5}
         assert spans(matching.tick()) == {}
 
 
@@ -444,8 +369,7 @@ class TestAThousandTopics:
 
     def test_all_that_wait_and_are_not_due_are_not_looked_at(self, world: World) -> None:
         world.settle()
-        for topic in world.kafka.logs:
-            world.kafka.logs[topic] += 10
+        world.append(10)
         world.store.requests.clear()
         world.tick()
         world.tick()
@@ -453,7 +377,7 @@ class TestAThousandTopics:
 
     def test_every_topic_is_looked_at_within_the_hour(self, world: World) -> None:
         world.settle()
-        world.write("t0500", Tile(HOUR, {0: Span(0, 100)}, pending="c"))
+        world.write(Tile(HOUR, {0: Span(0, 100)}, pending="c"), topic="t0500")
         for _ in range(fleet_sensor.ROUND_TICKS):
             if spans(world.tick(1)):
                 return
