@@ -6,8 +6,8 @@ from typing import IO
 
 from s3lake.store import Store
 
-PART_BYTES = 16 * 2**20
-"""Size of a part; S3 takes 10,000 of them, so an object can grow to 160 GiB. 50,000 usual records are one part."""
+PART_BYTES = 32 * 2**20
+"""Size of a part; S3 takes 10,000 of them, so an object can grow to 320 GiB. 50,000 usual records are one part."""
 
 
 class Spill:
