@@ -557,7 +557,7 @@ def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypa
 def test_aborting_drops_open_and_closed_files() -> None:
     store = MemoryStore()
     files = staging(store, flush={"count": 2})
-    add(files, 0, lines(b"a", b"b", b"x" * 33 * MB))
+    add(files, 0, lines(b"a", b"b", b"x" * 40 * MB))
     files.add_dead_letters(0, [(7, b"{}")])
     assert len(store.uploads) == 3
     files.abort()
