@@ -12,9 +12,6 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.offsets import LogRange, Snapshot
-from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources
 from s3lake.orchestration.checks import NAMES, sink_checks
 from s3lake.orchestration.translator import hourly, sink_key
@@ -22,6 +19,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.world import FakeKafka, write
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
 SINK = Sink.model_validate(
@@ -38,42 +36,13 @@ KEY = sink_key(SINK, "orders")
 RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_range_end": ELEVEN}
 
 
-class FakeKafka:
-    """Ends, the first offset stamped within the last twenty minutes, and where hours without a tile begin."""
-
-    def __init__(self) -> None:
-        self.ends: dict[int, int] = {0: 30}
-        self.since: dict[int, int] = {0: 30}
-        self.starts: dict[str, int] = {}
-        self.down = 0
-        self.brokers = Brokers("nowhere:9092")
-
-    @property
-    def offsets(self) -> "FakeKafka":
-        return self
-
-    def ranges(self, _: str) -> dict[int, tuple[int, int]]:
-        if self.down:
-            self.down -= 1
-            raise KafkaUnavailableError("Kafka did not answer")
-        return {partition: (0, end) for partition, end in self.ends.items()}
-
-    def snapshot(self, _: str, hour: str) -> Snapshot:
-        start = self.starts.get(hour, self.ends[0])
-        return Snapshot("id", {0: LogRange(0, self.ends[0], start, self.ends[0])})
-
-    def first_since(self, *_: object) -> dict[int, int]:
-        return self.since
-
-
 class World:
     """An index of three hours of ten records each, one commit an hour, all as it should be."""
 
     def __init__(self) -> None:
         self.store = MemoryStore("lake")
-        self.kafka = FakeKafka()
+        self.kafka = FakeKafka({"orders": {0: 30}}, since={0: 30})
         self.index = TopicIndex(self.store, ".indexes/events", "orders")
-        self.existing: list[str] = []
         for number, hour in enumerate((NINE, TEN, ELEVEN)):
             self.tile(hour, 10 * number, 10 * number + 10)
             self.commit(hour, 10 * number, 10 * number + 10)
@@ -81,10 +50,8 @@ class World:
     def tile(self, hour: str, start: int, end: int | None, committed: int | None = None, **more: Any) -> None:
         done = committed if committed is not None else end or start
         tile = Tile(hour, {0: Span(start, done, end)}, commits=("c",) if done > start else ())
-        self.existing = sorted({*self.existing, hour})
-        head = TopicHead(hours=tuple(hours.ranges(self.existing)), since=more.pop("since", None))
-        self._put(self.index.tile_key(hour), tile.changed(**more))
-        self._put(self.index.head_key, head)
+        since = more.pop("since", None)
+        write(self.index, tile.changed(**more), since=since)
 
     def commit(self, hour: str, start: int, end: int, **counts: Any) -> None:
         created_ms, expired = counts.pop("created_ms", 0), counts.pop("expired", ())
@@ -92,17 +59,13 @@ class World:
         files = [File("k", "u", (), 0, start, end - 1, read.landed, 100)]
         if read.dead:
             files.append(File("d", "u", (), 0, start, end - 1, read.dead, 100, kind="dead_letters"))
-        self._put(
-            self.index.manifest_key(hour, "c"),
-            Manifest("c", "orders", hour, {0: read}, tuple(files), expired=expired, created_ms=created_ms),
-        )
+        manifest = Manifest("c", "orders", hour, {0: read}, tuple(files), expired=expired, created_ms=created_ms)
+        self.store.put(self.index.manifest_key(hour, "c"), msgspec.json.encode(manifest))
 
     def forget(self, hour: str) -> None:
-        self.existing.remove(hour)
-        self._put(self.index.head_key, TopicHead(hours=tuple(hours.ranges(self.existing))))
-
-    def _put(self, key: str, document: msgspec.Struct) -> None:
-        self.store.put(key, msgspec.json.encode(document))
+        """The head no longer names the hour."""
+        left = [other for other in (NINE, TEN, ELEVEN) if other != hour]
+        self.store.put(self.index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(left)))))
 
     def run(
         self, tags: Mapping[str, str] = {}, instance: dg.DagsterInstance | None = None
@@ -156,7 +119,7 @@ def test_every_check_passes_of_each_hour_of_the_run_where_everything_is_as_it_sh
 
 def test_all_pass_where_there_is_nothing_to_land(world: World) -> None:
     world.store.objects.clear()
-    world.kafka.ends, world.kafka.since = {0: 0}, {0: 0}
+    world.kafka.logs["orders"], world.kafka.since = {0: 0}, {0: 0}
     evaluations = world.run({"dagster/partition": TEN}).get_asset_check_evaluations()
     assert {one.check_name: one.passed for one in evaluations} == dict.fromkeys(NAMES, True)
 
@@ -194,7 +157,7 @@ class TestOffsetsContiguous:
 
     def test_an_hour_without_a_tile_that_has_records_is_a_warning(self, world: World) -> None:
         world.forget(TEN)
-        world.kafka.ends, world.kafka.starts = {0: 20}, {TEN: 10}
+        world.kafka.logs["orders"], world.kafka.starts = {0: 20}, {TEN: 10}
         world.store.delete(world.index.tile_key(TEN))
         found = self.check(world)
         assert not found.passed
@@ -264,7 +227,7 @@ class TestLag:
     @pytest.fixture(autouse=True)
     def _open_hour(self, world: World) -> None:
         world.tile(NOON, 30, None, committed=34)
-        world.kafka.ends = {0: 40, 1: 2}
+        world.kafka.logs["orders"] = {0: 40, 1: 2}
 
     def check(self, world: World, minutes_ago: float | None = None) -> dg.AssetCheckEvaluation:
         created_ms = 0 if minutes_ago is None else int(time.time() * 1000) - int(minutes_ago * 60_000)
@@ -315,7 +278,7 @@ class TestDeadLetters:
 class TestOutages:
     def test_of_a_moment_are_tried_again(self, world: World) -> None:
         world.tile(NOON, 30, None)
-        world.kafka.down = 2
+        world.kafka.outages = 2
         result = world.run({"dagster/partition": NOON})
         assert result.success
         assert len(result.get_asset_check_evaluations()) == len(NAMES)
