@@ -14,7 +14,7 @@ from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import alive, names, runs
 from s3lake.orchestration.alive import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Tile
-from s3lake_tests.land.unstaged import FIRST
+from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration.test_progress import KEY as LANDED
 from s3lake_tests.orchestration.test_progress import Runs
 from s3lake_tests.orchestration.test_sensors import World
@@ -171,7 +171,7 @@ class TestTags:
                 beats.append(int(self.tags(instance)[names.BEAT]))
                 time.sleep(0.5)
 
-        monkeypatch.setattr(type(made.landing), "publish", slow)
+        monkeypatch.setattr(Landed, "publish", slow)
         began = int(time.time() * 1000)
         made.land(FIRST, FIRST)
         assert began <= beats[0] < beats[1]
@@ -192,7 +192,7 @@ class TestTags:
         def failing(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr(type(made.landing), "land", failing)
+        monkeypatch.setattr(Landed, "land", failing)
         result = made.job.execute_in_process(
             tags={names.PARTITION: FIRST}, instance=instance, raise_on_error=False, asset_selection=[LANDED]
         )

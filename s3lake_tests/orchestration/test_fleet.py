@@ -1,7 +1,6 @@
 """What a run of many topics does about errors of some of them, without Spark, Kafka and S3."""
 
 import threading
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dagster as dg
@@ -10,23 +9,20 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import fleet, fleet_runs
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
+from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.unstaged_runs import ALL
 
 TOPICS = ("one", "two", "three")
 
 
-class Runs:
-    """Runs of a fleet whose topics have a world each."""
+class Runs(unstaged_runs.Runs):
+    """Runs of a fleet."""
 
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
-        self.instance = instance
-        self.landings: dict[str, Landed] = {}
-        for topic in TOPICS:
-            self.landings[topic] = World().landing()
-        patch.setattr(fleet, "landing", lambda _, topic, *__: self.landings[topic])
-        self.sink = World(errors={"retry_interval": 0, "max_retries": 2}).sink
-        self.catalogue = catalogue(self.sink, *TOPICS)
+        super().__init__(instance, patch, *TOPICS, errors={"retry_interval": 0, "max_retries": 2})
+        self.catalogue = catalogue(self.sink)
         self.job = fleet.fleet_job(self.catalogue, self.sink)
 
     def land(self) -> dg.ExecuteInProcessResult:
@@ -38,26 +34,13 @@ class Runs:
             raise_on_error=False,
         )
 
-    def hours(self) -> Mapping[str, list[str | None]]:
-        """Materialised hours by topic."""
-        found = {}
-        for topic in TOPICS:
-            key = dg.AssetKey(["s3", "events", topic])
-            records = self.instance.fetch_materializations(key, limit=100, ascending=True).records
-            found[topic] = [one.asset_materialization.partition for one in records if one.asset_materialization]
-        return found
-
     def lines(self, result: dg.ExecuteInProcessResult) -> str:
         return "\n".join(one.user_message for one in self.instance.all_logs(result.run_id))
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield Runs(instance, monkeypatch)
-
-
-ALL = [FIRST, SECOND, THIRD]
+def made(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    return Runs(instance, monkeypatch)
 
 
 def test_what_may_pass_is_tried_again_within_the_run_for_that_topic_alone(made: Runs) -> None:

@@ -21,6 +21,7 @@ from s3lake.orchestration.resources import KafkaResource, S3Resource
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.processes import MARK, kill_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(600)]
@@ -70,9 +71,7 @@ class Fleet:
 
     def materialised(self, key: dg.AssetKey) -> list[tuple[str | None, Any]]:
         """Hours and their rows."""
-        records = self.instance.fetch_materializations(key, limit=100, ascending=True).records
-        events = [record.asset_materialization for record in records]
-        return [(one.partition, one.metadata["rows"].value) for one in events if one is not None]
+        return [(one.partition, one.metadata["rows"].value) for one in materialisations(self.instance, key)]
 
     def failed(self, topic: str) -> set[str]:
         """Hours that Dagster shows as failed."""

@@ -1,6 +1,6 @@
 """Assets whose body is the user's own: it lands with the resource, and does what it likes beside."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dagster as dg
@@ -8,34 +8,25 @@ import pytest
 
 import s3lake
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError
-from s3lake.orchestration import checks, sinks, topics
+from s3lake.orchestration import topics
 from s3lake.orchestration.assets import land
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Config, Kafka, Sink
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake.sink import Sink
+from s3lake_tests.land.unstaged import FIRST, THIRD
+from s3lake_tests.orchestration import unstaged_runs
+from s3lake_tests.orchestration.unstaged_runs import ALL, STAND_INS
 
 TOPICS = ("one", "two")
-ALL = [FIRST, SECOND, THIRD]
 
 
-class Runs:
-    """Runs of a sink of two topics, each of which has a world; `body` is what its assets do."""
-
-    def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
-        self.instance = instance
-        sink = World(errors={"retry_interval": 0, "max_retries": 1}).sink
-        self.sink = Sink.model_validate({**sink.model_dump(mode="json", by_alias=True), "topics": TOPICS})
-        self.config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(self.sink,))
-        self.landings: Mapping[str, Landed] = {topic: World().landing() for topic in TOPICS}
-        patch.setattr(sinks, "landing", lambda _, topic, *__: self.landings[topic])
-        patch.setattr(checks, "looking", lambda _, __, ___, topic: self.landings[topic])
+class Runs(unstaged_runs.Runs):
+    """Runs of a sink of two topics; `body` is what its assets do."""
 
     def land(
         self, body: Callable[..., Any], *selected: str, rewrite: bool = False, **decoration: Any
     ) -> dg.ExecuteInProcessResult:
         assets = s3lake.sink_assets(self.config, self.sink.name, **decoration)(body)
-        stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
-        definitions = build_definitions(self.config, assets=[assets], resources=stand_ins)
+        definitions = build_definitions(self.config, assets=[assets], resources=STAND_INS)
         return definitions.resolve_job_def(f"land_{self.sink.name}").execute_in_process(
             asset_selection=[s3lake.sink_key(self.sink, topic) for topic in selected or TOPICS],
             tags={"dagster/asset_partition_range_start": FIRST, "dagster/asset_partition_range_end": THIRD},
@@ -44,19 +35,10 @@ class Runs:
             raise_on_error=False,
         )
 
-    def materialised(self) -> dict[str, list[str | None]]:
-        """Hours by topic."""
-        hours = {}
-        for topic in TOPICS:
-            key = s3lake.sink_key(self.sink, topic)
-            records = self.instance.fetch_materializations(key, limit=100, ascending=True).records
-            hours[topic] = [one.asset_materialization.partition for one in records if one.asset_materialization]
-        return hours
-
 
 @pytest.fixture
 def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
-    return Runs(instance, monkeypatch)
+    return Runs(instance, monkeypatch, *TOPICS, errors={"retry_interval": 0, "max_retries": 1})
 
 
 def plain(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
@@ -65,12 +47,12 @@ def plain(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Ite
 
 def test_every_hour_of_every_topic_is_landed_and_materialised_once(runs: Runs) -> None:
     assert runs.land(plain).success
-    assert runs.materialised() == dict.fromkeys(TOPICS, ALL)
+    assert runs.hours() == dict.fromkeys(TOPICS, ALL)
 
 
 def test_only_the_topics_that_a_run_selects_are_landed(runs: Runs) -> None:
     assert runs.land(plain, "two").success
-    assert runs.materialised() == {"one": [], "two": ALL}
+    assert runs.hours() == {"one": [], "two": ALL}
 
 
 def test_the_body_sees_what_was_landed_of_each_topic(runs: Runs) -> None:
@@ -90,7 +72,7 @@ def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: Runs) -> None:
         yield from s3lake.land(context, hours=context.partition_keys[:1])
 
     runs.land(first)
-    assert runs.materialised() == {topic: [FIRST] for topic in TOPICS}
+    assert runs.hours() == {topic: [FIRST] for topic in TOPICS}
 
 
 def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
@@ -114,7 +96,7 @@ def test_a_topic_that_fails_keeps_no_other_from_being_landed(runs: Runs) -> None
 
     runs.landings["one"].before = before
     assert not runs.land(plain).success
-    assert runs.materialised() == {"one": [], "two": ALL}
+    assert runs.hours() == {"one": [], "two": ALL}
 
 
 def test_what_may_pass_is_tried_again(runs: Runs) -> None:
@@ -126,7 +108,7 @@ def test_what_may_pass_is_tried_again(runs: Runs) -> None:
 
     runs.landings["one"].before = before
     assert runs.land(plain).success
-    assert runs.materialised() == dict.fromkeys(TOPICS, ALL)
+    assert runs.hours() == dict.fromkeys(TOPICS, ALL)
 
 
 def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors(runs: Runs) -> None:
@@ -159,15 +141,14 @@ def test_a_sink_that_has_a_body_is_no_fleet_while_no_topic_matches_either(
 
 def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
-    stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
     result = dg.materialize(
         [assets],
-        resources=s3lake.resources(runs.config, stand_ins=stand_ins),
+        resources=s3lake.resources(runs.config, stand_ins=STAND_INS),
         partition_key=FIRST,
         instance=runs.instance,
     )
     assert result.success
-    assert runs.materialised() == {topic: [FIRST] for topic in TOPICS}
+    assert runs.hours() == {topic: [FIRST] for topic in TOPICS}
 
 
 def test_assets_of_another_configuration_or_translator_are_refused(runs: Runs) -> None:
@@ -193,5 +174,5 @@ def test_a_component_s_execute_is_the_body_of_its_assets(runs: Runs) -> None:
         asset_selection=[s3lake.sink_key(runs.sink, "one")], partition_key=FIRST, instance=runs.instance
     )
     assert result.success
-    assert runs.materialised() == {"one": [FIRST], "two": []}
+    assert runs.hours() == {"one": [FIRST], "two": []}
     assert "noted one" in [record.user_message for record in runs.instance.all_logs(result.run_id)]

@@ -9,39 +9,25 @@ import pytest
 from dagster._core.execution.plan.objects import ErrorSource
 
 from s3lake.commit.protocol import Attempt
-from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableError
 from s3lake.land.spark import installation
-from s3lake.orchestration import checks, sinks
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
 from s3lake_tests.commit.world import TOPIC
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed
+from s3lake_tests.orchestration import unstaged_runs
+from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations
 
 KEY = dg.AssetKey(["s3", "events", TOPIC])
 
 
-class Runs:
-    """Runs of a sink asset in one instance; `landing` is what the next one lands with."""
+class Runs(unstaged_runs.Runs):
+    """Runs of a sink of one topic."""
 
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch, **settings: Any) -> None:
-        self.instance = instance
-        self.world = World(**settings)
-        self.landing = self.world.landing()
-        patch.setattr(sinks, "landing", lambda *_: self.landing)
-        patch.setattr(checks, "looking", lambda *_, **__: self.world.landing())
-        text = "\n".join(
-            [
-                "kafka: {bootstrap_servers: 'a:1'}",
-                "s3: {endpoint_url: 'http://127.0.0.1:1'}",
-                f"sinks: [{{name: events, topics: [{TOPIC}], bucket: lake, start: {FIRST},",
-                "  errors: {retry_interval: 0s}}]",
-            ]
-        )
-        stand_ins = dict.fromkeys(("kafka", "s3", "spark"), object())
-        self.job = build_definitions(native.loads(text, "test.yaml"), resources=stand_ins).resolve_job_def(
-            "land_events"
-        )
+        super().__init__(instance, patch, TOPIC, **settings)
+        self.world = self.worlds[TOPIC]
+        self.job = build_definitions(self.config, resources=STAND_INS).resolve_job_def("land_events")
 
     def land(self, first: str = FIRST, last: str = THIRD) -> dg.ExecuteInProcessResult:
         tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
@@ -49,18 +35,11 @@ class Runs:
 
     def again(self) -> Landed:
         """A new landing, as every run has one."""
-        self.landing = dataclasses.replace(self.landing)
-        return self.landing
+        self.landings[TOPIC] = dataclasses.replace(self.landings[TOPIC])
+        return self.landings[TOPIC]
 
     def materialisations(self) -> list[dg.AssetMaterialization]:
-        """All there are in the instance, in order."""
-        records = self.instance.fetch_materializations(KEY, limit=100, ascending=True).records
-        return [record.asset_materialization for record in records if record.asset_materialization]
-
-    @property
-    def hours(self) -> list[str | None]:
-        """The hours of them."""
-        return [one.partition for one in self.materialisations()]
+        return materialisations(self.instance, KEY)
 
     def lines(self) -> list[str]:
         """What the last run has said of the topic, and its events of outputs and hours."""
@@ -131,22 +110,22 @@ class TestMaterialisations:
 
         def look(attempt: Attempt) -> None:
             if attempt.tile.hour == THIRD:
-                seen.extend(runs.hours)
+                seen.extend(runs.hours()[TOPIC])
 
-        runs.landing.before = look
+        runs.landings[TOPIC].before = look
         runs.land()
         assert seen == [FIRST]  # the second one becomes visible while the third is read
 
     def test_there_is_one_for_each_hour(self, runs: Runs) -> None:
         result = runs.land()
         assert result.success
-        assert runs.hours == [FIRST, SECOND, THIRD]
+        assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
         assert [one.metadata["dagster/row_count"].value for one in runs.materialisations()] == [10, 10, 10]
 
     def test_a_run_of_one_hour_has_one_too(self, runs: Runs) -> None:
         tags = {"dagster/partition": FIRST}
         assert runs.job.execute_in_process(tags=tags, instance=runs.instance).success
-        assert runs.hours == [FIRST]
+        assert runs.hours()[TOPIC] == [FIRST]
 
     def test_a_cancelled_run_has_them_for_what_it_has_committed(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
@@ -157,9 +136,9 @@ class TestMaterialisations:
             if attempt.tile.hour == SECOND and attempt.tile.commits:
                 raise KeyboardInterrupt
 
-        runs.landing.before = cancel
+        runs.landings[TOPIC].before = cancel
         assert not runs.land().success
-        assert runs.hours == [FIRST, SECOND]
+        assert runs.hours()[TOPIC] == [FIRST, SECOND]
         found = [
             (one.metadata["dagster/row_count"].value, one.metadata["complete"].value) for one in runs.materialisations()
         ]
@@ -173,26 +152,26 @@ class TestMaterialisations:
 
         def cancel(attempt: Attempt) -> None:
             if attempt.tile.commits:
-                monkeypatch.setattr(runs.landing, "report", away)
+                monkeypatch.setattr(runs.landings[TOPIC], "report", away)
                 raise KeyboardInterrupt
 
         def away(*_: object) -> None:
             raise StoreUnavailableError("S3 is away")
 
-        runs.landing.before = cancel
+        runs.landings[TOPIC].before = cancel
         result = runs.land()
         (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
         assert failure.error_source is ErrorSource.INTERRUPT
-        assert runs.hours == []
+        assert runs.hours()[TOPIC] == []
 
     def test_what_became_visible_after_the_run_was_cancelled_has_one_too(self, runs: Runs) -> None:
         def cancel(attempt: Attempt) -> None:
             if attempt.tile.hour == SECOND:
                 raise KeyboardInterrupt
 
-        runs.landing.before = cancel
+        runs.landings[TOPIC].before = cancel
         assert not runs.land().success
-        assert runs.hours == [FIRST]
+        assert runs.hours()[TOPIC] == [FIRST]
 
     def test_an_hour_that_failed_has_none_and_those_before_it_have(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
@@ -203,9 +182,9 @@ class TestMaterialisations:
             if attempt.tile.hour == SECOND and attempt.tile.commits:
                 raise RecordError("refused")
 
-        runs.landing.before = refuse
+        runs.landings[TOPIC].before = refuse
         assert not runs.land().success
-        assert runs.hours == [FIRST]
+        assert runs.hours()[TOPIC] == [FIRST]
 
     def test_a_second_attempt_does_not_repeat_those_of_the_first(self, runs: Runs) -> None:
         outages = [KafkaUnavailableError("away")]
@@ -214,13 +193,13 @@ class TestMaterialisations:
             if attempt.tile.hour == THIRD and outages:
                 raise outages.pop()
 
-        runs.landing.before = fail
+        runs.landings[TOPIC].before = fail
         assert runs.land().success
-        assert runs.hours == [FIRST, SECOND, THIRD]
+        assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
 
     def test_the_open_hour_tells_its_lag(self, runs: Runs) -> None:
-        runs.landing = runs.world.landing(now_minute=130)
-        runs.landing.before = lambda _: runs.world.kafka.produce(0, 128, 129)
+        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
+        runs.landings[TOPIC].before = lambda _: runs.world.kafka.produce(0, 128, 129)
         runs.land(THIRD, THIRD)
         (hour,) = runs.materialisations()
         assert (hour.metadata["lag_s"].value, hour.metadata["complete"].value) == (120.0, False)
@@ -228,7 +207,7 @@ class TestMaterialisations:
         assert row.data == {"topic-partition": "orders-0", "start": 20, "landed": 30, "end": 32, "lag": 2}
 
     def test_the_open_hour_of_which_nothing_waits_lags_by_nothing(self, runs: Runs) -> None:
-        runs.landing = runs.world.landing(now_minute=130)
+        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
         runs.land(THIRD, THIRD)
         (hour,) = runs.materialisations()
         assert hour.metadata["lag_s"].value == 0.0

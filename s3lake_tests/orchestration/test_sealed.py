@@ -19,6 +19,7 @@ from s3lake_tests.commit.world import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.test_progress import Runs
+from s3lake_tests.orchestration.unstaged_runs import materialisations
 
 FOURTH = hours.shift(THIRD, 1)
 
@@ -31,9 +32,7 @@ def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 def events(runs: Runs) -> list[dg.AssetMaterialization]:
     """Every announcement there is, in order."""
-    key = sealed_key(runs.landing.sink, TOPIC)
-    records = runs.instance.fetch_materializations(key, limit=100, ascending=True).records
-    return [record.asset_materialization for record in records if record.asset_materialization]
+    return materialisations(runs.instance, sealed_key(runs.sink, TOPIC))
 
 
 def told(runs: Runs) -> list[tuple[str | None, Any]]:
@@ -64,7 +63,7 @@ def tick(runs: Runs, known: list[hours.Range] | None = None) -> list[hours.Range
 
 def forget(runs: Runs) -> None:
     """As if every run had died between its last commit and the announcement."""
-    runs.instance.wipe_assets([sealed_key(runs.landing.sink, TOPIC)])
+    runs.instance.wipe_assets([sealed_key(runs.sink, TOPIC)])
 
 
 class TestRun:
@@ -89,9 +88,9 @@ class TestRun:
         assert metadata["sealed_up_to"] == SECOND
 
     def test_announces_no_hour_that_is_landed_in_part(self, runs: Runs) -> None:
-        runs.landing = dataclasses.replace(runs.landing, clock=lambda: hours.start_ms(SECOND) + 60_000)
+        runs.landings[TOPIC] = dataclasses.replace(runs.landings[TOPIC], clock=lambda: hours.start_ms(SECOND) + 60_000)
         runs.land(FIRST, SECOND)
-        assert len(runs.hours) == 2
+        assert len(runs.hours()[TOPIC]) == 2
         assert told(runs) == [(FIRST, "landed")]
 
     def test_announces_a_rewritten_hour_again_with_the_reason(self, runs: Runs) -> None:
@@ -195,7 +194,7 @@ class TestSensor:
         runs.land()
         forget(runs)
         tags = {"dagster/asset_partition_range_start": SECOND, "dagster/asset_partition_range_end": FOURTH}
-        key = sink_key(runs.landing.sink, TOPIC)
+        key = sink_key(runs.sink, TOPIC)
         create_run_for_test(
             runs.instance, tags=tags, status=dg.DagsterRunStatus.STARTED, asset_selection=frozenset([key])
         )
@@ -205,7 +204,7 @@ class TestSensor:
     def test_leaves_all_hours_to_a_run_of_many_topics_that_has_this_one(self, runs: Runs) -> None:
         runs.land()
         forget(runs)
-        sink = runs.landing.sink
+        sink = runs.sink
         run = create_run_for_test(
             runs.instance,
             job_name=fleet_runs.job_name(catalogue(sink), sink),
@@ -258,7 +257,7 @@ def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
 
 def test_announcements_are_found_by_hour_with_their_content(runs: Runs) -> None:
     runs.land()
-    found = announced(runs.instance, sealed_key(runs.landing.sink, TOPIC), [FIRST, THIRD, FOURTH])
+    found = announced(runs.instance, sealed_key(runs.sink, TOPIC), [FIRST, THIRD, FOURTH])
     assert sorted(found) == [FIRST, THIRD]
 
 
@@ -266,8 +265,8 @@ def test_checks_alone_announce_too(runs: Runs) -> None:
     runs.land()
     forget(runs)
     defs = dg.Definitions(
-        assets=[dg.AssetSpec(sink_key(runs.landing.sink, TOPIC), partitions_def=hourly(runs.landing.sink))],
-        asset_checks=[checks.sink_checks(catalogue(runs.landing.sink), runs.landing.sink, TOPIC)],
+        assets=[dg.AssetSpec(sink_key(runs.sink, TOPIC), partitions_def=hourly(runs.sink))],
+        asset_checks=[checks.sink_checks(catalogue(runs.sink), runs.sink, TOPIC)],
         resources=parts(),
         jobs=[dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())],
     )

@@ -7,6 +7,7 @@ from s3lake.orchestration.resources import KafkaResource, S3Resource
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
+from s3lake_tests.orchestration.unstaged_runs import materialisations
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
@@ -20,8 +21,7 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     key = dg.AssetKey([*runs.key.path, "sealed"])
 
     def told() -> list[tuple[str | None, object, object]]:
-        records = instance.fetch_materializations(key, limit=100, ascending=True).records
-        found = [record.asset_materialization for record in records if record.asset_materialization]
+        found = materialisations(instance, key)
         return [(one.partition, one.metadata["reason"].value, one.metadata["dagster/row_count"].value) for one in found]
 
     assert runs.land(NINE, TEN).success
