@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, Watermark
+from s3lake.commit.index import TopicIndex, Watermark
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.kafka.offsets import Waiting
 from s3lake.kafka.reader import Brokers
@@ -21,6 +21,7 @@ from s3lake.metrics import scrape as scrapes
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
+from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore
 
 NOW = hours.start_ms("2026-01-05T12") + 30 * 60_000
@@ -67,15 +68,14 @@ class World:
 
     def seal(self, topic: str, upto: str) -> None:
         """Note that all hours up to this one are sealed."""
-        index = next(landing.index for landing in self.landings if landing.topic == topic)
+        index = self.index(topic)
         index.create(index.watermark_key, Watermark("2026-01-05T08", upto))
 
+    def index(self, topic: str) -> TopicIndex:
+        return next(landing.index for landing in self.landings if landing.topic == topic)
+
     def write(self, topic: str, *tiles: Tile) -> None:
-        index = next(one.index for one in self.landings if one.topic == topic)
-        head = TopicHead(hours=tuple(hours.ranges(tile.hour for tile in tiles)))
-        self.store.put(index.head_key, msgspec.json.encode(head))
-        for tile in tiles:
-            self.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
+        indexes.write(self.index(topic), *tiles)
 
     def scrape(self) -> dict[tuple[str, ...], float]:
         """Values by name and values of labels, a while after the last scrape."""

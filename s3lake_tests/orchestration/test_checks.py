@@ -18,8 +18,9 @@ from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
+from s3lake_tests import indexes
 from s3lake_tests.orchestration.catalogues import catalogue, parts
-from s3lake_tests.orchestration.world import FakeKafka, write
+from s3lake_tests.orchestration.world import FakeKafka
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
 SINK = Sink.model_validate(
@@ -51,7 +52,7 @@ class World:
         done = committed if committed is not None else end or start
         tile = Tile(hour, {0: Span(start, done, end)}, commits=("c",) if done > start else ())
         since = more.pop("since", None)
-        write(self.index, tile.changed(**more), since=since)
+        indexes.write(self.index, tile.changed(**more), since=since)
 
     def commit(self, hour: str, start: int, end: int, **counts: Any) -> None:
         created_ms, expired = counts.pop("created_ms", 0), counts.pop("expired", ())

@@ -71,7 +71,9 @@ class Fleet:
 
     def materialised(self, key: dg.AssetKey) -> list[tuple[str | None, Any]]:
         """Hours and their rows."""
-        return [(one.partition, one.metadata["dagster/row_count"].value) for one in materialisations(self.instance, key)]
+        return [
+            (one.partition, one.metadata["dagster/row_count"].value) for one in materialisations(self.instance, key)
+        ]
 
     def failed(self, topic: str) -> set[str]:
         """Hours that Dagster shows as failed."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
-import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.offsets import LogRange, Snapshot
@@ -20,6 +19,7 @@ from s3lake.orchestration import resources, sensors
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.store import Store
+from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore
 from s3lake_tests.orchestration.catalogues import parts
 
@@ -95,15 +95,6 @@ def config(*sinks: str, s3: str = NOWHERE) -> Config:
     return native.loads("\n".join(lines), "test.yaml")
 
 
-def write(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
-    """Make these tiles of an index, beside those that it has."""
-    head = index.head()
-    every = [*hours.expand(head[0].hours if head else ()), *(tile.hour for tile in tiles)]
-    index.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(every)), since=since)))
-    for tile in tiles:
-        index.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
-
-
 class Ticks:
     """A bucket, a broker, a clock and an instance for one sensor, and what it said last."""
 
@@ -127,7 +118,7 @@ class Ticks:
 
     def write(self, *tiles: Tile, sink: str = "events", topic: str = "orders") -> None:
         """Make these tiles of the index."""
-        write(self.index(sink, topic), *tiles)
+        indexes.write(self.index(sink, topic), *tiles)
 
     def tick(self, later_ms: int = 0) -> Any:
         self.now += later_ms

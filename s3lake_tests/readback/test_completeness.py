@@ -4,11 +4,12 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import IncompleteError
 from s3lake.plan.tile import Span, Tile
 from s3lake.readback import completeness
 from s3lake.store.memory import MemoryStore
+from s3lake_tests import indexes
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
 REMEDY = (
@@ -23,10 +24,7 @@ def landed(hour: str) -> Tile:
 
 def index_of(*tiles: Tile) -> TopicIndex:
     index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
-    head = TopicHead(hours=tuple(hours.ranges(tile.hour for tile in tiles)))
-    index.store.put(index.head_key, msgspec.json.encode(head))
-    for tile in tiles:
-        index.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
+    indexes.write(index, *tiles)
     return index
 
 
