@@ -136,10 +136,10 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
         sink, topic = self._route(context.asset_key)
         hours = context.asset_partition_keys if context.has_asset_partitions else None
         annotation, by_hour = _annotated(context)
-        allowed, wanted, opened = _allows_incomplete(context), _columns(context), stores(sink, self._s3)
-        form = datasets.form_of(annotation)
 
         def read() -> Any:
+            allowed, wanted, opened = _allows_incomplete(context), _columns(context), stores(sink, self._s3)
+            form = datasets.form_of(annotation)
             if form is None:
                 if hours is not None and by_hour:
                     return readback.frames(self._session, sink, topic, opened, hours, allow_incomplete=allowed)

@@ -197,7 +197,7 @@ class TestAProducerThatNeverStops:
         landing = lake.landing(topic, now_ms=at(TEN, 10))
         commit = protocol.commit
 
-        def fenced(*_: object) -> NoReturn:
+        def fenced(*_: object, **__: object) -> NoReturn:
             lake.produce(topic, values(10), at(TEN, 5))
             monkeypatch.setattr(protocol, "commit", commit)
             raise FencedError("another writer changed it first")
