@@ -44,18 +44,16 @@ def table_sync(
     It can be repeated, and beside runs. --dry-run ends with exit code 1 where there is something to do.
     """
     in_order(first, last)
-    landers = [lander for lander in routes(load(config), sink, topic) if lander.table is not None]
-    if not landers:
+    tables = [(lander, lander.table) for lander in routes(load(config), sink, topic) if lander.table is not None]
+    if not tables:
         raise ConfigurationError("no sink that was asked for has a table: give it one with `table:`")
     behind = failed = 0
-    for lander in landers:
-        if lander.table is None:
-            continue
-        name = {"sink": lander.sink.name, "topic": lander.topic, "table": lander.table.name}
+    for lander, table in tables:
+        name = {"sink": lander.sink.name, "topic": lander.topic, "table": table.name}
         try:
-            hours = [hour for hour in lander.table.hours() if (first or hour) <= hour <= (last or hour)]
-            left = _would(lander.table, hours, name, by_files=by_files, as_json=as_json) if dry_run else 0
-            for snapshot in () if dry_run else lander.table.follow(hours, by_files=by_files):
+            hours = [hour for hour in table.hours() if (first or hour) <= hour <= (last or hour)]
+            left = _would(table, hours, name, by_files=by_files, as_json=as_json) if dry_run else 0
+            for snapshot in () if dry_run else table.follow(hours, by_files=by_files):
                 row = {**name, **asdict(snapshot), "summary": str(snapshot)}
                 tell(as_json, row, lambda row: f"{row['table']}: {row['summary']}")
         except S3LakeError as error:

@@ -159,7 +159,7 @@ def _file_system(connection: S3Connection) -> Any:
         "role_arn": connection.role_arn,
         "external_id": connection.role_external_id,
         "session_name": connection.role_session_name if connection.role_arn else None,
-        "proxy_options": connection.proxy_url,
+        "proxy_options": connection.proxy,
         "anonymous": connection.unsigned or None,
         "force_virtual_addressing": None if connection.path_style else True,
         "connect_timeout": connection.connect_timeout_s,

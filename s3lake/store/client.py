@@ -6,7 +6,6 @@ import os
 import threading
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from s3lake.store import parameters
 from s3lake.store.connection import S3Connection
@@ -62,13 +61,8 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
 
 def _proxies(connection: S3Connection) -> dict[str, str] | None:
     """None leaves it to the environment, as botocore does."""
-    if connection.proxy_url is None:
-        return None
-    scheme, _, host = connection.proxy_url.partition("://")
-    user = quote(connection.proxy_user or "", safe="")
-    password = quote(connection.proxy_password or "", safe="")
-    address = f"{scheme}://{user}:{password}@{host}" if user else connection.proxy_url
-    return {"http": address, "https": address}
+    address = connection.proxy
+    return None if address is None else {"http": address, "https": address}
 
 
 _METHODS = {

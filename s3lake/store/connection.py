@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from s3lake.errors import ConfigurationError
 
@@ -93,10 +94,19 @@ class S3Connection:
             self.secret_access_key,
             self.session_token,
             self.proxy_password,
+            quote(self.proxy_password or "", safe=""),  # as it stands in an address
             self.role_external_id,
             self.customer_key,
         )
         return tuple(secret for secret in secrets if secret)
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy's address with its user and password, as clients take it; None for the environment's."""
+        if self.proxy_url is None or not self.proxy_user:
+            return self.proxy_url
+        scheme, _, host = self.proxy_url.partition("://")
+        return f"{scheme}://{quote(self.proxy_user, safe='')}:{quote(self.proxy_password or '', safe='')}@{host}"
 
     @classmethod
     def of(cls, s3: "sink.S3") -> "S3Connection":

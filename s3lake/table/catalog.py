@@ -48,10 +48,6 @@ def secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]
 
 def _s3(connection: S3Connection) -> dict[str, str]:
     created_with = {name: str(value) for name, value in connection.created_with}
-    proxy = connection.proxy_url
-    if proxy and connection.proxy_user:
-        scheme, _, host = proxy.partition("://")
-        proxy = f"{scheme}://{connection.proxy_user}:{connection.proxy_password or ''}@{host}"
     settings = {
         "s3.endpoint": connection.endpoint_url,
         "s3.region": connection.region,
@@ -61,7 +57,7 @@ def _s3(connection: S3Connection) -> dict[str, str]:
         "s3.profile-name": connection.profile,
         "s3.role-arn": connection.role_arn,
         "s3.role-session-name": connection.role_session_name if connection.role_arn else None,
-        "s3.proxy-uri": proxy,
+        "s3.proxy-uri": connection.proxy,
         "s3.connect-timeout": str(connection.connect_timeout_s),
         "s3.request-timeout": str(connection.read_timeout_s),
         "s3.anonymous": "true" if connection.unsigned else None,

@@ -545,6 +545,13 @@ class TestConnection:
         assert server.asked == ["PUT http://store.invalid:9000/lake/k"]
         assert server.headers[0]["proxy-authorization"].startswith("Basic ")
 
+    def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects(self) -> None:
+        connection = S3Connection(proxy_url="http://proxy:3128", proxy_user="me@x", proxy_password="hu/sh")
+        assert connection.proxy == "http://me%40x:hu%2Fsh@proxy:3128"
+        assert {"hu/sh", "hu%2Fsh"} <= set(connection.secrets)
+        assert S3Connection(proxy_url="http://proxy:3128").proxy == "http://proxy:3128"
+        assert S3Connection().proxy is None
+
     def test_unsigned_sends_no_credentials(self, server: Scripted) -> None:
         server.store(unsigned=True).put("k", b"")
         assert "authorization" not in server.headers[0]
