@@ -105,7 +105,6 @@ class TestAnInput:
             (polars.DataFrame, lambda found: found.sort("id").to_dicts()),
             (duckdb.DuckDBPyRelation, lambda found: rows(found.order("id").to_arrow_table())),
         ],
-        ids=str,
     )
     def test_is_what_it_is_annotated_as(
         self, shelf: Shelf, annotation: type, read: Callable[[Any], list[dict[str, Any]]]
