@@ -20,7 +20,7 @@ ROOMS = [
     "errors",
     "hours",
     "text",
-    "dates",
+    "text.dates",
     "schema",
     "registry",
     "encode",

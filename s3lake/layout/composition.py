@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from s3lake.dates import joda
 from s3lake.layout.elements import wallclock_text
 from s3lake.layout.pieces import (
     LARGEST,
@@ -30,6 +29,7 @@ from s3lake.layout.pieces import (
     Topic,
     Unplaceable,
 )
+from s3lake.text.dates import joda
 
 MAX_KEY_BYTES = 1024
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`

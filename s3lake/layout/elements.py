@@ -16,9 +16,9 @@ import msgspec
 
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.java_numbers import java_double
-from s3lake.dates import joda, keys, zones
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
 from s3lake.layout.timestamps import milliseconds
+from s3lake.text.dates import joda, keys, zones
 
 _CONNECT = {"schema", "payload"}
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from s3lake.dates import keys
 from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Padding, Piece, Text, Topic, Unplaceable
+from s3lake.text.dates import keys
 
 __all__ = ["Element", "Unplaceable", "lenses", "parse", "steps"]
 

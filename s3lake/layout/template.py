@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from s3lake import hours
-from s3lake.dates import joda
 from s3lake.layout import partitioners
 from s3lake.layout.pieces import (
     NUMBERS,
@@ -30,6 +29,7 @@ from s3lake.layout.pieces import (
     Time,
     Topic,
 )
+from s3lake.text.dates import joda
 
 _ALLOWED = (
     "{topic}, {partition}, {offset}, {last_offset}, {min_timestamp}, {max_timestamp}, {records}, {field:a.b}, {key}, "

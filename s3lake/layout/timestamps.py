@@ -4,8 +4,8 @@ import re
 from datetime import tzinfo
 from typing import Any
 
-from s3lake.dates import iso
 from s3lake.layout.pieces import Unplaceable
+from s3lake.text.dates import iso
 
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
 _NAMES = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}

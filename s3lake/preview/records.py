@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3lake.dates import iso
 from s3lake.errors import ConfigurationError
 from s3lake.kafka.reader import HEADERS, SCHEMA
+from s3lake.text.dates import iso
 
 BATCH = 10_000
 _LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_serializer, field_validator, model_validator
 
-from s3lake.dates import zones
 from s3lake.sink.part import Misfit, Part, at_least
+from s3lake.text.dates import zones
 from s3lake.text.quantities import duration_text, seconds_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.dates import joda
 from s3lake.layout.pieces import Hour, Piece, Text, Topic
+from s3lake.text.dates import joda
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from s3lake.dates.java import DatePattern
+from s3lake.text.dates.java import DatePattern
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.paths import value_at
 from s3lake.transform.record import Header, HeaderStep, Record, Refusal, shown

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from s3lake.dates.java import DatePattern
+from s3lake.text.dates.java import DatePattern
 from s3lake.text.expressions import EndlessError
 from s3lake.transform import java_regex
 from s3lake.transform.options import Options

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from s3lake.dates.java import DatePattern
+from s3lake.text.dates.java import DatePattern
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
 

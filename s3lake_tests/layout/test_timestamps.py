@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from s3lake.dates.zones import zone
 from s3lake.layout.pieces import Unplaceable
 from s3lake.layout.timestamps import milliseconds
+from s3lake.text.dates.zones import zone
 
 NEW_YORK = zone("America/New_York")
 

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from s3lake.dates.zones import zone, zone_id
+from s3lake.text.dates.zones import zone, zone_id
 
 NOON = datetime(2024, 1, 15, 12)
 

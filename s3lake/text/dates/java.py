@@ -14,10 +14,10 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Literal
 
-from s3lake.dates import names
-from s3lake.dates.letters import JAVA_TIME, SIMPLE, Letter, Moment, Style, printed
-from s3lake.dates.tokens import Token, tokens
-from s3lake.dates.zones import java_zone
+from s3lake.text.dates import names
+from s3lake.text.dates.letters import JAVA_TIME, SIMPLE, Letter, Moment, Style, printed
+from s3lake.text.dates.tokens import Token, tokens
+from s3lake.text.dates.zones import java_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)

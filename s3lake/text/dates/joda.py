@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from s3lake.dates import names, zones
-from s3lake.dates.letters import SIMPLE, Printer, Style, constant, counted, printed, year_of
-from s3lake.dates.tokens import Token, tokens
+from s3lake.text.dates import names, zones
+from s3lake.text.dates.letters import SIMPLE, Printer, Style, constant, counted, printed, year_of
+from s3lake.text.dates.tokens import Token, tokens
 
 _EPOCH = datetime(1970, 1, 1)
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.dates.keys import formatter
+from s3lake.text.dates.keys import formatter
 from s3lake_tests.layout.files import ms
 
 MOMENT = ms(2010, 4, 2, 6, 7, 8)

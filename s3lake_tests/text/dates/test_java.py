@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.dates.java import DatePattern
-from s3lake.dates.zones import java_zone
+from s3lake.text.dates.java import DatePattern
+from s3lake.text.dates.zones import java_zone
 
 MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 
-from s3lake.dates.iso import day_of_year
-from s3lake.dates.names import Names
-from s3lake.dates.tokens import Token
-from s3lake.dates.zones import java_zone, offset_text
+from s3lake.text.dates.iso import day_of_year
+from s3lake.text.dates.names import Names
+from s3lake.text.dates.tokens import Token
+from s3lake.text.dates.zones import java_zone, offset_text
 
 Printer = Callable[[datetime], str]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.dates.joda import formatter, parse
+from s3lake.text.dates.joda import formatter, parse
 
 HOURLY = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 HOUR, DAY = 3_600_000, 86_400_000

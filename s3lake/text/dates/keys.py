@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from s3lake.dates.java import DatePattern
-from s3lake.dates.tokens import tokens
+from s3lake.text.dates.java import DatePattern
+from s3lake.text.dates.tokens import tokens
 
 _YEAR_10000_MS = 253_402_300_800_000
 _COUNTS = {
