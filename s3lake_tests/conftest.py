@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake_tests.lake import Lake
-    from s3lake_tests.registry.server import SchemaRegistry
+    from s3lake_tests.schema.registry.server import SchemaRegistry
 
 # Where jars come from and are kept is the machine's business, and resolving them anew takes a minute.
 _KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
@@ -100,7 +100,7 @@ def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> 
 @pytest.fixture(scope="module")
 def registry() -> Iterator["SchemaRegistry"]:
     """A Schema Registry for a module's tests: schemas of all of them have their own ids."""
-    from s3lake_tests.registry.server import serving
+    from s3lake_tests.schema.registry.server import serving
 
     with serving() as registry:
         yield registry

@@ -22,7 +22,7 @@ ROOMS = [
     "text",
     "text.dates",
     "schema",
-    "registry",
+    "schema.registry",
     "encode",
     "convert",
     "transform",

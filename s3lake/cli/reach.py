@@ -61,7 +61,7 @@ def _topics(offsets: "KafkaOffsets", topics: Sequence[str]) -> None:
 
 
 def _registry(sink: Sink) -> None:
-    from s3lake.registry import UnknownSchema, client
+    from s3lake.schema.registry import UnknownSchema, client
 
     assert sink.converter.registry is not None
     with suppress(UnknownSchema):  # then it has answered, which is all that was asked

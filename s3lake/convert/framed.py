@@ -23,10 +23,10 @@ from s3lake.convert import avro_columns, avro_cursor, avro_text, pinned
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
-from s3lake.registry import Connection, Registered, UnknownSchema, client
 from s3lake.schema import avro as avro_schemas
 from s3lake.schema import avro_spliced
 from s3lake.schema.connect import Schema, SchemaError
+from s3lake.schema.registry import Connection, Registered, UnknownSchema, client
 
 HEADER = 5
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")

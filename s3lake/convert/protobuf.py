@@ -21,10 +21,10 @@ from s3lake.convert.avro_text import Spell, spelling
 from s3lake.convert.framed import HEADER, Lines, Read, by_number, kept_where, numbers_of
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers
-from s3lake.registry import Connection, UnknownSchema, client
 from s3lake.schema import protobuf
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema, SchemaError
+from s3lake.schema.registry import Connection, UnknownSchema, client
 from s3lake.schema.types import UNKNOWN, List, Map, Primitive, Type, fields_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Numbers
 from s3lake.encode.formats import FORMATS
-from s3lake.registry import Connection
+from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns
 from s3lake.schema.unite import agree
 

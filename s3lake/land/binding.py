@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from s3lake.land.task.staging import FileRule
     from s3lake.layout.pieces import Piece
     from s3lake.objects.shape import Shape
-    from s3lake.registry import Connection
+    from s3lake.schema.registry import Connection
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink
     from s3lake.transform.sql import Query

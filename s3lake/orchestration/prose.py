@@ -26,7 +26,7 @@ def of_columns(sink: Sink, topic: str) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _of_subject(registry: Registry, subject: str) -> Mapping[str, str]:
-    from s3lake.registry import UnknownSchema, client
+    from s3lake.schema.registry import UnknownSchema, client
 
     try:
         schema = client(registry.connection).newest(subject)

@@ -11,7 +11,7 @@ from s3lake.sink.part import Misfit, Part, at_least
 from s3lake.text.quantities import duration_text, seconds_of
 
 if TYPE_CHECKING:
-    from s3lake.registry import Connection
+    from s3lake.schema.registry import Connection
 
 
 class Registry(Part):
@@ -86,7 +86,7 @@ class Registry(Part):
     @property
     def connection(self) -> "Connection":
         """The same as plain values, which travel to the workers."""
-        from s3lake.registry import Connection
+        from s3lake.schema.registry import Connection
 
         return Connection(
             urls=self.urls,

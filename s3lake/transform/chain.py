@@ -14,7 +14,7 @@ from s3lake.transform.routing import Conditional
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from s3lake.registry import Connection
+    from s3lake.schema.registry import Connection
     from s3lake.transform.chained import Transformed
 
 _COLUMNS = frozenset({"key", "headers"})

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from s3lake.objects.shape import BYTES, Shape
-from s3lake.registry import Connection, UnknownSchema, client
+from s3lake.schema.registry import Connection, UnknownSchema, client
 from s3lake.verify import avro, parts
 from s3lake.verify.kafka_side import Records
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import DecodeError
 
-from s3lake.registry import Connection, client
 from s3lake.schema import protobuf
+from s3lake.schema.registry import Connection, client
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

@@ -18,8 +18,8 @@ from s3lake.convert.values import Conversion, Converted
 from s3lake.schema import avro
 from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
-from s3lake_tests.registry.server import SchemaRegistry, datum
-from s3lake_tests.registry.server import framed as message
+from s3lake_tests.schema.registry.server import SchemaRegistry, datum
+from s3lake_tests.schema.registry.server import framed as message
 
 Kind = tuple[Any, st.SearchStrategy[Any]]
 

@@ -16,7 +16,7 @@ from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_columns import KINDS, datum, fresh, record
 from s3lake_tests.encode.written import written
-from s3lake_tests.registry.server import SchemaRegistry, framed
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 
 SIZE = {"type": "enum", "name": "com.acme.Size", "symbols": ["S", "L"]}
 

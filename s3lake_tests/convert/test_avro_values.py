@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake import registry as module
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
+from s3lake.schema import registry as module
 from s3lake.schema.arrow import type_of
 from s3lake.schema.types import Primitive, fields_of, from_document, to_document
 from s3lake_tests.convert.records import batch
-from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
 
 UTC = datetime.timezone.utc
 

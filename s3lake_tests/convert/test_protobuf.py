@@ -14,11 +14,11 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
-from s3lake.registry import Connection
 from s3lake.schema import protobuf
+from s3lake.schema.registry import Connection
 from s3lake_tests.convert.records import batch
 from s3lake_tests.encode.written import written
-from s3lake_tests.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
 
 PROTO = """
 syntax = "proto3";

@@ -26,7 +26,7 @@ from s3lake.demo.s3 import versitygw_binary
 from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
 from s3lake_tests.lake import fill
 from s3lake_tests.processes import MARK, kill_all
-from s3lake_tests.registry import apicurio
+from s3lake_tests.schema.registry import apicurio
 
 pytestmark = [
     pytest.mark.kafka,

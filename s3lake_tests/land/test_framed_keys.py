@@ -9,7 +9,7 @@ from s3lake.land.task.pipeline import run
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.convert.records import HEADERS, batch
-from s3lake_tests.registry.server import framed, serving
+from s3lake_tests.schema.registry.server import framed, serving
 
 
 @pytest.mark.parametrize(

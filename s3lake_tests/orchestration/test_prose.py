@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from s3lake import registry as module
 from s3lake.orchestration import prose
 from s3lake.orchestration.prose import of_columns
+from s3lake.schema import registry as module
 from s3lake.schema.prose import of_fields
 from s3lake.sink import Sink
-from s3lake_tests.registry.server import SchemaRegistry, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, serving
 
 ORDER = {
     "type": "record",

@@ -17,7 +17,7 @@ import pytest
 from s3lake import cli
 from s3lake_tests.config import bases
 from s3lake_tests.config.documents import CONFIGURATIONS, NOON
-from s3lake_tests.registry.server import serving
+from s3lake_tests.schema.registry.server import serving
 
 Run = Callable[..., tuple[str, str]]
 Preview = Callable[..., dict[str, bytes]]

@@ -5,7 +5,7 @@ import pytest
 from s3lake.land import binding
 from s3lake.sink import Sink
 from s3lake_tests.convert.records import batch
-from s3lake_tests.registry.server import framed, serving
+from s3lake_tests.schema.registry.server import framed, serving
 
 
 def sink(url: str, *transforms: dict[str, object], **more: object) -> Sink:

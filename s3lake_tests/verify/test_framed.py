@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from s3lake.verify import avro
 from s3lake_tests.convert.test_protobuf import PROTO, full
-from s3lake_tests.registry.server import SchemaRegistry, datum, framed
+from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed
 from s3lake_tests.verify.test_writer_agrees import STYLES, Record, agree, headers, staged
 from s3lake_tests.verify.world import World, texts
 

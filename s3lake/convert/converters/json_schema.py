@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from s3lake.convert.cells import Column
     from s3lake.convert.gate import Refusals
-    from s3lake.registry import Connection
+    from s3lake.schema.registry import Connection
 
 
 def read(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:

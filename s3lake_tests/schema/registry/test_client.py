@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3lake import registry as module
 from s3lake.errors import ConfigurationError, TransientError
-from s3lake.registry import Client, Connection, Registered, UnknownSchema, client
+from s3lake.schema import registry as module
+from s3lake.schema.registry import Client, Connection, Registered, UnknownSchema, client
 from s3lake.sink import Registry
-from s3lake_tests.registry.server import SchemaRegistry, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, serving
 
 
 @pytest.fixture

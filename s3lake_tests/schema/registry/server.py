@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import fastavro
 
-from s3lake.registry import Connection
+from s3lake.schema.registry import Connection
 
 _ids = itertools.count(100)  # of all registries: a port may be another one's later, and clients remember
 

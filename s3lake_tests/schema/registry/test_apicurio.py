@@ -14,13 +14,13 @@ from google.protobuf import descriptor_pb2
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
-from s3lake.registry import Connection
+from s3lake.schema.registry import Connection
 from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_protobuf import BILL, COMMON, of
 from s3lake_tests.lake import START, Lake, at
-from s3lake_tests.registry.apicurio import Apicurio, running
-from s3lake_tests.registry.server import framed
+from s3lake_tests.schema.registry.apicurio import Apicurio, running
+from s3lake_tests.schema.registry.server import framed
 
 pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
 

@@ -8,7 +8,7 @@ import fastavro
 import pytest
 
 from s3lake_tests.lake import START, Lake, at
-from s3lake_tests.registry.server import framed, serving
+from s3lake_tests.schema.registry.server import framed, serving
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.s3]
 

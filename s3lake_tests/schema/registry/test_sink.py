@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
-from s3lake.registry import Connection
+from s3lake.schema.registry import Connection
 from s3lake.sink import Converter, Registry
 
 
