@@ -10,9 +10,9 @@ from s3lake.cli.terminal import tell
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.hive import HiveTable
     from s3lake.land.landing import Landing
     from s3lake.sink import S3
+    from s3lake.table.hive import HiveTable
 
 _TEXTS = ("json", "json_array", "text", "bytes")
 
@@ -31,8 +31,8 @@ def ddl(
     Partitions are computed where the directories are days and hours, and else those that there are: run it again when
     there are more. Columns are those that were recorded so far.
     """
-    from s3lake.hive import ENGINES, statements
-    from s3lake.hive.glue import apply as applied
+    from s3lake.table.hive import ENGINES, statements
+    from s3lake.table.hive.glue import apply as applied
 
     if engine not in ENGINES:
         raise ConfigurationError(f"--for {engine}: there is no such engine; s3lake knows {', '.join(sorted(ENGINES))}")
@@ -51,10 +51,10 @@ def ddl(
 
 
 def _described(lander: "Landing") -> "HiveTable":
-    from s3lake.hive import of_keys
     from s3lake.readback import completeness
     from s3lake.readback.committed import data, manifests
     from s3lake.schema.types import Primitive, Type, from_document
+    from s3lake.table.hive import of_keys
 
     recorded = lander.index.columns()
     form = lander.sink.format.type

@@ -20,7 +20,7 @@ from s3lake.cli.terminal import DIFFERENCES, FAILED, err, tell
 from s3lake.errors import ConfigurationError, S3LakeError
 
 if TYPE_CHECKING:
-    from s3lake.table import LakeTable
+    from s3lake.table.iceberg import LakeTable
 
 app = typer.Typer(no_args_is_help=True, help="Tables that follow the index.")
 

@@ -9,7 +9,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Table
 
 if TYPE_CHECKING:
-    from s3lake.table import LakeTable
+    from s3lake.table.iceberg import LakeTable
 
 QUERY = "SELECT count(*) FROM records"
 

@@ -9,7 +9,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.observer import Observer
 
 if TYPE_CHECKING:
-    from s3lake.table import LakeTable
+    from s3lake.table.iceberg import LakeTable
 
 
 class Follower:

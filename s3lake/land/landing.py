@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.sink import Sink
-    from s3lake.table import LakeTable
+    from s3lake.table.iceberg import LakeTable
 
 _log = logging.getLogger(__name__)
 _TRIES = 5

@@ -17,7 +17,7 @@ from s3lake import hours
 from s3lake.commit.index import Columns
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import IncompleteError
-from s3lake_tests.table.shelf import FIVE, SEVEN, SIX, Shelf
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf
 
 pytestmark = pytest.mark.s3
 

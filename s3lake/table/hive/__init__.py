@@ -4,7 +4,7 @@ For engines that read no Iceberg, and for formats that it has not. Whoever reads
 what a listing shows (docs/query.md).
 """
 
-from s3lake.hive.directories import HiveTable, of_keys
-from s3lake.hive.statements import ENGINES, statements
+from s3lake.table.hive.directories import HiveTable, of_keys
+from s3lake.table.hive.statements import ENGINES, statements
 
 __all__ = ["ENGINES", "HiveTable", "of_keys", "statements"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake_tests.table.shelf import Shelf
+from s3lake_tests.table.iceberg.shelf import Shelf
 
 
 @pytest.fixture

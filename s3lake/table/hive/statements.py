@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from s3lake.errors import ConfigurationError
-from s3lake.hive import glue
-from s3lake.hive.directories import HiveTable
-from s3lake.hive.spelling import HIVE, ROWS
 from s3lake.schema.types import Primitive
+from s3lake.table.hive import glue
+from s3lake.table.hive.directories import HiveTable
+from s3lake.table.hive.spelling import HIVE, ROWS
 
 _STORED = {
     "parquet": "STORED AS PARQUET",

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from s3lake.cli import app
 from s3lake.cli.options import load, routes
 from s3lake.commit.index import Columns
-from s3lake_tests.table.shelf import FIVE, SIX, Shelf, rows
+from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, rows
 
 pytestmark = pytest.mark.s3
 

@@ -18,7 +18,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
-from s3lake.table import LakeTable
+from s3lake.table.iceberg import LakeTable
 
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 

@@ -13,9 +13,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile
 
 from s3lake.errors import TableConflictError, TableUnavailableError
-from s3lake.table import LakeTable
-from s3lake.table.entries import Footers
-from s3lake_tests.table.shelf import FIVE, SEVEN, SIX, Shelf, loaded, rows
+from s3lake.table.iceberg import LakeTable
+from s3lake.table.iceberg.entries import Footers
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, loaded, rows
 
 pytestmark = pytest.mark.s3
 

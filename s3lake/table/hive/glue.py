@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 from s3lake.errors import StoreDeniedError
-from s3lake.hive.directories import HiveTable
-from s3lake.hive.spelling import HIVE
 from s3lake.schema.types import Primitive
+from s3lake.table.hive.directories import HiveTable
+from s3lake.table.hive.spelling import HIVE
 
 _AT_ONCE = 100
 """Partitions of one request."""

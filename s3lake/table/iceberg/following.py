@@ -16,12 +16,12 @@ from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError, TableConflictError, TableUnavailableError
 from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR
-from s3lake.table import catalog, ledger
-from s3lake.table.columns import LANDED_HOUR, grow, of_files, with_hour
-from s3lake.table.difference import Difference, data, differences, every
-from s3lake.table.entries import Footers
-from s3lake.table.present import Present
-from s3lake.table.snapshot import Followed, snapshot
+from s3lake.table.iceberg import catalog, ledger
+from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files, with_hour
+from s3lake.table.iceberg.difference import Difference, data, differences, every
+from s3lake.table.iceberg.entries import Footers
+from s3lake.table.iceberg.present import Present
+from s3lake.table.iceberg.snapshot import Followed, snapshot
 from s3lake.text.masking import without
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The properties of a table that say which commits it holds."""
 
-from s3lake.table import ledger
+from s3lake.table.iceberg import ledger
 
 IDS = ("a" * 32, "b" * 32)
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from s3lake.commit.index import File, Manifest, TopicIndex
-from s3lake.table.ledger import Ledger, short, shortened
+from s3lake.table.iceberg.ledger import Ledger, short, shortened
 
 _AT_ONCE = 16
 

@@ -14,8 +14,8 @@ import sqlglot
 from moto import mock_aws
 
 from s3lake.errors import ConfigurationError
-from s3lake.hive import ENGINES, HiveTable, glue, of_keys, statements
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
+from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
 
 COLUMNS: dict[str, Type] = {
     "id": Primitive.INT64,

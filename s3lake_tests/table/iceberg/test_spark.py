@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.land.spark.jars import resolve
-from s3lake_tests.table.shelf import FIVE, SIX, Shelf, loaded, rows
+from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
 
 pytestmark = [pytest.mark.s3, pytest.mark.spark]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake_tests.table.shelf import FIVE, SIX, Shelf, loaded, rows
+from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
 
 pytestmark = pytest.mark.s3
 

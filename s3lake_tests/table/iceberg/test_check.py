@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.orchestration.checks import Verdict, checked, names_of
 from s3lake_tests.orchestration.catalogues import catalogue
-from s3lake_tests.table.shelf import FIVE, SIX, Shelf
+from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
 
 pytestmark = pytest.mark.s3
 

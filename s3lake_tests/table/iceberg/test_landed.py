@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.land.landing import Landing
-from s3lake.table import LakeTable
+from s3lake.table.iceberg import LakeTable
 from s3lake_tests.lake import START, Lake, at, values
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]

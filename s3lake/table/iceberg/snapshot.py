@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.table import ledger
-from s3lake.table.columns import grow, of_files
-from s3lake.table.difference import Difference, data
-from s3lake.table.entries import Entries, Footers
-from s3lake.table.present import Exchange, Present
+from s3lake.table.iceberg import ledger
+from s3lake.table.iceberg.columns import grow, of_files
+from s3lake.table.iceberg.difference import Difference, data
+from s3lake.table.iceberg.entries import Entries, Footers
+from s3lake.table.iceberg.present import Exchange, Present
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table, Transaction

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from s3lake import hours as hourly
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.errors import TableConflictError
-from s3lake.table.columns import LANDED_HOUR
-from s3lake.table.difference import Difference, data
-from s3lake.table.entries import address, by_hour
-from s3lake.table.ledger import short
+from s3lake.table.iceberg.columns import LANDED_HOUR
+from s3lake.table.iceberg.difference import Difference, data
+from s3lake.table.iceberg.entries import address, by_hour
+from s3lake.table.iceberg.ledger import short
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
