@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load
+    from s3lake.objects.readback.committed import CommittedFile, files
     from s3lake.orchestration.assets import LandConfig, sink_assets
     from s3lake.orchestration.automation import on_sealed_hours
     from s3lake.orchestration.build import build_definitions
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource
     from s3lake.orchestration.sinks import Landed, SinkResource, resources
     from s3lake.orchestration.translator import SinkTranslator, hourly, sealed_key, sink_key
-    from s3lake.readback.committed import CommittedFile, files
     from s3lake.sink import Config, Sink
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 
 # Looked up on first use: Spark's Python workers import this package and must not pay for Dagster.
 _HOMES = {
-    "CommittedFile": "s3lake.readback.committed",
+    "CommittedFile": "s3lake.objects.readback.committed",
     "Config": "s3lake.sink",
     "KafkaResource": "s3lake.orchestration.resources",
     "LandConfig": "s3lake.orchestration.assets",
@@ -54,7 +54,7 @@ _HOMES = {
     "SinkTranslator": "s3lake.orchestration.translator",
     "SparkResource": "s3lake.orchestration.resources",
     "build_definitions": "s3lake.orchestration.build",
-    "files": "s3lake.readback.committed",
+    "files": "s3lake.objects.readback.committed",
     "hourly": "s3lake.orchestration.translator",
     "load": "s3lake.config.load",
     "on_sealed_hours": "s3lake.orchestration.automation",

@@ -51,7 +51,7 @@ ROOMS = [
     "land.landing",
     "land.fleet",
     "adopt",
-    "readback",
+    "objects.readback",
     "metrics",
     "verify",
     "orchestration",
@@ -88,7 +88,7 @@ VERIFY_DOES_NOT_KNOW = {
     "land",
     "table",
     "adopt",
-    "readback",
+    "objects.readback",
     "metrics",
 }
 """`verify` finds the writer's mistakes, so it may not share them; of columns it knows the types that the index has."""

@@ -51,8 +51,8 @@ def ddl(
 
 
 def _described(lander: "Landing") -> "HiveTable":
-    from s3lake.readback import completeness
-    from s3lake.readback.committed import data, manifests
+    from s3lake.objects.readback import completeness
+    from s3lake.objects.readback.committed import data, manifests
     from s3lake.schema.types import Primitive, Type, from_document
     from s3lake.table.hive import of_keys
 

@@ -104,7 +104,7 @@ def land(
 
 def _incomplete(lander: "Landing", due: Sequence[str]) -> Sequence[str]:
     """The hours that the index does not call complete."""
-    from s3lake.readback import completeness
+    from s3lake.objects.readback import completeness
 
     return [hour for hour, tile in completeness.tiles(lander.index, due).items() if tile is None or not tile.complete]
 

@@ -123,7 +123,7 @@ def landing(
 ) -> "Landing":
     """What lands `topic` into `route`; the Spark session is made when there is something to read."""
     from s3lake.land.landing import Landing
-    from s3lake.readback.committed import index_of
+    from s3lake.objects.readback.committed import index_of
     from s3lake.table.iceberg import LakeTable
 
     opened, table = stores(route, s3, hasty=hasty), None

@@ -130,8 +130,8 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
             Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope its
             parts, as Kafka had them.
         """
-        from s3lake import readback
-        from s3lake.readback import datasets
+        from s3lake.objects import readback
+        from s3lake.objects.readback import datasets
 
         sink, topic = self._route(context.asset_key)
         hours = context.asset_partition_keys if context.has_asset_partitions else None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake import hours, readback
+from s3lake import hours
 from s3lake.commit import protocol
 from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
@@ -25,6 +25,7 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError, Record
 from s3lake.kafka import reader
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
+from s3lake.objects import readback
 from s3lake.plan.tile import Span
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.processes import until

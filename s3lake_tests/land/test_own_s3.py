@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from s3lake import readback
 from s3lake.config import native
 from s3lake.land.landing import Landing
+from s3lake.objects import readback
 from s3lake.orchestration.resources import KafkaResource, S3Resource, landing, stores
 from s3lake.sink import Config
 from s3lake_tests.lake import START, Lake, at, values

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from s3lake import readback
 from s3lake.errors import StoreUnavailableError
 from s3lake.land.landing import Landing
 from s3lake.land.merge import joining
 from s3lake.land.observer import LandedHour
+from s3lake.objects import readback
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.land.test_landing import AFTER, assert_all_landed
 

@@ -6,8 +6,8 @@ import pytest
 from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import IncompleteError
+from s3lake.objects.readback import completeness
 from s3lake.plan.tile import Span, Tile
-from s3lake.readback import completeness
 from s3lake.store.memory import MemoryStore
 from s3lake_tests import indexes
 

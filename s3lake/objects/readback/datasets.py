@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape, batches, columns
-from s3lake.readback.committed import data, index_of, manifests, recorded_columns, shaped, tiles
+from s3lake.objects.readback.committed import data, index_of, manifests, recorded_columns, shaped, tiles
 from s3lake.schema.types import Columns, Primitive
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.objects import Shape, columns
+from s3lake.objects.readback import completeness
 from s3lake.plan.tile import Tile
-from s3lake.readback import completeness
 from s3lake.schema.types import Columns, from_document
 
 if TYPE_CHECKING:
