@@ -50,13 +50,13 @@ ROOMS = [
     "land.staged",
     "land.landing",
     "land.fleet",
-    "adopt",
+    "land.adopt",
+    "land.metrics",
+    "land.preview",
     "objects.readback",
-    "metrics",
     "verify",
     "orchestration",
     "definitions",
-    "preview",
     "cli",
     "demo",
 ]
@@ -87,9 +87,7 @@ VERIFY_DOES_NOT_KNOW = {
     "encode",
     "land",
     "table",
-    "adopt",
     "objects.readback",
-    "metrics",
 }
 """`verify` finds the writer's mistakes, so it may not share them; of columns it knows the types that the index has."""
 

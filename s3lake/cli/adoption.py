@@ -49,8 +49,8 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Continue the bucket of a connector that was stopped: no gap, no duplicate."""
-    from s3lake.adopt import Adoption, KafkaGroups, table
-    from s3lake.adopt import adopt as adopted
+    from s3lake.land.adopt import Adoption, KafkaGroups, table
+    from s3lake.land.adopt import adopt as adopted
 
     environment = beside(connector, worker, strict, observed)
     loaded = configuration.loaded(config, dialect, environment)

@@ -156,8 +156,8 @@ def preview(
     as_json: JsonOption = False,
 ) -> None:
     """The objects that given records would become, without Kafka and without S3."""
-    from s3lake.preview import preview as previewed
-    from s3lake.preview.records import read
+    from s3lake.land.preview import preview as previewed
+    from s3lake.land.preview.records import read
 
     loaded = load(config, dialect, beside(name, worker, strict, observed), to_land=False)
     of_topic: dict[str, list[Any]] = {}

@@ -28,7 +28,7 @@ def metrics(
     """Lag, completeness and volumes of every sink and topic, as Prometheus reads them: once, or served."""
     from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
-    from s3lake.metrics import Scrape
+    from s3lake.land.metrics import Scrape
 
     where = None if listen is None else _address(listen)
     loaded = load(config)

@@ -8,10 +8,10 @@ from s3lake import hours
 from s3lake.text.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
-    from s3lake.adopt import Adopted
+    from s3lake.land.adopt import Adopted
     from s3lake.land.observer import LandedHour
+    from s3lake.land.preview import Object
     from s3lake.plan.tile import Tile
-    from s3lake.preview import Object
     from s3lake.sink import Config, Sink
     from s3lake.verify import Checked, Difference, Report, Unlanded
 

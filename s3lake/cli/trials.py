@@ -22,7 +22,7 @@ from s3lake.cli.terminal import DIFFERENCES, out, print_json, say
 from s3lake.config import load as configuration
 
 if TYPE_CHECKING:
-    from s3lake.preview.trial import Difference
+    from s3lake.land.preview.trial import Difference
 
 _COLOURS = {"-": "red", "+": "green"}
 
@@ -44,9 +44,9 @@ def hold(
 
     Without Kafka and without S3, for CI. The exit code is 1 where anything differs.
     """
-    from s3lake.preview import trial
-    from s3lake.preview.cases import read
-    from s3lake.preview.updated import updated
+    from s3lake.land.preview import trial
+    from s3lake.land.preview.cases import read
+    from s3lake.land.preview.updated import updated
 
     loaded = configuration.loaded(config, dialect, beside(name, worker, strict, observed), to_land=False)
     file = read(cases)

@@ -10,12 +10,12 @@ import pytest
 
 from s3lake.commit.index import Columns as Recorded
 from s3lake.convert import table
+from s3lake.land.preview import preview
+from s3lake.land.preview.records import Record
 from s3lake.land.task.outcomes import Grown, recorded
-from s3lake.preview import preview
-from s3lake.preview.records import Record
 from s3lake.schema.types import from_document, to_document
 from s3lake.schema.unite import leaves
-from s3lake_tests.preview.test_preview import sink
+from s3lake_tests.land.preview.test_preview import sink
 
 STAMP = 1_795_290_000_000
 

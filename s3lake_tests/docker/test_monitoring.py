@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from s3lake.metrics import FAMILIES
+from s3lake.land.metrics import FAMILIES
 from s3lake_tests.docker.test_docker import COMPOSE, DOCKER, SERVICES, mounted
 
 ROOT = DOCKER.parent

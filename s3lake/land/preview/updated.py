@@ -12,8 +12,8 @@ from yaml.nodes import CollectionNode, MappingNode, Node
 from s3lake.config.native import escaped
 from s3lake.config.read.yaml import Dumper, composed
 from s3lake.errors import ConfigurationError
-from s3lake.preview.cases import Expectation, loads, read, text_of
-from s3lake.preview.trial import Outcome, differences, of_notices
+from s3lake.land.preview.cases import Expectation, loads, read, text_of
+from s3lake.land.preview.trial import Outcome, differences, of_notices
 
 _WIDEST = 1_000_000
 _STEP = 2

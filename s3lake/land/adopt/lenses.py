@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import overload
 from urllib.parse import quote_plus
 
-from s3lake.adopt.claims import Claim, exact
-from s3lake.adopt.locks import Recovery, read, recovery
+from s3lake.land.adopt.claims import Claim, exact
+from s3lake.land.adopt.locks import Recovery, read, recovery
 from s3lake.store import Store
 
 _ENDING = ".lock"

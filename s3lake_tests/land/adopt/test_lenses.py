@@ -2,9 +2,9 @@
 
 import pytest
 
-from s3lake.adopt import lenses
 from s3lake.errors import ConfigurationError
-from s3lake_tests.adopt.buckets import CONNECTOR, LOCKS, bucket, copy, delete, lock, put
+from s3lake.land.adopt import lenses
+from s3lake_tests.land.adopt.buckets import CONNECTOR, LOCKS, bucket, copy, delete, lock, put
 
 DEFAULT = f"{LOCKS}/Topic(orders)/1/partition=1_topic=orders.lock"
 MASTER = f"{LOCKS}/Topic(orders)/1.lock"

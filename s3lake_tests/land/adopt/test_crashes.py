@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake import hours
-from s3lake.adopt import Adoption, Group, LensesNames, adopt
 from s3lake.commit.index import TopicIndex
-from s3lake_tests.adopt.buckets import Groups, Log, bucket, copy, delete, lock, named, put
+from s3lake.land.adopt import Adoption, Group, LensesNames, adopt
+from s3lake_tests.land.adopt.buckets import Groups, Log, bucket, copy, delete, lock, named, put
 
 NOW = hours.start_ms("2026-11-21T09")
 END = 30

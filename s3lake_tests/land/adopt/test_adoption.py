@@ -5,7 +5,11 @@ import uuid
 import pytest
 
 from s3lake import hours
-from s3lake.adopt import (
+from s3lake.commit import opening, protocol
+from s3lake.commit.index import Read, TopicHead, TopicIndex
+from s3lake.commit.protocol import Staged
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.land.adopt import (
     Adoption,
     Group,
     KafkaGroups,
@@ -15,13 +19,9 @@ from s3lake.adopt import (
     evidence,
     table,
 )
-from s3lake.commit import opening, protocol
-from s3lake.commit.index import Read, TopicHead, TopicIndex
-from s3lake.commit.protocol import Staged
-from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
-from s3lake_tests.adopt import buckets
-from s3lake_tests.adopt.buckets import (
+from s3lake_tests.land.adopt import buckets
+from s3lake_tests.land.adopt.buckets import (
     CONNECTOR,
     LOCKS,
     Groups,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError
-from s3lake.preview import preview
-from s3lake.preview.contents import rows
+from s3lake.land.preview import preview
+from s3lake.land.preview.contents import rows
 
 if TYPE_CHECKING:
-    from s3lake.preview.cases import Case, DeadLetter, Expectation
+    from s3lake.land.preview.cases import Case, DeadLetter, Expectation
     from s3lake.sink import Sink, Spark
 
 _OF_THE_FILES = 2  # lines that name the two files which a diff is of

@@ -17,11 +17,11 @@ from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File
 from s3lake.land import binding
 from s3lake.land.job import Job
+from s3lake.land.preview.records import BATCH, Record, batches
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Outcome, recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
-from s3lake.preview.records import BATCH, Record, batches
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
 

@@ -6,9 +6,9 @@ from textwrap import dedent
 import pytest
 
 from s3lake.errors import ConfigurationError
-from s3lake.preview.cases import Case, read
-from s3lake.preview.trial import Difference, Outcome, differences, tried
-from s3lake.preview.updated import updated
+from s3lake.land.preview.cases import Case, read
+from s3lake.land.preview.trial import Difference, Outcome, differences, tried
+from s3lake.land.preview.updated import updated
 from s3lake.sink import Sink
 
 TEN = "2026-11-22T10:15:00Z"

@@ -4,10 +4,10 @@
 connector left pending and writes the tile that begins there.
 """
 
-from s3lake.adopt.adoption import Adopted, Adoption, adopt, evidence
-from s3lake.adopt.claims import SOURCES, Claim, Evidence, Source, Start, decide, table
-from s3lake.adopt.group import Group, Groups, KafkaGroups
-from s3lake.adopt.names import LensesNames, Naming, TemplateNames, naming_of
+from s3lake.land.adopt.adoption import Adopted, Adoption, adopt, evidence
+from s3lake.land.adopt.claims import SOURCES, Claim, Evidence, Source, Start, decide, table
+from s3lake.land.adopt.group import Group, Groups, KafkaGroups
+from s3lake.land.adopt.names import LensesNames, Naming, TemplateNames, naming_of
 
 __all__ = [
     "SOURCES",

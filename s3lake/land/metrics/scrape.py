@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 
 from s3lake import hours
 from s3lake.errors import S3LakeError, TransientError
-from s3lake.metrics.families import FAMILIES
-from s3lake.metrics.route import Measured, Progress, Route
+from s3lake.land.metrics.families import FAMILIES
+from s3lake.land.metrics.route import Measured, Progress, Route
 from s3lake.plan.freshness import quantile_s
 from s3lake.plan.tile import Sums, Tile
 

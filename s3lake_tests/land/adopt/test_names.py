@@ -2,10 +2,10 @@
 
 import pytest
 
-from s3lake.adopt.names import LensesNames, TemplateNames, naming_of
+from s3lake.land.adopt.names import LensesNames, TemplateNames, naming_of
 from s3lake.layout import template
 from s3lake.sink import Padding, Sink, Time
-from s3lake_tests.adopt.buckets import AIVEN, BY_FIELD, BY_HOUR, CONFLUENT, named
+from s3lake_tests.land.adopt.buckets import AIVEN, BY_FIELD, BY_HOUR, CONFLUENT, named
 
 P = "streamReactorBackups/"
 

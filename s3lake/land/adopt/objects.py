@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from s3lake.adopt import counts
-from s3lake.adopt.claims import Claim, exact
-from s3lake.adopt.names import LensesNames, Names, Naming
+from s3lake.land.adopt import counts
+from s3lake.land.adopt.claims import Claim, exact
+from s3lake.land.adopt.names import LensesNames, Names, Naming
 from s3lake.store import COMMIT, Store
 
 _KEPT = 2  # files' offsets of a topic-partition: the last, and the one before, which must lead up to it

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from s3lake.adopt import objects
-from s3lake.adopt.counts import records
-from s3lake.adopt.names import LensesNames, TemplateNames
+from s3lake.land.adopt import objects
+from s3lake.land.adopt.counts import records
+from s3lake.land.adopt.names import LensesNames, TemplateNames
 from s3lake.layout import template
 from s3lake.sink import Padding, Time
-from s3lake_tests.adopt.buckets import BY_FIELD, CONFLUENT, bucket, lines, named, ours
+from s3lake_tests.land.adopt.buckets import BY_FIELD, CONFLUENT, bucket, lines, named, ours
 
 PLAIN, FIELDS = named("topics/", CONFLUENT), named("topics/", BY_FIELD)
 

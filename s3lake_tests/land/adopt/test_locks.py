@@ -2,9 +2,9 @@
 
 import pytest
 
-from s3lake.adopt.locks import read, recover, recovery
 from s3lake.errors import ConfigurationError
-from s3lake_tests.adopt.buckets import bucket, committed, copy, delete, lines, lock, put, upload
+from s3lake.land.adopt.locks import read, recover, recovery
+from s3lake_tests.land.adopt.buckets import bucket, committed, copy, delete, lines, lock, put, upload
 
 KEY = ".indexes/lake/.locks/Topic(orders)/1.lock"
 TEMPORARY = ".temp-upload/Topic(orders)/1/5f3ep/orders/1/773_1_2.json"

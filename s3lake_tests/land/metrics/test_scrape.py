@@ -16,8 +16,8 @@ from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.kafka.offsets import Waiting
 from s3lake.kafka.reader import Brokers
 from s3lake.land.landing import Landing
-from s3lake.metrics import FAMILIES, Scrape
-from s3lake.metrics import scrape as scrapes
+from s3lake.land.metrics import FAMILIES, Scrape
+from s3lake.land.metrics import scrape as scrapes
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink

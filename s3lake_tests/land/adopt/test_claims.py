@@ -2,8 +2,8 @@
 
 import pytest
 
-from s3lake.adopt.claims import Claim, Evidence, Start, decide, exact, table
 from s3lake.errors import ConfigurationError
+from s3lake.land.adopt.claims import Claim, Evidence, Start, decide, exact, table
 
 
 def evidence(*claims, log=(0, 1000), **more):
