@@ -1,4 +1,4 @@
-"""Every configuration that the four documents print; `preview/test_connectors.py` has the keys that they state."""
+"""Every configuration that the four documents print; `land/preview/test_connectors.py` has the keys that they state."""
 
 from collections.abc import Mapping
 
