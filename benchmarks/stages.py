@@ -19,15 +19,15 @@ from sink import SCHEMA_ID, registry
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.reader import Brokers, Range
+from s3lake.kafka.reader import Brokers
 from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document
 from s3lake.schema.unite import agree
 from s3lake.sink import Sink
+from s3lake.source.records import Range
 from s3lake.store.memory import MemoryStore
 
 ROWS: Sequence[tuple[str, Mapping[str, Any]]] = (
@@ -79,7 +79,7 @@ def main() -> None:
 def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
     (start, end) = KafkaOffsets(servers).ranges(topic)[0]
     columns = ("partition", "offset", "timestamp", "value")
-    return reader.batches(Brokers(servers), topic, [Range(0, start, end)], columns)
+    return Brokers(servers).batches(topic, [Range(0, start, end)], columns)
 
 
 def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:

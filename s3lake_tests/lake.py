@@ -202,7 +202,7 @@ class Lake:
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
-            brokers=Brokers(self.kafka.bootstrap_servers),
+            reader=Brokers(self.kafka.bootstrap_servers),
             dead_letter_topic=DeadLetterTopic.of(sink, topic, self.kafka.bootstrap_servers, {}),
         )
         if now_ms is not None:

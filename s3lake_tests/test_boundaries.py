@@ -29,6 +29,7 @@ ROOMS = [
     "layout",
     "sink",
     "config",
+    "source",
     "kafka",
     "plan",
     "store",

@@ -8,9 +8,9 @@ from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, settle
 from s3lake.commit.truncated import same_log
 from s3lake.errors import DataLossError
-from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import Offsets, Snapshot
 
 
 def open_hour(

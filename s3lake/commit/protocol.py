@@ -21,11 +21,11 @@ from s3lake.commit.sums import Commits, waited
 from s3lake.commit.truncated import same_log
 from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
-from s3lake.kafka.offsets import Offsets
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import Offsets
 from s3lake.store import COMMIT
 
 

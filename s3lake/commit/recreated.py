@@ -6,9 +6,9 @@ from s3lake.commit.opening import finish_creation
 from s3lake.commit.recovery import PACE, Pace, tidy
 from s3lake.commit.truncated import cut_below
 from s3lake.errors import ConfigurationError
-from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Span, Tile
+from s3lake.source.offsets import Offsets, Snapshot
 
 
 def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:

@@ -7,8 +7,8 @@ from s3lake.commit.protocol import Attempt, attempt, ready
 from s3lake.commit.recovery import PACE, Pace
 from s3lake.commit.truncated import same_log
 from s3lake.errors import DataLossError, IncompleteError
-from s3lake.kafka.offsets import Offsets
 from s3lake.plan.batch import whole
+from s3lake.source.offsets import Offsets
 
 REASON = "rewrite"
 

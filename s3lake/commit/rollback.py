@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, back, sweep
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.kafka.offsets import Offsets
 from s3lake.plan import tile as tiles
+from s3lake.source.offsets import Offsets
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError
-from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import Offsets, Snapshot
 
 
 def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -> None:

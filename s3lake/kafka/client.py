@@ -21,8 +21,8 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.kafka import epochs
 from s3lake.kafka.age import oldest_s
-from s3lake.kafka.offsets import LogRange, Snapshot, Waiting
 from s3lake.kafka.properties import client_properties
+from s3lake.source.offsets import LogRange, Snapshot, Waiting
 from s3lake.text import expressions
 from s3lake.text.masking import shown, without
 

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError, TransientError
 from s3lake.kafka.properties import client_properties
+from s3lake.source.records import HEADERS, Range
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
@@ -62,19 +63,6 @@ _FIXED = {
     "max.poll.interval.ms": "86400000",  # between two batches files are uploaded
 }
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("value", pa.binary()),
-        ("key", pa.binary()),
-        ("headers", HEADERS),
-    ]
-)
-"""Every column that a batch can have; each costs, so only those that are asked for are made."""
-
 _LONGEST_MS = (2**63 - 1) // 1000  # what microseconds can hold; a producer may stamp anything
 
 
@@ -99,34 +87,19 @@ class Brokers:
         properties = client_properties(self.properties)
         return {**_DEFAULTS, **properties, **_FIXED, "bootstrap.servers": self.bootstrap_servers}
 
+    def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """See `Reader.batches`.
 
-class Range(NamedTuple):
-    """Offsets `[start, end)` of one topic-partition."""
-
-    partition: int
-    start: int
-    end: int
-
-
-def batches(brokers: Brokers, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The committed records of `ranges`, in order, as batches of one topic-partition each.
-
-    Args:
-        brokers: the cluster.
-        topic: the topic.
-        ranges: what to read.
-        columns: names of `SCHEMA`.
-
-    Raises:
-        KafkaUnavailableError: the brokers did not answer in time.
-        TransientError: Kafka expired what was being read, or the topic is gone: planning again tells.
-        ConfigurationError: the brokers refuse to let this user read.
-        RecordError: a record is none that librdkafka can hand over.
-    """
-    consumer, trouble = _consumer(os.getpid(), tuple(sorted(brokers.consumer_settings.items())))
-    _introduce(consumer, topic)
-    for part in ranges:
-        yield from _Reading(consumer, trouble, brokers.bootstrap_servers, topic, part).batches(columns)
+        Raises:
+            KafkaUnavailableError: the brokers did not answer in time.
+            TransientError: Kafka expired what was being read, or the topic is gone: planning again tells.
+            ConfigurationError: the brokers refuse to let this user read.
+            RecordError: a record is none that librdkafka can hand over.
+        """
+        consumer, trouble = _consumer(os.getpid(), tuple(sorted(self.consumer_settings.items())))
+        _introduce(consumer, topic)
+        for part in ranges:
+            yield from _Reading(consumer, trouble, self.bootstrap_servers, topic, part).batches(columns)
 
 
 class _Trouble:

@@ -123,7 +123,7 @@ def tabulate(sink: Sink, topic: str, query: Query, source: Columns, work: Work) 
         query=query,
         chain=transforms,
         wallclock_ms=work.wallclock_ms,
-        carried=work.kafka_columns,
+        carried=work.record_columns,
         max_columns=sink.max_columns,
     )
 

@@ -18,15 +18,14 @@ import msgspec
 import pyarrow as pa
 
 from s3lake.errors import TaskFailedError, TransientError
-from s3lake.kafka import reader
-from s3lake.kafka.reader import Brokers, Range
-from s3lake.land.job import Engine, KafkaEngine
+from s3lake.land.job import Engine, TaskEngine
 from s3lake.land.landing import Landing
 from s3lake.land.spark import meaning, parallelism
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
+from s3lake.source.records import Range, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,7 +105,7 @@ class Fleet(Generic[A]):
 class _Request:
     """What one landing wants to be read; `alone` where the shared job failed, so that each needs its own."""
 
-    engine: KafkaEngine
+    engine: TaskEngine
     work: Work
     reads: Intervals
     granted: Future[list[Outcome] | None] = field(default_factory=Future)
@@ -150,11 +149,11 @@ class _SharedJob:
                 self._unended -= 1
                 self._changed.notify_all()
 
-    def engine(self, own: KafkaEngine) -> Engine:
+    def engine(self, own: TaskEngine) -> Engine:
         """The engine of one micro-batch: its own, or everybody's."""
         return _Shared(own, self)
 
-    def outcomes(self, engine: KafkaEngine, work: Work, reads: Intervals) -> list[Outcome]:
+    def outcomes(self, engine: TaskEngine, work: Work, reads: Intervals) -> list[Outcome]:
         """What the tasks have to say of `reads`, as part of the next job."""
         request = _Request(engine, work, reads)
         with self._gone():
@@ -260,7 +259,7 @@ class _SharedJob:
 class _Shared:
     """The engine of one landing among others."""
 
-    own: KafkaEngine
+    own: TaskEngine
     shared_job: _SharedJob
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
@@ -284,7 +283,7 @@ class _Load:
 
     number: int
     work: Work
-    brokers: Brokers
+    reader: Reader
     topic: str
     ranges: tuple[Range, ...]
 
@@ -294,7 +293,7 @@ class _Load:
             yield pa.record_batch(arrays, names=["number", "outcome"])
 
     def _outcomes(self) -> Iterator[Outcome]:
-        records = reader.batches(self.brokers, self.topic, self.ranges, self.work.kafka_columns)
+        records = self.reader.batches(self.topic, self.ranges, self.work.record_columns)
         try:
             yield from run(self.work, records)
         except Exception as error:  # the other topics of this task have nothing to do with it
@@ -308,6 +307,6 @@ def _shared_out(requests: Sequence[_Request], tasks: int) -> list[list[_Load]]:
     for number, request in sorted(enumerate(requests), key=lambda pair: pair[1].size, reverse=True):
         least = sizes.index(min(sizes))
         ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(request.reads.items()))
-        loads[least].append(_Load(number, request.work, request.engine.brokers, request.engine.topic, ranges))
+        loads[least].append(_Load(number, request.work, request.engine.reader, request.engine.topic, ranges))
         sizes[least] += request.size
     return loads

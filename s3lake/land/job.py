@@ -1,6 +1,6 @@
-"""The Spark job of one micro-batch: read Kafka, project with SQL where the sink has it, run the pipeline's stage.
+"""The Spark job of one micro-batch: read the source, project with SQL where the sink has it, run the pipeline's stage.
 
-Spark plans and runs the tasks, and projects; Kafka's records are read inside the tasks and never pass its JVM.
+Spark plans and runs the tasks, and projects; records are read inside the tasks and never pass its JVM.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import pyarrow as pa
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.recovery import abort
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError
-from s3lake.kafka import reader
-from s3lake.kafka.reader import Brokers
 from s3lake.land import binding
 from s3lake.land.spark import meaning, parallelism
 from s3lake.land.sql.statement import failure, projected, statement, table_types
@@ -28,6 +26,7 @@ from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import Intervals
 from s3lake.plan.tasks import shared_out
 from s3lake.schema.types import Columns, from_document
+from s3lake.source.records import Reader
 from s3lake.transform import sql
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Engine(Protocol):
-    """Where a job reads and runs: Spark over Kafka, or, for previews, this process over given records."""
+    """Where a job reads and runs: Spark's tasks over a source, or, for previews, this process over given records."""
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
         """What the tasks of `work` have to say of the records of `reads`."""
@@ -64,25 +63,25 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class KafkaEngine:
+class TaskEngine:
     """Spark's tasks, each of which reads its ranges by itself.
 
     Attributes:
         spark: gives the session; called only when there is something to read.
-        brokers: the cluster, as tasks reach it.
+        reader: the source, as tasks reach it.
         task_records: of a file, or what else is worth a task: below it a range is not split.
     """
 
     topic: str
     spark: Callable[[], SparkSession]
-    brokers: Brokers
+    reader: Reader
     task_records: int
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
         """See `Engine.outcomes`."""
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else self.task_records
-        return _collected(self._read(work, work.kafka_columns, reads, OUTCOME, least))
+        return _collected(self._read(work, work.record_columns, reads, OUTCOME, least))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""
@@ -98,12 +97,12 @@ class KafkaEngine:
         self, stage: Stage, columns: Sequence[str], reads: Intervals, schema: StructType | str, least: int | None
     ) -> DataFrame:
         session = self.spark()
-        brokers, topic = self.brokers, self.topic
+        reader, topic = self.reader, self.topic
         loads = shared_out(reads, 2 * parallelism(session), least)
 
         def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             ranges = [one for batch in numbers for number in batch.column("id").to_pylist() for one in loads[number]]
-            yield from stage(reader.batches(brokers, topic, ranges, columns))
+            yield from stage(reader.batches(topic, ranges, columns))
 
         return session.range(0, len(loads), 1, len(loads)).mapInArrow(read, schema)
 

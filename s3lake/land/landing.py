@@ -28,11 +28,9 @@ from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
-from s3lake.kafka.offsets import Offsets
-from s3lake.kafka.reader import Brokers
 from s3lake.land import binding
 from s3lake.land.follower import Follower
-from s3lake.land.job import Engine, Job, KafkaEngine
+from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.merge import Unjoinable, merge
 from s3lake.land.observer import LandedHour, Logged, Observer
 from s3lake.land.staged import staged
@@ -43,6 +41,8 @@ from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
 from s3lake.schema.types import from_document
 from s3lake.sink.collisions import Keys
+from s3lake.source.offsets import Offsets
+from s3lake.source.records import Reader
 from s3lake.store import Store
 from s3lake.store.probe import created, trust
 
@@ -63,7 +63,7 @@ class Landing:
     Attributes:
         spark: gives the session; called only when there is something to read.
         stores: opens the bucket, here and in the workers.
-        brokers: the cluster, as Spark's tasks reach it.
+        reader: the source, as Spark's tasks reach it.
         dead_letter_topic: the sink's, with its connection; None where it names none.
         group: told how far the topic is landed after each commit; None where nobody is.
         observer: told what is planned, committed and done.
@@ -78,12 +78,12 @@ class Landing:
     spark: Callable[[], SparkSession]
     stores: Stores
     offsets: Offsets
-    brokers: Brokers
+    reader: Reader
     dead_letter_topic: DeadLetterTopic | None = None
     group: PublishedGroup | None = None
     observer: Observer = field(default_factory=Logged)
     clock: Callable[[], int] = lambda: int(time.time() * 1000)
-    engine: Callable[[KafkaEngine], Engine] = lambda own: own
+    engine: Callable[[TaskEngine], Engine] = lambda own: own
     committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     table: LakeTable | None = None
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
@@ -264,7 +264,7 @@ class Landing:
             wallclock_ms=self.clock(),
             dead_letter_topic=self.dead_letter_topic,
         )
-        engine = KafkaEngine(self.topic, self.spark, self.brokers, self.sink.flush.count or TASK_RECORDS)
+        engine = TaskEngine(self.topic, self.spark, self.reader, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, self.engine(engine), self.spark)
         record = partial(outcomes.record, self.index, self.sink.max_columns)
         done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)

@@ -32,7 +32,7 @@ class KafkaResource:
         self._kafka = kafka
 
     @property
-    def brokers(self) -> "Brokers":
+    def reader(self) -> "Brokers":
         """The cluster, as Spark's tasks reach it."""
         from s3lake.kafka.reader import Brokers
 
@@ -137,7 +137,7 @@ def landing(
         stores=opened,
         table=table,
         offsets=kafka.offsets,
-        brokers=kafka.brokers,
+        reader=kafka.reader,
         # Stand-ins for `kafka` need not know of dead letters where no sink does.
         dead_letter_topic=kafka.dead_letter_topic(route, topic) if route.errors.dead_letter_topic else None,
         # Nor of a group where nothing can be landed.

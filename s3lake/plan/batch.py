@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from s3lake.errors import DataLossError
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan.tile import Tile, epochs, log_of
+from s3lake.source.offsets import LogRange, Snapshot
 
 Intervals = Mapping[int, tuple[int, int]]
 

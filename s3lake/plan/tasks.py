@@ -1,7 +1,7 @@
 """Tasks: which of Spark's tasks reads which ranges of a micro-batch."""
 
-from s3lake.kafka.reader import Range
 from s3lake.plan.batch import Intervals
+from s3lake.source.records import Range
 
 TASK_RECORDS = 50_000
 """What is worth a task of its own where files have no number of records: every core works on a long range."""

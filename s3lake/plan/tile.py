@@ -11,8 +11,8 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan.freshness import Wait
+from s3lake.source.offsets import LogRange, Snapshot
 
 
 class Span(msgspec.Struct, frozen=True):

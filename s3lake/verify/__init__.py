@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.errors import TransientError
-from s3lake.kafka.offsets import Snapshot
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import Snapshot
 from s3lake.verify import index_side
 from s3lake.verify.comparison import Question
 from s3lake.verify.kafka_side import KafkaLog, Log, LogStartMoved

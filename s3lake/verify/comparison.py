@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.errors import UnreadableError
-from s3lake.kafka.offsets import LogRange
 from s3lake.objects.shape import Shape
+from s3lake.source.offsets import LogRange
 from s3lake.verify import detail, digest, index_side, s3_side
 from s3lake.verify.detail import Differing, Places, Spill
 from s3lake.verify.digest import Sums

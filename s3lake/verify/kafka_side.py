@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.offsets import Snapshot
 from s3lake.kafka.properties import client_properties
+from s3lake.source.offsets import Snapshot
 
 _log = logging.getLogger(__name__)
 _MOST = 10_000

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from s3lake import hours
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.verify import index_side
 from s3lake.verify.comparison import Comparison, Question
 from s3lake.verify.report import Checked, Difference, Kind, Unchecked

@@ -17,8 +17,8 @@ from s3lake.errors import (
     StoreDeniedError,
     StoreUnavailableError,
 )
-from s3lake.kafka.offsets import Snapshot
 from s3lake.plan.tile import Span, Tile
+from s3lake.source.offsets import Snapshot
 from s3lake.store import COMMIT
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
 from s3lake_tests.commit.world import (

@@ -38,9 +38,9 @@ from s3lake.errors import (
     StoreDeniedError,
     StoreUnavailableError,
 )
-from s3lake.kafka.offsets import LogRange, Snapshot, Waiting
 from s3lake.land.task.outcomes import merged
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import LogRange, Snapshot, Waiting
 from s3lake.store import COMMIT, Completion, Document, Head
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit import invariants

@@ -15,7 +15,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka import client
 from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, Snapshot
 
 HOUR = "2026-01-05T10"
 NEXT = "2026-01-05T11"

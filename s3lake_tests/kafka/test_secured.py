@@ -28,7 +28,8 @@ from s3lake.demo.process import free_ports
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka import reader
 from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.reader import Brokers, Range
+from s3lake.kafka.reader import Brokers
+from s3lake.source.records import Range
 
 pytestmark = pytest.mark.kafka
 
@@ -53,7 +54,7 @@ class Secured:
         offsets = KafkaOffsets(self.server(listener), properties, timeout_s=20)
         (start, end) = offsets.ranges("secured")[0]
         brokers = Brokers(self.server(listener), properties)
-        found = reader.batches(brokers, "secured", [Range(0, start, end)], ("value",))
+        found = brokers.batches("secured", [Range(0, start, end)], ("value",))
         return [value for batch in found for value in batch["value"].to_pylist()]
 
 
@@ -205,7 +206,7 @@ class TestWhatIsRefused:
         with pytest.raises(KafkaUnavailableError, match=rf"Kafka at {server} did not tell") as planning:
             KafkaOffsets(server, given, timeout_s=4.0).ranges("secured")
         with pytest.raises(KafkaUnavailableError, match=rf"Kafka at {server} did not give") as reading:
-            list(reader.batches(Brokers(server, given), "secured", [Range(0, 0, 1)], ("value",)))
+            list(Brokers(server, given).batches("secured", [Range(0, 0, 1)], ("value",)))
         assert "hunter2" not in f"{planning.value} {reading.value}"
         if given["security.protocol"] != "PLAINTEXT":  # an answer of TLS looks like silence to who does not speak it
             reason = "Authentication failure|invalid credentials|certificate|SSL|Authentication failed"

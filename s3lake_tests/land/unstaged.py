@@ -70,6 +70,6 @@ class World:
             spark=lambda: pytest.fail("nothing is read"),
             stores=lambda _: self.store,
             offsets=self.kafka,
-            brokers=Brokers("nowhere:1"),
+            reader=Brokers("nowhere:1"),
             clock=lambda: ms(now_minute),
         )

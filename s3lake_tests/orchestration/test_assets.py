@@ -10,9 +10,9 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.offsets import Snapshot
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import KafkaResource
+from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
 

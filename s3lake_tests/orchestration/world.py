@@ -13,11 +13,11 @@ from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources, sensors
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
+from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import Store
 from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore
@@ -51,7 +51,7 @@ class FakeKafka:
     starts: dict[str, int] = field(default_factory=dict)
     outages: float = 0
     asked: Counter[str] = field(default_factory=Counter)
-    brokers: Brokers = field(default_factory=lambda: Brokers("nowhere:9092"))
+    reader: Brokers = field(default_factory=lambda: Brokers("nowhere:9092"))
 
     @property
     def offsets(self) -> "FakeKafka":

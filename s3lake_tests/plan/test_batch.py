@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, covering, next_batch, whole
 from s3lake.plan.tile import Span, Tile
+from s3lake.source.offsets import LogRange, Snapshot
 
 FIVE = "2026-11-20T05"
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.kafka.reader import Range
 from s3lake.plan.tasks import shared_out
+from s3lake.source.records import Range
 
 SPANS = st.tuples(st.integers(0, 1000), st.integers(1, 500)).map(lambda span: (span[0], span[0] + span[1]))
 READS = st.dictionaries(st.integers(0, 50), SPANS, min_size=1, max_size=12)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
+from s3lake.source.offsets import LogRange, Snapshot
 
 FIVE, SIX, SEVEN, NINE = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07", "2026-11-20T09"
 

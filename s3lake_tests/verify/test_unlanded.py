@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from s3lake import hours
 from s3lake.commit.index import TopicHead
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.plan import tile as planning
 from s3lake.plan.tile import Span, Tile
+from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.verify import Unlanded
 from s3lake_tests.verify.world import HOUR, NEXT, TOPIC, World
 

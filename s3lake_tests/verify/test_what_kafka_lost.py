@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from s3lake.commit.index import Read
-from s3lake.kafka.offsets import Snapshot
 from s3lake.plan.tile import Span
+from s3lake.source.offsets import Snapshot
 from s3lake.verify import Unchecked
 from s3lake_tests.verify.world import HOUR, NEXT, World, kinds, letter, texts
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.land import binding
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
+from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, verify_against

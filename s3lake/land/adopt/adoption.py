@@ -11,13 +11,13 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.opening import finish_creation
 from s3lake.errors import ConfigurationError
-from s3lake.kafka.offsets import Offsets, Snapshot
 from s3lake.land.adopt import lenses, objects
 from s3lake.land.adopt.claims import Claim, Evidence, Source, Start, decide, exact
 from s3lake.land.adopt.group import Group, Groups
 from s3lake.land.adopt.locks import recover
 from s3lake.land.adopt.names import LensesNames, Naming, naming_of
 from s3lake.plan.tile import Span, Tile
+from s3lake.source.offsets import Offsets, Snapshot
 from s3lake.store import Store
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
-from s3lake.kafka.offsets import Waiting
 from s3lake.plan import due
 from s3lake.plan.reached import reached
 from s3lake.plan.tile import Tile
+from s3lake.source.offsets import Waiting
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicHead

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError
-from s3lake.kafka.reader import HEADERS, SCHEMA
+from s3lake.source.records import HEADERS, SCHEMA
 from s3lake.text.dates import iso
 
 BATCH = 10_000

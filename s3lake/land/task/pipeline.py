@@ -84,8 +84,8 @@ class Work:
         return self.conversion.fixed_columns
 
     @property
-    def kafka_columns(self) -> tuple[str, ...]:
-        """Columns of `kafka.reader.SCHEMA` that this work needs; each costs, so no others are made."""
+    def record_columns(self) -> tuple[str, ...]:
+        """Columns of `source.records.SCHEMA` that this work needs; each costs, so no others are made."""
         wanted = ["partition", "offset", "timestamp", "value"]
         needed = self.conversion.needs | self.needs
         if self.tolerant or self.keys.needs("key") or "key" in needed:

@@ -5,11 +5,11 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from s3lake.kafka.offsets import LogRange, Snapshot
 from s3lake.land.adopt.group import Group
 from s3lake.land.adopt.names import TemplateNames
 from s3lake.layout import template
 from s3lake.sink import Padding, Time
+from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 

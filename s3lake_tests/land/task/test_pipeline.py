@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import Read
 from s3lake.errors import StoreDeniedError
-from s3lake.kafka.reader import SCHEMA
 from s3lake.land import binding
 from s3lake.land.job import Job
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, recorded, united
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
+from s3lake.source.records import SCHEMA
 from s3lake.store.memory import MemoryStore
 
 HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
@@ -102,7 +102,7 @@ def batch(of: Work, records: Sequence[Record]) -> pa.RecordBatch:
             }
         )
         following += 1
-    return pa.RecordBatch.from_pylist(rows, SCHEMA).select(list(of.kafka_columns))
+    return pa.RecordBatch.from_pylist(rows, SCHEMA).select(list(of.record_columns))
 
 
 def outcomes(of: Work, *batches: Sequence[Record]) -> list[Outcome]:
@@ -330,8 +330,8 @@ def test_many_dead_letters_are_several_objects(bucket: Bucket) -> None:
 
 
 def test_without_tolerance_neither_key_nor_headers_are_read(bucket: Bucket) -> None:
-    assert work(bucket).kafka_columns == ("partition", "offset", "timestamp", "value")
-    assert work(bucket, **TOLERANT).kafka_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
+    assert work(bucket).record_columns == ("partition", "offset", "timestamp", "value")
+    assert work(bucket, **TOLERANT).record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
 
 
 # Output partitions
@@ -353,7 +353,7 @@ def test_partitioned_by_a_field(bucket: Bucket) -> None:
 
 def test_partitioned_by_key_and_header(bucket: Bucket) -> None:
     of = by(bucket, "_key", "_header.region")
-    assert of.kafka_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
+    assert of.record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
     records = [Record(b"1", b"k1", [("region", b"eu")]), Record(b"2", b"k2", [("region", b"us")])]
     assert set(bucket.visible(outcome(of, records))) == {
         "t/key=k1/region=eu/t(0_000000000000).json",
