@@ -19,11 +19,20 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Sidecars(msgspec.Struct, frozen=True):
-    """The format of the files of keys and of headers, None where there are none, and the codec of each format."""
+    """The files of keys and of headers.
+
+    Attributes:
+        keys: format of those of keys, None where there are none.
+        headers: of those of headers.
+        codecs: of each format.
+        typed: whether keys that have a schema are of its type in tables, and no record stands round a key or headers
+            in Avro; before, keys were texts or bytes, in records.
+    """
 
     keys: str | None = None
     headers: str | None = None
     codecs: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    typed: bool | UnsetType = UNSET
 
 
 class Written(msgspec.Struct, frozen=True):

@@ -1,11 +1,26 @@
 """Streams beside the data: the records' keys and headers, each row in the order of its data file."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import structs
 
-from s3lake.convert import headers, json_text
+from s3lake.convert import envelope_table, headers, json_text
 from s3lake.convert.cells import Column, Rows
 from s3lake.convert.gate import Refusals
+from s3lake.encode.formats import FORMATS
+from s3lake.schema import described
+from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
+from s3lake.schema.types import List, Primitive, Struct
+
+_HEADER = Detail(required=True, name=f"{NAME_SPACE}.ConnectDefault", inner=(REQUIRED, REQUIRED))
+_HEADERS = List(Struct({"key": Primitive.STRING, "value": Primitive.STRING}))
+
+Payload = Any
+"""Texts (`pa.BinaryArray`), or columns (`pa.RecordBatch`)."""
 
 
 def key_refusals(format: str, key: Column) -> Refusals:
@@ -18,20 +33,45 @@ def key_refusals(format: str, key: Column) -> Refusals:
     return dict.fromkeys(pc.indices_nonzero(key.data.is_null()).to_pylist(), reason)
 
 
-def keys(format: str, rows: Rows) -> pa.BinaryArray | pa.RecordBatch:
-    """The stream of keys; a table has one column, `key`, where keys of JSON are their texts."""
+def keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
+    """The stream of keys, without those that are refused; None where that is all of them.
+
+    A table has one column, `key`, of the type that the keys' schema gives; keys of JSON without one are their texts.
+
+    Args:
+        format: of the files.
+        rows: whose keys have one schema, or none.
+        most: how many columns there may be.
+    """
     column = rows.column("key")
     match format:
         case "bytes":
-            return rows.kafka.column("key")
+            return rows.kafka.column("key"), {}
         case "json":
-            return column.as_json()
-    data = column.data if column.of.gives == "bytes" else column.data.cast(pa.string())
-    return pa.record_batch([data], names=["key"])
+            return column.as_json(), {}
+    if column.schema is None:
+        data = column.data if column.of.gives == "bytes" else column.data.cast(pa.string())
+        return _alone(format, pa.record_batch([data], names=["key"])), {}
+    rule = FORMATS[format].rule
+    shape = envelope_table.Shape(None, ("key",), {"key": column.converter}, {}, rule, None, apart=False, most=most)
+    table = envelope_table.read(shape, rows, {})
+    refused = {row: f"key: {reason}" for row, reason in table.refused.items()}
+    return table.batch and _alone(format, table.batch), refused
 
 
-def header_lists(format: str, rows: Rows) -> pa.BinaryArray | pa.RecordBatch:
+def header_lists(format: str, rows: Rows) -> Payload:
     """The stream of headers: an array of `key` and `value` for each record, both texts."""
     if format == "json":
         return json_text.joined(b'{"headers":', headers.as_pairs(rows.headers), b"}")
-    return pa.record_batch([headers.as_text_lists(rows.headers)], names=["headers"])
+    lists = headers.as_text_lists(rows.headers)
+    header = _HEADER
+    if lists.values.field("value").null_count:
+        header = structs.replace(_HEADER, inner=(REQUIRED, Detail()))
+    detail = Detail(required=True, inner=(header,))
+    field, column = described.column("headers", lists, _HEADERS, detail)
+    return _alone(format, pa.record_batch([column], schema=pa.schema([field])))
+
+
+def _alone(format: str, table: pa.RecordBatch) -> pa.RecordBatch:
+    """Avro needs no record round the one column that there is, and Confluent's connector writes none."""
+    return table.replace_schema_metadata({described.ALONE: b""}) if format == "avro" else table

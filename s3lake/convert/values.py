@@ -155,6 +155,7 @@ class Conversion:
         """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
         shape = self._shape
         tabular = shape is not None
+        typed_keys = self.keys is not None and FORMATS[self.keys].tabular
         spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
         wanted = Wanted(tabular, texts=self.valued or not tabular, spliced=spliced, registry=self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
@@ -167,7 +168,8 @@ class Conversion:
         key = None
         if "key" in self.needs:
             texts = bool(self.keyed or self.keys) or not tabular
-            key, wrong = cells.read(self.key, batch.column("key"), replace(wanted, texts=texts, spliced=False))
+            asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False)
+            key, wrong = cells.read(self.key, batch.column("key"), asked)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))
@@ -183,7 +185,7 @@ class Conversion:
         """Rows with one schema each: in a table wherever they stand, in a text only side by side."""
         if not len(rows):
             return
-        groups = _alike(rows) if self._shape is not None else _runs(rows)
+        groups = _alike(rows) if self._shape is not None else _runs(rows, by_key=self.keys is not None)
         if len(groups) == 1:
             yield kept, rows
             return
@@ -199,6 +201,12 @@ class Conversion:
         seen: Columns = {}
         streams: Streams = {}
         shape = self._shape
+        keys = None
+        if self.keys:
+            keys, lost = sidecars.keys(self.keys, rows, self.max_columns)
+            rows, numbers, refused = _left(rows, numbers, lost)
+        if not len(rows):
+            return None, refused, columns, seen
         if shape is None:
             streams["data"] = self._texts(rows)
         else:
@@ -207,23 +215,21 @@ class Conversion:
             lost = found.refused
             if found.batch is None and not self.apart:
                 lost = dict.fromkeys(range(len(rows)), table.NOTHING) | lost
-            if lost:
-                of_batch = range(len(rows)) if numbers is None else numbers.to_pylist()
-                refused = {of_batch[row]: reason for row, reason in lost.items()}
-                left = _rest(len(rows), lost)
-                rows, numbers = rows.take(left), left if numbers is None else numbers.take(left)
+            keys = keys if keys is None or not lost else keys.take(_rest(len(rows), lost))
+            rows, numbers, more = _left(rows, numbers, lost)
+            refused |= more
             if found.batch is not None:
                 streams["data"] = found.batch
         if not len(rows):
             return None, refused, columns, seen
-        if self.keys:
-            streams["keys"] = sidecars.keys(self.keys, rows)
+        if keys is not None:
+            streams["keys"] = keys
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
         schema = rows.value.schema
         values = rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None
-        keys = rows.column("key").data if self.keyed else None
-        return Part(numbers, streams, values, schema.name if schema else None, keys), refused, columns, seen
+        texts = rows.column("key").data if self.keyed else None
+        return Part(numbers, streams, values, schema.name if schema else None, texts), refused, columns, seen
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:
@@ -249,14 +255,16 @@ def _alike(rows: Rows) -> list[Numbers]:
     return [np.flatnonzero(groups == group) for group in np.argsort(first)]
 
 
-def _runs(rows: Rows) -> list[Numbers]:
-    """Neighbours whose schemas have one name: a text keeps the order of its records."""
-    schemas = rows.value.schemas
-    if schemas is None:
-        return [np.arange(len(rows))]
-    names = [None, *(schema.name for schema in schemas.distinct)]
-    marks = np.array([names.index(name) for name in names])[schemas.codes + 1]
-    return np.split(np.arange(len(rows)), np.flatnonzero(np.diff(marks)) + 1)
+def _runs(rows: Rows, *, by_key: bool) -> list[Numbers]:
+    """Neighbours whose schemas have one name: a text keeps the order of its records. Those of keys are equal."""
+    changes = np.zeros(max(0, len(rows) - 1), np.bool_)
+    if (schemas := rows.value.schemas) is not None:
+        names = [None, *(schema.name for schema in schemas.distinct)]
+        marks = np.array([names.index(name) for name in names])[schemas.codes + 1]
+        changes |= np.diff(marks) != 0
+    if by_key and rows.key is not None and rows.key.schemas is not None:
+        changes |= np.diff(rows.key.schemas.codes) != 0
+    return np.split(np.arange(len(rows)), np.flatnonzero(changes) + 1)
 
 
 def _merged(parts: list[Part]) -> tuple[Part, ...]:
@@ -272,10 +280,15 @@ def _merged(parts: list[Part]) -> tuple[Part, ...]:
 
 
 def _share_files(one: Part, other: Part) -> bool:
-    data, more = one.streams.get("data"), other.streams.get("data")
-    if one.schema != other.schema or not isinstance(data, pa.RecordBatch) or not isinstance(more, pa.RecordBatch):
+    if one.schema != other.schema or not isinstance(one.streams.get("data"), pa.RecordBatch):
         return False
-    return bool(data.schema.equals(more.schema, check_metadata=True))
+    if one.streams.keys() != other.streams.keys():
+        return False
+    pairs = ((stream, other.streams[name]) for name, stream in one.streams.items())
+    return all(
+        not isinstance(stream, pa.RecordBatch) or stream.schema.equals(more.schema, check_metadata=True)
+        for stream, more in pairs
+    )
 
 
 def _together(one: Part, other: Part) -> Part:
@@ -291,6 +304,16 @@ def _concatenated(one: Any, other: Any) -> Any:
     if isinstance(one, pa.RecordBatch):
         return pa.Table.from_batches([one, other]).combine_chunks().to_batches()[0]
     return pa.concat_arrays([one, other])
+
+
+def _left(rows: Rows, numbers: pa.Int64Array | None, lost: Refusals) -> tuple[Rows, pa.Int64Array | None, Refusals]:
+    """Rows without those that are lost, their numbers, and those lost by their numbers."""
+    if not lost:
+        return rows, numbers, {}
+    of_batch = range(len(rows)) if numbers is None else numbers.to_pylist()
+    left = _rest(len(rows), lost)
+    kept = left if numbers is None else numbers.take(left)
+    return rows.take(left), kept, {of_batch[row]: reason for row, reason in lost.items()}
 
 
 def _rest(total: int, without: Collection[int]) -> pa.Int64Array | None:

@@ -16,6 +16,7 @@ from s3lake.commit import written
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.encode.form import FileFormat
+from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.layout.composition import Composition
 from s3lake.layout.elements import Reading
@@ -92,7 +93,12 @@ def written_by(sink: Sink) -> written.Written:
         header=sink.format.header,
         framing=(frame.opening, frame.between, frame.closing) if frame else None,
         envelope=msgspec.convert(envelope.model_dump(), written.Envelope) if envelope else None,
-        sidecars=written.Sidecars(sidecars.keys, sidecars.headers, tuple(sorted(sidecars.codecs.items())) or UNSET),
+        sidecars=written.Sidecars(
+            sidecars.keys,
+            sidecars.headers,
+            codecs=tuple(sorted(sidecars.codecs.items())) or UNSET,
+            typed=any(FORMATS[type].tabular for type in sidecars.types.values()) or UNSET,
+        ),
         changed=bool(sink.transforms or sink.sql),
     )
 

@@ -50,8 +50,16 @@ class _Column(NamedTuple):
     read: Callable[[Any], Any] | None = None
 
 
-def opened(body: Body, key: str, columns: Collection[str] | None = None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def opened(
+    body: Body, key: str, columns: Collection[str] | None = None, alone: str = ""
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The columns of a file, and their rows, of those columns that are asked for.
+
+    Args:
+        body: the object.
+        key: its name.
+        columns: that are read, of those that there are; None for all.
+        alone: what the one column is called of a file whose datums are no records of columns.
 
     Raises:
         UnreadableError: it is none; also while it is read, after the batches before.
@@ -62,6 +70,9 @@ def opened(body: Body, key: str, columns: Collection[str] | None = None) -> tupl
         stream = io.BytesIO(body) if isinstance(body, bytes) else body
         header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
         schema = json.loads(header["meta"]["avro.schema"])
+        if alone:
+            # A record of one field is the field, byte for byte.
+            schema = {"type": "record", "name": "s3lake_alone", "fields": [{"name": alone, "type": schema}]}
         if header["magic"] != b"Obj\x01" or schema["type"] != "record":
             raise ValueError("its schema is no record")
         # The library makes dates of numbers, and Python has none after the year 9999; Arrow takes the numbers.

@@ -38,6 +38,8 @@ class Shape:
         sidecars: formats of the files of keys and headers.
         columns: that the manifest says the files have; None where it does not.
         spelled: whether JSON stands in columns as its text, as keys do in files of their own.
+        typed: whether that is only JSON without a schema.
+        alone: the one column that a datum of an Avro file is; "" where it is a record of columns.
     """
 
     format: str
@@ -50,6 +52,8 @@ class Shape:
     sidecars: Sidecars = field(default_factory=Sidecars)
     columns: Struct | None = None
     spelled: bool = False
+    typed: bool = False
+    alone: str = ""
 
     @classmethod
     def of(cls, manifest: Manifest, *, key: str = "string", value: str = "json") -> Shape:
@@ -94,6 +98,7 @@ class Shape:
         """The shape of the files that hold keys or headers: the part alone, under its name where that can be."""
         form = self.sidecars.keys if stream == "keys" else self.sidecars.headers
         part, bare = ("key", form in ("json", "bytes")) if stream == "keys" else ("headers", False)
+        typed = self.sidecars.typed is True
         return replace(
             self,
             format=form or "",
@@ -103,4 +108,6 @@ class Shape:
             sidecars=Sidecars(),
             columns=None,
             spelled=True,
+            typed=typed,
+            alone=part if typed and form == "avro" else "",
         )

@@ -41,7 +41,11 @@ def opened(shape: Shape, body: Body, key: str, columns: Collection[str] | None =
     if shape.format == "parquet":
         return _parquet(body, key, columns)
     return Table(
-        *(avro.opened(body, key, columns) if shape.format == "avro" else csv.opened(shape, body, key, columns))
+        *(
+            avro.opened(body, key, columns, shape.alone)
+            if shape.format == "avro"
+            else csv.opened(shape, body, key, columns)
+        )
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.schema.arrow import type_of
-from s3lake.schema.described import DEFAULT, NAME
+from s3lake.schema.described import ALONE, DEFAULT, NAME
 from s3lake.schema.details import NAME_SPACE
 from s3lake.schema.types import Decimal, Primitive, Type
 
@@ -34,8 +34,11 @@ _Records = dict[str, pa.DataType | None]
 """The records of a schema by their full names; None for the outermost, which no other can be."""
 
 
-def schema_of(columns: pa.Schema) -> dict[str, Any]:
-    """The schema of one record. A nested record without a name is called after the path to it: `Order_items`."""
+def schema_of(columns: pa.Schema) -> Any:
+    """The schema of one row. A nested record without a name is called after the path to it: `Order_items`."""
+    if ALONE in (columns.metadata or {}):
+        (field,) = columns
+        return _field(field, field.name, "", {})
     full = (columns.metadata or {}).get(NAME, _UNNAMED.encode()).decode()
     space, _, name = full.rpartition(".")
     records: _Records = {full: None}

@@ -19,6 +19,9 @@ NAME = b"s3lake.name"
 DEFAULT = b"s3lake.default"
 """Metadata of a field: its default, as Avro's JSON spells it."""
 
+ALONE = b"s3lake.alone"
+"""Metadata of a schema of one column: Avro files hold its values, without a record round each."""
+
 DETAIL = b"s3lake.detail"
 """Metadata of a schema: tells apart what differs in names and defaults alone."""
 

@@ -35,6 +35,7 @@ class Columns:
         self._fields = shape.envelope.fields if shape.envelope and not shape.spread else ()
         self._converter = shape.converter(self._alone)
         self._spelled = shape.spelled and shape.key in (parts.JSON, parts.CONNECT)
+        self._typed = shape.typed and shape.key == parts.CONNECT
         rows = {"key", "value"} & set(self._fields or (self._alone,))
         self._by_schema = parts.CONNECT in map(shape.converter, rows)
 
@@ -83,7 +84,7 @@ class Columns:
             return _headers
         if self._fields and name == "metadata":
             return _metadata
-        if name == "key" and type is Primitive.STRING and self._spelled:
+        if name == "key" and type is Primitive.STRING and self._spelled and not self._typed:
             return _guarded(parts.of_text(self._shape.key))
         converter = self._shape.converter(name) if self._fields else self._converter
         return projection.of_file(type, named=converter == parts.CONNECT)
@@ -141,18 +142,7 @@ class Columns:
         """What a column of an envelope holds of each record."""
         shape = self._shape
         if name in ("key", "value"):
-            converter = shape.converter(name)
-            part = (
-                parts.of_kafka(converter)
-                if self._spelled
-                else _part(
-                    converter,
-                    [
-                        *self._plain([schema_types.fields_of(shape.columns).get(name)]),
-                        *(types.get(name) for types in self._types),
-                    ],
-                )
-            )
+            part = self._key_alone(shape.key) if self._spelled else self._enveloped_part(name)
 
             def parts_of(records: Records) -> Iterable[Any]:
                 originals = records.keys if name == "key" else records.values
@@ -168,6 +158,22 @@ class Columns:
             ),
         }
         return others[name]
+
+    def _enveloped_part(self, name: str) -> _Of:
+        of_manifest = self._plain([schema_types.fields_of(self._shape.columns).get(name)])
+        return _part(self._shape.converter(name), [*of_manifest, *(types.get(name) for types in self._types)])
+
+    def _key_alone(self, converter: str) -> _Of:
+        """What a file of keys has of one: of the type that its schema gives, else its text."""
+        if not self._typed:
+            return parts.of_kafka(converter)
+        by_schema = self._enveloped_part("key")
+
+        def read(value: bytes) -> Any:
+            text = connect.without_schema(value)
+            return by_schema(value) if text is None else parts.in_one_line(text).decode()
+
+        return _guarded(read)
 
 
 def _part(converter: str, types: Sequence[Type | None], spread: str | None = None) -> _Of:

@@ -86,6 +86,18 @@ def unwrapped(value: bytes) -> tuple[bytes | None, Any]:
     return schema, exactly(enveloped.payload)
 
 
+def without_schema(value: bytes) -> bytes | None:
+    """The text of a payload that no schema comes with; None where one does."""
+    try:
+        enveloped = _enveloped.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return value
+    schema = bytes(enveloped.schema)
+    if schema.startswith(b"{"):
+        return None
+    return bytes(enveloped.payload) if schema == b"null" else value
+
+
 @lru_cache(4096)
 def type_of(schema: bytes) -> Type:
     """The type of the column that holds what this schema describes."""

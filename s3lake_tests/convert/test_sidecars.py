@@ -1,11 +1,15 @@
 """Keys and headers beside the data."""
 
-import pyarrow as pa
+import json
+from typing import Any
+
 import pytest
 
-from s3lake.convert.headers import TEXT_LIST
+from s3lake.convert.table import misfit
 from s3lake.convert.values import Conversion
-from s3lake.schema.types import Primitive
+from s3lake.encode.avro import prepared
+from s3lake.encode.buffers import ENCODED
+from s3lake.schema.types import Primitive, Struct
 from s3lake_tests.convert.records import batch
 
 
@@ -18,6 +22,10 @@ def conversion(
     apart: bool = False,
 ) -> Conversion:
     return Conversion(key, "json", format, "write", keys=keys, headers=headers, apart=apart)
+
+
+def avro_schema(stream: Any) -> object:
+    return json.loads(prepared(stream).schema.metadata[ENCODED])
 
 
 def test_without_sidecars_there_is_only_data() -> None:
@@ -48,6 +56,80 @@ def test_keys(format: str, key: str, given: bytes | None, written: object) -> No
     assert part.streams["keys"].to_pylist() == [written]
 
 
+@pytest.mark.parametrize(
+    ("schema", "payload", "avro", "optional"),
+    [
+        ({"type": "string"}, "k", "string", False),
+        ({"type": "int64", "optional": True}, 7, ["null", "long"], True),
+        ({"type": "int32", "default": 5}, 7, "int", False),
+        (
+            {"type": "struct", "name": "com.x.Id", "fields": [{"field": "id", "type": "int64"}]},
+            {"id": 5},
+            {
+                "type": "record",
+                "name": "Id",
+                "namespace": "com.x",
+                "fields": [{"name": "id", "type": "long"}],
+            },
+            False,
+        ),
+    ],
+)
+def test_a_key_with_a_schema_has_its_type_and_stands_in_no_record(
+    schema: dict[str, Any], payload: object, avro: object, optional: bool
+) -> None:
+    key = json.dumps({"schema": schema, "payload": payload}).encode()
+    (part,) = conversion("avro", key="connect_json")(batch(b"1", keys=[key]), {}).parts
+    assert part.streams["keys"].to_pylist() == [{"key": payload}]
+    assert avro_schema(part.streams["keys"]) == avro
+    (part,) = conversion("parquet", key="connect_json")(batch(b"1", keys=[key]), {}).parts
+    (field,) = part.streams["keys"].schema
+    assert (field.nullable, part.streams["keys"].to_pylist()) == (optional, [{"key": payload}])
+
+
+@pytest.mark.parametrize(
+    ("key", "written"), [("string", ["null", "string"]), ("bytes", ["null", "bytes"]), ("integer", ["null", "int"])]
+)
+def test_avro_has_keys_as_connects_own_converters_give_them(key: str, written: object) -> None:
+    (part,) = conversion("avro", key=key)(batch(b"1", keys=[b"\0\0\0k"]), {}).parts
+    assert avro_schema(part.streams["keys"]) == written
+
+
+def test_keys_of_several_schemas_go_into_files_of_their_own() -> None:
+    typed, plain = b'{"schema":{"type":"string"},"payload":"k"}', b'{"a": 1}'
+    records = batch(b"1", b"2", b"3", b"4", keys=[typed, plain, typed, None])
+    for format in ("json", "text"):
+        parts = conversion("parquet", key="connect_json", format=format)(records, {}).parts
+        rows = [part.rows.to_pylist() for part in parts]
+        assert rows == [[0], [1], [2], [3]]
+        assert [part.streams["keys"].to_pylist()[0]["key"] for part in parts] == ["k", '{"a": 1}', "k", None]
+    records = batch(b'{"n":1}', b'{"n":2}', b'{"n":3}', keys=[typed, plain, typed])
+    table = conversion("parquet", key="connect_json", format="parquet")(records, {}).parts
+    assert [part.rows.to_pylist() for part in table] == [[0, 2], [1]]
+
+
+def test_a_key_whose_type_no_table_holds_is_a_record_error() -> None:
+    schema = {"type": "struct", "fields": [{"field": "a-b", "type": "string"}]}
+    key = json.dumps({"schema": schema, "payload": {"a-b": "x"}}).encode()
+    converted = conversion("avro", key="connect_json")(batch(b"1", b"2", keys=[key, b'{"b":1}']), {})
+    (part,) = converted.parts
+    assert converted.refused == {0: "key: " + str(misfit({"key": Struct({"a-b": Primitive.STRING})}, "avro"))}
+    assert (part.rows.to_pylist(), part.streams["data"].to_pylist()) == ([1], [b"2"])
+
+
+def test_headers_are_connects_array_of_records() -> None:
+    (part,) = conversion(headers="avro")(batch(b"1", headers=[[("a", b"1")]]), {}).parts
+    assert avro_schema(part.streams["headers"]) == {
+        "type": "array",
+        "items": {
+            "type": "record",
+            "name": "ConnectDefault",
+            "namespace": "io.confluent.connect.avro",
+            "fields": [{"name": name, "type": "string"} for name in ("key", "value")],
+        },
+    }
+
+
 def test_a_null_key_has_no_bytes() -> None:
     converted = conversion("bytes", key="bytes")(batch(b"1", b"2", keys=[None, b""]), {})
     assert list(converted.refused) == [0]
@@ -64,7 +146,6 @@ def test_headers_are_an_array_of_names_and_texts() -> None:
         b'{"headers":[]}',
     ]
     (part,) = conversion(headers="avro")(batch(b"1", b"2", headers=found), {}).parts
-    assert part.streams["headers"].schema == pa.schema([("headers", TEXT_LIST)])
     assert part.streams["headers"].to_pylist() == [
         {"headers": [{"key": "a", "value": "1"}, {"key": "a", "value": "größe"}]},
         {"headers": []},

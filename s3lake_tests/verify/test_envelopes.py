@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, structs
 
 from s3lake_tests.verify.test_formats import optional
-from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, avro, parquet, texts
+from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, avro, avro_alone, parquet, texts
 
 Header = tuple[str, bytes | None]
 Record = tuple[bytes | None, bytes | None, list[Header]]
@@ -339,6 +340,8 @@ def test_a_bare_value_has_its_own_columns() -> None:
 VALUE_LINES = b'{"n": 1}\n{"n":2.50}\n{ "n":3,"y":[]}\n{"n":4}\n'
 KEY_LINES = b'"k"\nnull\n""\n"\xc5\x81\xc3\xb3d\xc5\xba"\n'
 SIDECAR_RECORDS: list[Record] = [(*record[:2], [(name, b"1") for name, _ in record[2]]) for record in RECORDS]
+LONG = b'{"schema":{"type":"int64"},"payload":7}'
+TEXT = b'{"schema":{"type":"string"},"payload":"7"}'
 HEADER_LINES = b"".join(
     json.dumps({"headers": [{"key": name, "value": "1"} for name, _ in headers]}).encode() + b"\n"
     for _, _, headers in SIDECAR_RECORDS
@@ -375,7 +378,7 @@ def test_sidecars_in_columns() -> None:
     world = world_of(SIDECAR_RECORDS, sidecars={"keys": "avro", "headers": "parquet"}, converter={"key": "bytes"})
     pair = pa.struct([("key", pa.string()), ("value", pa.string())])
     headers = [{"headers": [{"key": name, "value": "1"} for name, _ in one]} for _, _, one in SIDECAR_RECORDS]
-    keys = avro([{"key": key} for key, _, _ in SIDECAR_RECORDS], [optional("key", "bytes")])
+    keys = avro_alone([key for key, _, _ in SIDECAR_RECORDS], ["null", "bytes"])
     world.landed_as(VALUE_LINES, keys=keys, headers=parquet(headers, pa.schema([("headers", pa.list_(pair))])))
     assert world.verify().clean, world.verify().differences
     world.log.more[0, 3] = (b"other", SIDECAR_RECORDS[3][2])
@@ -385,10 +388,37 @@ def test_sidecars_in_columns() -> None:
 def test_keys_of_json_in_columns_are_their_texts() -> None:
     records: list[Record] = [(b'{"k": 1.0}', b"1", []), (None, b"2", []), (b"null", b"3", [])]
     world = world_of(records, sidecars={"keys": "avro"}, converter={"key": "json"})
-    keys: list[dict[str, Any]] = [{"key": '{"k":1.0}'}, {"key": None}, {"key": "null"}]
-    world.landed_as(b"1\n2\n3\n", keys=avro(keys, [optional("key", "string")]))
+    world.landed_as(b"1\n2\n3\n", keys=avro_alone(['{"k":1.0}', None, "null"], ["null", "string"]))
     assert world.verify().clean, world.verify().differences
     world.log.more[0, 0] = (b'{"k":1}', ())
+    assert world.verify().missing == 1
+
+
+def test_keys_that_were_written_in_records_are_read_there() -> None:
+    world = world_of([(b'{"k":1}', b"1", [])], sidecars={"keys": "avro"}, converter={"key": "json"})
+    world.landed_as(b"1\n", keys=avro([{"key": '{"k":1}'}], [optional("key", "string")]))
+    manifest = world.manifests["c1"]
+    shape = structs.replace(manifest.shape, sidecars=structs.replace(manifest.shape.sidecars, typed=UNSET))
+    world.manifests["c1"] = structs.replace(manifest, shape=shape)
+    assert world.verify().clean, world.verify().differences
+
+
+@pytest.mark.parametrize(
+    ("keys", "written", "schema", "other"),
+    [
+        ([TEXT, TEXT], ["7", "7"], "string", b'{"schema":null,"payload":"7"}'),
+        ([LONG, None], [7, None], ["null", "long"], LONG.replace(b":7", b":8")),
+        ([b'{"a": 1}', b'"k"'], ['{"a": 1}', '"k"'], ["null", "string"], b'{"a":1}'),
+        ([b'{"a":\n1}', b'{"schema":null,"payload":7}'], ['{"a": 1}', "7"], ["null", "string"], b"null"),
+    ],
+)
+def test_keys_with_a_schema_in_columns_are_of_its_type(
+    keys: list[bytes | None], written: list[Any], schema: Any, other: bytes
+) -> None:
+    world = world_of([(key, b"1", []) for key in keys], sidecars={"keys": "avro"}, converter={"key": "connect_json"})
+    world.landed_as(b"1\n1\n", keys=avro_alone(written, schema))
+    assert world.verify().clean, world.verify().differences
+    world.log.more[0, 0] = (other, ())
     assert world.verify().missing == 1
 
 

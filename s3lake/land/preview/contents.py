@@ -32,7 +32,8 @@ def rows(sink: Sink, key: str, body: bytes) -> list[Any]:
         case "avro":
             import fastavro
 
-            return [_plain(row) for row in fastavro.reader(io.BytesIO(body))]
+            rows = map(_plain, fastavro.reader(io.BytesIO(body)))
+            return [{shape.alone: row} for row in rows] if shape.alone else list(rows)
         case "json" | "json_array":
             return [json.loads(text) for some in content.records(shape, body, key) for text in some]
         case _:
@@ -42,7 +43,8 @@ def rows(sink: Sink, key: str, body: bytes) -> list[Any]:
 def _shape(sink: Sink, key: str) -> Shape:
     for stream, type in sink.sidecars.types.items():
         if key.endswith(sink.sidecars.by_stream[stream]):
-            return Shape(type, "json", codec=sink.sidecars.codecs.get(type, "none"), frame=LINES)
+            alone = binding.shape_of(sink).sidecar(stream).alone
+            return Shape(type, "json", codec=sink.sidecars.codecs.get(type, "none"), frame=LINES, alone=alone)
     return binding.shape_of(sink.landed)
 
 
