@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from s3lake import hours
+from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.freshness import Wait
@@ -111,6 +112,8 @@ class Manifest(msgspec.Struct, frozen=True):
         waits: how long its records had waited when it was made; of a merge those of all that it replaces.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
+        letters: why its dead letters are some; empty also in commits of an earlier s3lake.
+        taken: dead letters of commits before it that are none any more.
     """
 
     id: str
@@ -132,6 +135,8 @@ class Manifest(msgspec.Struct, frozen=True):
     epochs: dict[int, int] = {}
     reason: str = ""
     waits: tuple[Wait, ...] = ()
+    letters: tuple[Reason, ...] = ()
+    taken: tuple[Taken, ...] = ()
     version: int = VERSION
 
 

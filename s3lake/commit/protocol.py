@@ -15,6 +15,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit import opening
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.replacing import must_hold_as_much
 from s3lake.commit.sums import Commits, waited
@@ -60,6 +61,8 @@ class Staged:
     Attributes:
         replacing: see `Manifest`; only with `exactly_once: false`.
         waits: see `Manifest`, of records that were committed before; empty for those that are now.
+        letters: see `Manifest`.
+        taken: see `Manifest`.
     """
 
     files: tuple[File, ...]
@@ -71,6 +74,8 @@ class Staged:
     columns: dict[str, Any] | None = None
     replacing: bool = False
     waits: tuple[Wait, ...] = ()
+    letters: tuple[Reason, ...] = ()
+    taken: tuple[Taken, ...] = ()
 
 
 def begin(
@@ -305,4 +310,6 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         begun_ms=attempt.begun_ms,
         reason=attempt.reason,
         waits=staged.waits or waited(staged.reads.values(), now_ms),
+        letters=staged.letters,
+        taken=staged.taken,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from s3lake import hours
+from s3lake.commit import letters
 from s3lake.commit.index import MOST_FILES
 from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
@@ -48,4 +49,5 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
         shape=binding.written_by(landed),
         columns=None if work.file_columns is None else to_document(outcomes.with_seen(work.file_columns, done)),
         replacing=work.keys.replaces,
+        letters=letters.united(one.letters for one in done),
     )

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3lake.commit import protocol
+from s3lake.commit import letters, protocol
 from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
 from s3lake.commit.merge import begin_merge
 from s3lake.commit.protocol import Staged
@@ -115,4 +115,6 @@ def _staged(run: Sequence[Manifest], files: list[File]) -> Staged:
         shape=last.shape,
         columns=last.columns,
         waits=tuple(wait for one in run for wait in one.waits),
+        letters=letters.united(one.letters for one in run),
+        taken=tuple(taken for one in run for taken in one.taken),
     )

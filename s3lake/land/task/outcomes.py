@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from s3lake import errors
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File, Read, TopicIndex
+from s3lake.commit.letters import Reason
 from s3lake.errors import S3LakeError
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import agree, agree_within
@@ -45,12 +46,18 @@ class Grown(msgspec.Struct, frozen=True, tag="grown"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """Everything of one task is staged; `seen` are columns of records that brought their own schema."""
+    """Everything of one task is staged.
+
+    Attributes:
+        seen: columns of records that brought their own schema.
+        letters: why records were refused.
+    """
 
     files: list[File]
     reads: dict[int, Read]
     requests: dict[str, int]
     seen: dict[str, Any] = {}
+    letters: tuple[Reason, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.commit.letters import Tally
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
@@ -50,6 +51,7 @@ class Work:
         projected: batches come from SQL (projection.py), with `original`, `refused`, `grown` and `kept`.
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task says that it is done.
+        witness: told topic-partition, offset, stage and reason of each refused record; only in the driver's process.
     """
 
     stores: Stores
@@ -67,6 +69,7 @@ class Work:
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
     dead_letter_topic: DeadLetterTopic | None = None
+    witness: Callable[[int, int, str, str], None] | None = None
 
     def looking(self) -> Work:
         """The same work, only to see the columns."""
@@ -234,6 +237,7 @@ class _Task:
         self._seen: Columns = {}
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
+        self._tally = Tally()
         self._outbox = Outbox(work.dead_letter_topic) if work.dead_letter_topic else None
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -268,7 +272,8 @@ class _Task:
             self._outbox.send()  # before `finish`, which makes files visible where the sink is not exactly once
         files = self.staging.finish()
         reads = {partition: counts.sum for partition, counts in self._counts.items()}
-        return Done(files, reads, dict(getattr(self.store, "requests", {})), to_document(self._seen))
+        requests = dict(getattr(self.store, "requests", {}))
+        return Done(files, reads, requests, to_document(self._seen), self._tally.reasons)
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
         counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
@@ -359,6 +364,9 @@ class _Task:
                 "message": reason,
             }
             letters.append((letter["offset"], dead_letters.line(topic=self.work.keys.topic, **letter)))
+            self._tally.add(stage, reason, partition, letter["offset"])
+            if self.work.witness is not None:
+                self.work.witness(partition, letter["offset"], stage, reason)
             if self._outbox is not None:
                 self._outbox.add(**letter)
         if sum(len(line) for _, line in letters) >= self.work.files.budget // 8:
