@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from s3lake.config import native
+from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.records import Record
 from s3lake.sink import Config
 from s3lake_tests.config import bases, documents
 from s3lake_tests.config.documents import CONFIGURATIONS, NOON

@@ -17,8 +17,8 @@ import s3lake
 from s3lake.convert import cells
 from s3lake.convert.converters import CONVERTERS, Converter, Wanted
 from s3lake.convert.gate import Refusals
+from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.records import Record
 from s3lake.sink import Sink
 
 STAMP = int(datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc).timestamp() * 1000)

@@ -10,8 +10,8 @@ import pytest
 
 from s3lake.commit.index import Columns as Recorded
 from s3lake.convert import table
+from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.records import Record
 from s3lake.land.task.outcomes import Grown, recorded
 from s3lake.schema.types import from_document, to_document
 from s3lake.schema.unite import leaves

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from s3lake.convert.values import Conversion
+from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.records import Record
 from s3lake.sink import Sink
 from s3lake_tests.config import bases
 from s3lake_tests.convert.records import batch

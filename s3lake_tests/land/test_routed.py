@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from s3lake.land.given import Record
 from s3lake.land.preview import Preview, preview
-from s3lake.land.preview.records import Record
 from s3lake.sink import Sink
 
 REGEX = {

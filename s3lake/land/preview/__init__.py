@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
-
-import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from s3lake import hours
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File
 from s3lake.land import binding
+from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
-from s3lake.land.preview.records import BATCH, Record, batches
-from s3lake.land.sql.table import Tabulate
+from s3lake.land.preview.records import batches
 from s3lake.land.task.outcomes import Outcome, recorded
-from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from s3lake.sink import Sink
 
@@ -40,17 +35,6 @@ class Object:
     file: File
     topic: str
     body: bytes
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A record that some stage refused."""
-
-    topic: str
-    partition: int
-    offset: int
-    stage: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +66,8 @@ def preview(
     store = MemoryStore(sink.bucket)
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     session = partial(_session, spark or Spark())
-    job = Job(sink, topic, _Given(records, session), session)
+    engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), session)
+    job = Job(sink, topic, engine, session)
     seen = Recorded({})
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
@@ -91,6 +76,7 @@ def preview(
         return seen
 
     files: list[File] = []
+    refusals: list[Refusal] = []
     for hour, reads in _hours(records, now_ms).items():
         work = binding.work(
             sink,
@@ -105,10 +91,16 @@ def preview(
         tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
         done, _ = job.staged(tolerant, reads, None if sink.sql else seen, record)
         files += [file for outcome in done for file in outcome.files]
+        refusals += engine.refusals
     objects = tuple(_objects(store, topic, files))
-    refusals = tuple(refusal for each in objects if each.file.kind == "dead_letters" for refusal in _refusals(each))
     failed = bool(refusals) and sink.errors.tolerance == "none"
-    return Preview(() if failed else tuple(sorted(objects, key=lambda each: each.file.key)), refusals, failed)
+    return Preview(() if failed else tuple(sorted(objects, key=lambda each: each.file.key)), tuple(refusals), failed)
+
+
+def _session(spark: Spark) -> SparkSession:
+    from s3lake.land.spark import session
+
+    return session(spark)
 
 
 def _hours(records: Sequence[Record], now_ms: int) -> dict[str, Intervals]:
@@ -124,54 +116,6 @@ def _hours(records: Sequence[Record], now_ms: int) -> dict[str, Intervals]:
     return dict(sorted(reads.items()))
 
 
-@dataclass(frozen=True)
-class _Given:
-    """Given records, and their tasks in this process; a session is made where SQL has to see them."""
-
-    records: Sequence[Record]
-    session: Callable[[], SparkSession]
-
-    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
-        return _outcomes(work, self._within(reads))
-
-    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
-        records = [batch for part in self._within(reads).values() for batch in part]
-        table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
-        return self.session().createDataFrame(table)
-
-    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        return _outcomes(work, _by_partition(frame.toArrow()))
-
-    def _within(self, reads: Intervals) -> dict[int, list[pa.RecordBatch]]:
-        return batches(
-            [one for one in self.records if one.partition in reads and _within(one.offset, reads[one.partition])]
-        )
-
-
-def _outcomes(work: Work, parts: dict[int, list[pa.RecordBatch]]) -> list[Outcome]:
-    return [outcome for partition in sorted(parts) for outcome in run(work, parts[partition])]
-
-
-def _session(spark: Spark) -> SparkSession:
-    from s3lake.land.spark import session
-
-    return session(spark)
-
-
-def _by_partition(table: pa.Table) -> dict[int, list[pa.RecordBatch]]:
-    table = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
-    marks = table.filter(pc.field("grown").is_valid())
-    parts = {-1: marks.to_batches()} if len(marks) else {}
-    for partition in pc.unique(table.column("partition")).drop_null().to_pylist():
-        rows = table.filter((pc.field("partition") == partition) & pc.field("grown").is_null())
-        parts[partition] = rows.to_batches(max_chunksize=BATCH)
-    return parts
-
-
-def _within(offset: int, interval: tuple[int, int]) -> bool:
-    return interval[0] <= offset < interval[1]
-
-
 def _objects(store: MemoryStore, topic: str, files: Sequence[File]) -> Iterator[Object]:
     last = {}
     for file in files:
@@ -179,9 +123,3 @@ def _objects(store: MemoryStore, topic: str, files: Sequence[File]) -> Iterator[
         last[file.key] = file  # of several objects with one key the last one stays
     for key, file in last.items():
         yield Object(file, topic, store.objects[key][0])
-
-
-def _refusals(letters: Object) -> Iterator[Refusal]:
-    for line in letters.body.splitlines():
-        row = msgspec.json.decode(line)
-        yield Refusal(row["topic"], row["partition"], row["offset"], row["stage"], row["message"])

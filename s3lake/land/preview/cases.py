@@ -14,8 +14,9 @@ from s3lake.config.read import yaml as reader
 from s3lake.config.setting import Path as Steps
 from s3lake.config.setting import Place, Report, Setting, dotted
 from s3lake.errors import ConfigurationError
+from s3lake.land.given import Record
 from s3lake.land.preview import records as written
-from s3lake.land.preview.records import Record, Records, moment
+from s3lake.land.preview.records import Records, moment
 from s3lake.text.options import suggestion
 
 

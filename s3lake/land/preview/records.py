@@ -5,34 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timezone
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from s3lake.errors import ConfigurationError
-from s3lake.source.records import HEADERS, SCHEMA
+from s3lake.land.given import BATCH, Batches, Record, batch
 from s3lake.text.dates import iso
 
-BATCH = 10_000
 _LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
 _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-
-
-@dataclass(frozen=True)
-class Record:
-    """One record as Kafka would have it; `timestamp` in epoch milliseconds, -1 for none."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
 
 
 def read(path: Path) -> list[Record]:
@@ -162,29 +145,13 @@ def _headers(value: Any) -> Iterator[tuple[str, bytes | None]]:
         yield pair[0], _bytes(pair[1])
 
 
-def batches(records: Iterable[Record]) -> dict[int, list[pa.RecordBatch]]:
+def batches(records: Iterable[Record]) -> Batches:
+    """Records of any topic-partitions, in the order of offsets."""
     of: dict[int, list[Record]] = {}
     for record in records:
         of.setdefault(record.partition, []).append(record)
-    parts = {}
+    parts: Batches = {}
     for partition, rows in of.items():
         rows.sort(key=lambda record: record.offset)
-        parts[partition] = [_batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
+        parts[partition] = [batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
     return parts
-
-
-def _batch(rows: Sequence[Record]) -> pa.RecordBatch:
-    return pa.record_batch(
-        [
-            pa.array([row.partition for row in rows], pa.int32()),
-            pa.array([row.offset for row in rows], pa.int64()),
-            pa.array([row.timestamp * 1000 for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC")),
-            pa.array([row.value for row in rows], pa.binary()),
-            pa.array([row.key for row in rows], pa.binary()),
-            pa.array(
-                [[{"key": name, "value": value} for name, value in row.headers] or None for row in rows],
-                HEADERS,
-            ),
-        ],
-        schema=SCHEMA,
-    )

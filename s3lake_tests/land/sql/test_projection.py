@@ -8,8 +8,8 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.preview.records import Record
 from s3lake.sink import Sink
 from s3lake.transform import functions
 

@@ -1,0 +1,116 @@
+"""Records that are at hand, through the stages that land them: their tasks run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.land.sql.table import Tabulate
+from s3lake.land.task.outcomes import Outcome
+from s3lake.land.task.pipeline import Work, run
+from s3lake.plan.batch import Intervals
+from s3lake.source.records import HEADERS, SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record as Kafka would have it; `timestamp` in epoch milliseconds, -1 for none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A record that some stage refused."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    message: str
+
+
+Batches = dict[int, Iterable[pa.RecordBatch]]
+"""By topic-partition, in the order of offsets."""
+
+
+@dataclass
+class GivenEngine:
+    """An `Engine` over records that are at hand; a session is made where SQL has to see them.
+
+    Attributes:
+        read: the records of these ranges.
+        refusals: what the last job refused, in its order.
+    """
+
+    read: Callable[[Intervals], Batches]
+    session: Callable[[], SparkSession]
+    refusals: list[Refusal] = field(default_factory=list)
+
+    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+        """See `Engine.outcomes`."""
+        return self._ran(work, self.read(reads))
+
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """See `Engine.table`."""
+        records = (batch for part in self.read(reads).values() for batch in part)
+        table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
+        return self.session().createDataFrame(table)
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """See `Engine.projected`."""
+        return self._ran(work, _by_partition(frame.toArrow()))
+
+    def _ran(self, work: Work, parts: Batches) -> list[Outcome]:
+        self.refusals.clear()
+        watched = replace(work, witness=lambda *place: self.refusals.append(Refusal(work.keys.topic, *place)))
+        return [outcome for partition in sorted(parts) for outcome in run(watched, parts[partition])]
+
+
+def _by_partition(table: pa.Table) -> Batches:
+    table = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    marks = table.filter(pc.field("grown").is_valid())
+    parts: Batches = {-1: marks.to_batches()} if len(marks) else {}
+    for partition in pc.unique(table.column("partition")).drop_null().to_pylist():
+        rows = table.filter((pc.field("partition") == partition) & pc.field("grown").is_null())
+        parts[partition] = rows.to_batches(max_chunksize=BATCH)
+    return parts
+
+
+def within(record: Record, reads: Intervals) -> bool:
+    """Whether a record is of these ranges."""
+    start, end = reads.get(record.partition, (0, 0))
+    return start <= record.offset < end
+
+
+def batch(rows: Sequence[Record]) -> pa.RecordBatch:
+    """Records of one topic-partition as a task reads them from Kafka."""
+    return pa.record_batch(
+        [
+            pa.array([row.partition for row in rows], pa.int32()),
+            pa.array([row.offset for row in rows], pa.int64()),
+            pa.array([row.timestamp * 1000 for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            pa.array([row.value for row in rows], pa.binary()),
+            pa.array([row.key for row in rows], pa.binary()),
+            pa.array(
+                [[{"key": name, "value": value} for name, value in row.headers] or None for row in rows],
+                HEADERS,
+            ),
+        ],
+        schema=SCHEMA,
+    )
