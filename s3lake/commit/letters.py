@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+LETTERS = "dead_letters"
+"""The kind of their files."""
 OTHERS = "others"
 """The reason of those whose own is one too many."""
 MOST_REASONS = 20

@@ -133,7 +133,7 @@ class Landing:
             raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
         self.observer.planned(hour, attempt.batch.offsets, 1)
-        self.observer.committed(self._commit(attempt, self._staged(head, attempt)))
+        self.observer.committed(self.commit(attempt, self._staged(head, attempt)))
         self.follower.tell(self.observer)
         landed = self.report(hour, 1)
         self.observer.done(landed)
@@ -227,7 +227,8 @@ class Landing:
             until=until,
         )
 
-    def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
+    def commit(self, attempt: Attempt, staged: Staged) -> Manifest:
+        """Steps 3 to 6: see `protocol.commit`."""
         with self.committing:
             if self.sink.exactly_once:
                 manifest = protocol.commit(self.index, attempt, staged, switched=self.follower)
@@ -341,7 +342,7 @@ class _Run:
             except BaseException:
                 abort(lander.store, staged.files)
                 raise
-            self.flying = (hour, background.submit(lander._commit, attempt, staged))
+            self.flying = (hour, background.submit(lander.commit, attempt, staged))
             if not attempt.batch.left:
                 return  # the next hour can be read while this one becomes visible
             self._arrive()
@@ -364,7 +365,7 @@ class _Run:
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := lander._begin(head, hour, self.until)):
-                    self._committed(lander._commit(attempt, lander._staged(head, attempt)))
+                    self._committed(lander.commit(attempt, lander._staged(head, attempt)))
                 return
             except FencedError:
                 if tries == _TRIES:

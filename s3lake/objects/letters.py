@@ -1,0 +1,95 @@
+"""Dead-letter objects: refused records as JSON lines, one by one, as Kafka had them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import msgspec
+
+from s3lake.errors import UnreadableError
+
+
+class _Base64(msgspec.Struct, frozen=True):
+    base64: str
+
+
+_Bytes = str | _Base64 | None
+
+
+class _Header(msgspec.Struct, frozen=True):
+    name: str
+    value: _Bytes
+
+
+class _Line(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: _Bytes
+    value: _Bytes
+    headers: list[_Header]
+    stage: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A refused record, and why it was refused.
+
+    Attributes:
+        line: as it stands in its object, without the end of the line.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    stage: str
+    message: str
+    line: bytes
+
+
+_decoder = msgspec.json.Decoder(_Line)
+
+
+def letters(body: IO[bytes], key: str) -> Iterator[Letter]:
+    """The dead letters of an object, in its order.
+
+    Raises:
+        UnreadableError: it holds a line that is none.
+    """
+    for row, line in enumerate(body):
+        try:
+            yield _letter(line.removesuffix(b"\n"))
+        except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError) as error:
+            raise UnreadableError(f"{key} row {row} is no dead letter: {error}") from None
+
+
+def _letter(line: bytes) -> Letter:
+    read = _decoder.decode(line)
+    return Letter(
+        read.topic,
+        read.partition,
+        read.offset,
+        read.timestamp,
+        _bytes(read.key),
+        _bytes(read.value),
+        tuple((header.name, _bytes(header.value)) for header in read.headers),
+        read.stage,
+        read.message,
+        line,
+    )
+
+
+def _bytes(value: _Bytes) -> bytes | None:
+    if isinstance(value, _Base64):
+        return base64.b64decode(value.base64, validate=True)
+    return None if value is None else value.encode()

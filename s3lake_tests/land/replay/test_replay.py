@@ -1,0 +1,302 @@
+"""Replaying dead letters: what is accepted now is data of its hour, exactly once; the rest stays, with its reason."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from s3lake.commit.index import Manifest
+from s3lake.commit.letters import reason_of
+from s3lake.commit.sums import Commits
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
+from s3lake.kafka.reader import Brokers
+from s3lake.land.landing import Landing
+from s3lake.land.replay import Chosen, Replayed, letters_of, replay
+from s3lake.sink import Sink
+from s3lake.store import Store
+from s3lake_tests.commit.world import FakeKafka
+from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.world import HOUR, TOPIC
+
+TEMPLATE = "{topic}/{time:yyyy-MM-dd}/{partition}-{offset:012}"
+BY_FIELD = {"layout": {"template": TEMPLATE, "time": {"source": "field", "field": "at"}}}
+"""A layout that places no record without a time."""
+MENDED = {"layout": {"template": TEMPLATE}}
+GOOD, ODD = b'{"at":1767600000000,"id":%d}', b'{"id":%d}'
+
+
+class Lake(Parts):
+    """An hour in several commits, some of whose records were refused."""
+
+    def __init__(self, **sink: Any) -> None:
+        super().__init__(**{**BY_FIELD, **sink})
+
+    def landed(self, *counts: int) -> "Lake":  # type: ignore[override]
+        """Commits of so many records, every third of which has no time, and the last is broken."""
+        for count in counts:
+            values = [(ODD if number % 3 == 2 else GOOD) % number for number in range(count - 1)]
+            self.land(*values, b"{ broken")
+        self.write_index()
+        return self
+
+    def mended(self, **changes: Any) -> None:
+        """Change the sink's configuration."""
+        self.sink = Sink.model_validate({**self.sink.model_dump(exclude_unset=True), **changes})
+
+    def landing(self, store: Store | None = None) -> Landing:
+        """Of the sink as it is configured now."""
+        return Landing(
+            sink=self.sink,
+            topic=TOPIC,
+            spark=lambda: pytest.fail("no SQL"),
+            stores=lambda _: store or self.store,
+            offsets=FakeKafka(1),
+            reader=Brokers("nowhere:1"),
+        )
+
+    def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[Replayed]:
+        """Replay the hour."""
+        return list(replay(self.landing(), HOUR, Chosen(reason), dry_run=dry_run))
+
+    @property
+    def commits(self) -> list[Manifest]:
+        """As the tile lists them."""
+        return [manifest for tile in self.index.tiles() for manifest in Commits(self.index, HOUR, tile.commits)]
+
+    def letters(self) -> dict[int, str]:
+        """Why each offset that is a dead letter is one."""
+        return {one.offset: one.message for each in self.commits for one in letters_of(self.store, each)}
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake().landed(7, 4)
+
+
+def test_what_is_accepted_now_is_data_and_the_rest_stays_with_its_reason(lake: Lake) -> None:
+    assert set(lake.letters()) == {2, 5, 6, 9, 10}
+    lake.mended(**MENDED)
+    first, second = lake.replay()
+    assert (first.chosen, first.landed, [one.count for one in first.refused]) == (3, 2, [1])
+    assert (second.chosen, second.landed) == (2, 1)
+    assert lake.letters().keys() == {6, 10}
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
+
+
+def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    replayed = lake.replay()
+    assert [one.commit for one in replayed] == [one.id for one in lake.commits]
+    assert [[(one.commit, one.offsets) for one in each.taken] for each in lake.commits] == [
+        [(replayed[0].commit, ((0, 2, 3), (0, 5, 6)))],
+        [(replayed[1].commit, ((0, 9, 10),))],
+    ]
+    assert {each.reason for each in lake.commits} == {"replay"}
+
+
+def test_replaying_again_changes_nothing(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    lake.replay()
+    before = dict(lake.store.objects)
+    again = lake.replay()
+    assert [(one.chosen, one.landed, one.commit) for one in again] == [(1, 0, None), (1, 0, None)]
+    assert (lake.store.objects, lake.store.uploads) == (before, {})
+
+
+def test_what_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
+    assert "field at" in lake.letters()[2]
+    lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
+    assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
+    assert "field when" in lake.letters()[2]
+    assert [one.taken for one in lake.commits] == [(), ()]
+    assert lake.verified().clean
+
+
+def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    assert [one.chosen for one in lake.replay("layout:")] == [2, 1]
+    assert [one.chosen for one in lake.replay("truncated")] == []
+    assert set(lake.letters()) == {6, 10}
+    assert [[(one.stage, one.count) for one in each.letters] for each in lake.commits] == [[("convert", 1)]] * 2
+
+
+def test_a_reason_is_found_as_it_is_counted() -> None:
+    lake = Lake()
+    lake.land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
+    lake.write_index()
+    (message, other) = lake.letters().values()
+    assert reason_of(message) == reason_of(other) != message
+    lake.mended(**MENDED)
+    assert [one.landed for one in lake.replay(f"layout: {reason_of(message)}")] == [2]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    before = dict(lake.store.objects)
+    would = lake.replay(dry_run=True)
+    assert (lake.store.objects, lake.store.uploads) == (before, {})
+    did = lake.replay()
+    assert [(one.chosen, one.landed, one.refused) for one in would] == [
+        (one.chosen, one.landed, one.refused) for one in did
+    ]
+    assert {one.commit for one in would} == {None}
+
+
+def test_the_objects_are_those_that_the_commits_list(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    lake.replay()
+    assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
+    assert lake.store.uploads == {}
+
+
+class Stopping:
+    """A store that answers so many requests, and then none."""
+
+    def __init__(self, store: Store, requests: int) -> None:
+        self._store, self._left = store, requests
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._store, name)
+        if not callable(known):
+            return known
+
+        def ask(*arguments: Any, **more: Any) -> Any:
+            self._left -= 1
+            if self._left < 0:
+                raise StoreUnavailableError("stopped")
+            return known(*arguments, **more)
+
+        return ask
+
+
+def stops() -> Iterator[Lake]:
+    """The lake of each request at which a replay can be stopped."""
+    for requests in range(1_000):
+        lake = Lake().landed(4, 4)
+        lake.mended(**MENDED)
+        try:
+            list(replay(lake.landing(Stopping(lake.store, requests)), HOUR, Chosen()))  # type: ignore[arg-type]
+        except StoreUnavailableError:
+            yield lake
+            continue
+        return
+
+
+def test_it_can_be_stopped_anywhere_and_repeated() -> None:
+    count = 0
+    for lake in stops():
+        count += 1
+        lake.replay()
+        report = lake.verified()
+        assert report.clean, report.differences
+        assert (report.landed, report.dead_letters, report.compared) == (6, 2, 8)
+        assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
+    assert count > 40
+
+
+def test_a_commit_that_another_writer_replaces_meanwhile_is_looked_at_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Lake.replay
+    lake.mended(**MENDED)
+    landing = lake.landing()
+    commit, faster = landing.commit, []
+
+    def fenced(*arguments: Any) -> Any:
+        if not faster:
+            faster.append(True)
+            other(lake)
+        return commit(*arguments)
+
+    monkeypatch.setattr(landing, "commit", fenced)
+    assert all(one.landed == 0 for one in replay(landing, HOUR, Chosen()))
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (9, 2)
+
+
+def test_where_all_was_refused_any_configuration_can_take_it() -> None:
+    lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"})
+    lake.land(b"\xff", b"no json", b"")
+    lake.write_index()
+    lake.mended(converter={"value": "bytes"}, format={"type": "parquet"})
+    assert [one.landed for one in lake.replay()] == [3]
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": {"type": "parquet"}}, "format is 'json' then and 'parquet' now"),
+        ({"converter": {"value": "bytes"}, **MENDED}, "value converter is 'json' then and 'bytes' now"),
+        ({"format": {"type": "json", "codec": "gzip"}}, "codec and envelope are others now than then"),
+    ],
+)
+def test_files_of_another_shape_cannot_stand_in_the_commit(lake: Lake, changes: dict[str, Any], said: str) -> None:
+    lake.mended(**changes)
+    before = dict(lake.store.objects)
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        lake.replay()
+    assert "s3lake rewrite" in str(caught.value)
+    assert (lake.store.objects, lake.store.uploads) == (before, {})
+
+
+def test_nulls_that_failed_land_once_they_may() -> None:
+    lake = Lake(layout={}, nulls="fail")
+    lake.land(b"1", None, b"2")
+    lake.write_index()
+    lake.mended(nulls="skip")
+    assert [(one.landed, one.skipped) for one in lake.replay()] == [(0, 1)]
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters, report.skipped) == (2, 0, 1)
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro", "csv"])
+def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
+    lake = Lake(format={"type": form})
+    lake.land(GOOD % 1, ODD % 2, b"{ broken", b'{"at":1767600000000,"more":"x"}')
+    lake.write_index()
+    (before,) = lake.commits
+    lake.mended(**MENDED)
+    assert [(one.landed, len(one.refused)) for one in lake.replay("layout")] == [(1, 0)]
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (3, 1)
+    assert lake.commits[0].columns == before.columns
+
+
+def test_an_object_that_is_gone_is_said(lake: Lake) -> None:
+    key = next(key for key in lake.bodies() if "_dead_letters" not in key)
+    lake.store.delete(key)
+    lake.mended(**MENDED)
+    with pytest.raises(DataLossError, match="is gone"):
+        lake.replay()
+    assert lake.store.uploads == {}
+
+
+def test_a_dead_letter_comes_back_as_it_was() -> None:
+    lake = Lake(layout={})
+    headers: list[tuple[str, bytes | None]] = [("a", b"\xff"), ("a", None), ("é", b"")]
+    lake.land_records([(b"\x00k", b"\xff{", headers)])
+    lake.write_index()
+    (letter,) = letters_of(lake.store, lake.commits[0])
+    assert (letter.key, letter.value, letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
+    assert json.loads(letter.line)["stage"] == letter.stage == "convert"
+
+
+def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.mended(**MENDED)
+    landing = lake.landing()
+
+    def fenced(*_: Any) -> Any:
+        raise FencedError("another writer was first")
+
+    monkeypatch.setattr(landing, "commit", fenced)
+    with pytest.raises(FencedError):
+        list(replay(landing, HOUR, Chosen()))
