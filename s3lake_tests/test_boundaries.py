@@ -53,6 +53,7 @@ ROOMS = [
     "land.landing",
     "land.replay",
     "land.fleet",
+    "change",
     "land.adopt",
     "land.metrics",
     "land.preview",

@@ -8,6 +8,7 @@ import typer
 
 from s3lake.cli import (
     adoption,
+    change,
     configuration,
     ddl,
     demo,
@@ -58,6 +59,7 @@ for command in (
     landed.land,
     landed.rewrite,
     landed.clean,
+    change.compact,
     spark.spark,
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name

@@ -57,6 +57,7 @@ def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
         "rows": sums.landed,
         "dead_letters": sums.dead,
         "skipped": sums.skipped,
+        "erased": sums.erased,
         "expired": expired,
         "without_record": offsets - expired - sums.read,
         "files": sums.files,
@@ -71,6 +72,7 @@ def hour_line(row: Mapping[str, Any]) -> str:
         ("rows", "rows"),
         ("dead_letters", "dead letters"),
         ("skipped", "skipped nulls"),
+        ("erased", "erased"),
         ("expired", "expired"),
         ("without_record", "markers and aborted"),
     )
@@ -95,10 +97,11 @@ def checked_line(row: Mapping[str, Any]) -> str:
     gone = "".join(
         f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
     )
+    erased = f"{row['erased']:,} erased, " if row["erased"] else ""
     return (
         "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead_letters:,} "
-        "dead letters, {skipped:,} skipped, {stored}; missing {missing:,}, duplicated {duplicated:,}"
-    ).format(stored=_files(row), **row) + gone
+        "dead letters, {skipped:,} skipped, {out}{stored}; missing {missing:,}, duplicated {duplicated:,}"
+    ).format(stored=_files(row), out=erased, **row) + gone
 
 
 def difference_row(difference: "Difference") -> dict[str, Any]:

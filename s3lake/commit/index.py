@@ -60,6 +60,8 @@ class File(msgspec.Struct, frozen=True):
         bytes: size as stored.
         group: its key with gaps where it says numbers, the same in all files of one output partition; None for dead
             letters, and in manifests of an earlier s3lake.
+        digest: of the records that it was made of, as `objects.digest` reads them in the files of a commit that this
+            one replaced; empty where nobody read them.
     """
 
     key: str
@@ -72,6 +74,7 @@ class File(msgspec.Struct, frozen=True):
     bytes: int
     kind: str = "data"
     group: str | None = None
+    digest: str = ""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -83,6 +86,7 @@ class Read(msgspec.Struct, frozen=True):
     Attributes:
         oldest_ms: the earliest timestamp of its records, epoch milliseconds; 0 where none has one.
         newest_ms: the latest.
+        erased: that are in no file any more, because somebody took them out: a person's, or of hours that are too old.
     """
 
     start: int
@@ -94,6 +98,7 @@ class Read(msgspec.Struct, frozen=True):
     late: int = 0
     oldest_ms: int = 0
     newest_ms: int = 0
+    erased: int = 0
 
 
 MOST_FILES = 50_000

@@ -11,7 +11,9 @@ from s3lake.plan.batch import Batch
 REASON = "merge"
 
 
-def begin_merge(index: TopicIndex, hour: str, replaced: Sequence[Manifest], pace: Pace = PACE) -> Attempt | None:
+def begin_merge(
+    index: TopicIndex, hour: str, replaced: Sequence[Manifest], pace: Pace = PACE, *, reason: str = REASON
+) -> Attempt | None:
     """Step 1 and the plan of a merge; None where the hour is not complete, or is not made of these commits any more.
 
     Kafka is not asked: what it still has of these records does not matter, nor whether the topic is still the same.
@@ -22,20 +24,21 @@ def begin_merge(index: TopicIndex, hour: str, replaced: Sequence[Manifest], pace
         hour: an hour that has a tile.
         replaced: manifests of commits that follow each other.
         pace: of the recovery that step 1 may need.
+        reason: see `Manifest`.
 
     Raises:
         MissingDocumentError: the tile is gone.
     """
     tile, etag = ready(index, hour, pace)
-    commits, intervals = tuple(manifest.id for manifest in replaced), _united(replaced)
+    commits, intervals = tuple(manifest.id for manifest in replaced), united(replaced)
     if not tile.complete or intervals is None or not set(commits) <= set(tile.commits):
         return None
     batch = Batch(intervals, reads={}, expired=tiles.joined(one for each in replaced for one in each.expired))
-    return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=REASON, known=tuple(replaced))
+    return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=reason, known=tuple(replaced))
 
 
-def _united(manifests: Iterable[Manifest]) -> dict[int, tuple[int, int]] | None:
-    """What the commits cover together, per topic-partition; None where something between them is not theirs."""
+def united(manifests: Iterable[Manifest]) -> dict[int, tuple[int, int]] | None:
+    """What commits cover together, per topic-partition; None where something between them is not theirs."""
     spans = sorted(
         (partition, read.start, read.end) for manifest in manifests for partition, read in manifest.partitions.items()
     )

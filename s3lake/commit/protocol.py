@@ -176,7 +176,8 @@ def commit(
 ) -> Manifest:
     """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
 
-    `switched` is told the hour once they have switched, before objects go that were replaced: it may not raise.
+    `switched` is told the hour once they have switched, before objects go that were replaced. Where it raises they stay
+    as garbage: whoever writes this hour next sweeps them.
 
     Raises:
         FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.

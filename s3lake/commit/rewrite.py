@@ -1,5 +1,7 @@
 """Rewrite: land a complete hour once more from Kafka, under new names, in place of its commits."""
 
+from msgspec import UNSET
+
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.opening import finish_creation
@@ -38,6 +40,12 @@ def begin_rewrite(
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
     same_log(index, offsets, tile, kafka)
+    if tile.sums is not UNSET and tile.sums.erased:
+        raise DataLossError(
+            f"{index.topic} {hour}: {tile.sums.erased:,} of its records were erased, or expired by retention; a "
+            "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "
+            "reformat` writes them anew without Kafka"
+        )
     batch = whole(tile, kafka)
     if tile.expired or batch.expired:
         raise DataLossError(

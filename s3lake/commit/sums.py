@@ -73,6 +73,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         bytes=sums.bytes + sum(file.bytes for file in manifest.files),
         landed_ms=max(sums.landed_ms, manifest.created_ms),
         waits=(*sums.waits, *manifest.waits),
+        erased=sums.erased + sum(read.erased for read in reads),
     )
 
 

@@ -61,7 +61,7 @@ def of_hour(
 
 def numbers(sums: "Sums") -> dict[str, int]:
     """What there is of an hour; what mostly is not there only where it is."""
-    uncommon = {"dead_letters": sums.dead, "late": sums.late}
+    uncommon = {"dead_letters": sums.dead, "late": sums.late, "erased": sums.erased}
     return {
         "dagster/row_count": sums.landed,
         "dagster/size_bytes": sums.bytes,
@@ -86,6 +86,7 @@ def records(tile: "Tile", sums: "Sums") -> dg.TableMetadataValue:
         "rows": sums.landed,
         "dead letters": sums.dead,
         "skipped nulls": sums.skipped,
+        "erased, or expired by retention": sums.erased,
         "expired before they were read": sum(end - start for _, start, end in tile.expired),
         "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),
     }

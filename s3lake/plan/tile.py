@@ -33,7 +33,8 @@ class Sums(msgspec.Struct, frozen=True):
     Attributes:
         offsets: that their intervals cover.
         expired: offsets that they recorded as expired.
-        read: records, and those that were `landed`, `skipped`, `dead` (refused) or `late`, as manifests count them.
+        read: records, and those that were `landed`, `skipped`, `dead` (refused), `late` or `erased`, as manifests count
+            them.
         files: objects but for dead letters, which are `dead_files`.
         records: records in those files, sidecars apart.
         bytes: of all objects, as stored.
@@ -54,6 +55,7 @@ class Sums(msgspec.Struct, frozen=True):
     bytes: int = 0
     landed_ms: int = 0
     waits: tuple[Wait, ...] = ()
+    erased: int = 0
 
 
 Burnt = bool | dict[int, int]

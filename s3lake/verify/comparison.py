@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.errors import UnreadableError
+from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape
 from s3lake.source.offsets import LogRange
 from s3lake.verify import detail, digest, index_side, s3_side
@@ -31,6 +32,7 @@ from s3lake.verify.report import Kind, Unchecked
 if TYPE_CHECKING:
     from s3lake.sink import Sink
 
+_LETTERS = Shape("json", codec="none")
 _LAST = "the sink keeps the last record of each key: its template says no offset, so nothing tells which are left"
 _CHANGED = "the sink changes values (transforms or SQL), so files do not hold what Kafka has"
 
@@ -51,6 +53,7 @@ class Comparison:
         window: offsets `[first, end)` of the segment that Kafka still has.
         whole: whether Kafka still has all that the commit could read.
         unchecked: the rest of the segment, and why it cannot be checked.
+        erased: records that its commit says were taken out of its files.
     """
 
     def __init__(
@@ -79,6 +82,10 @@ class Comparison:
         self._beyond = [group for group in groups if not self._concerns(group.first)]
         self._in_kafka, self._in_files = Sums(), Sums()
         self._late = 0
+        self.erased = segment.read.erased if segment.read else 0
+        if self.erased and not segment.files:
+            # Kafka is not read for what is in no file on purpose.
+            self.window, self.whole = (segment.end, segment.end), False
         self._say_unchecked(kafka)
 
     def read_objects(self) -> None:
@@ -91,8 +98,11 @@ class Comparison:
             self.stored += size or 0
             if size is None:
                 gone.add(file.key)
-            elif file.kind == "dead_letters":
+                continue
+            if file.kind == "dead_letters":
                 self.letters.read(self._question.index.store, file)
+            if file.digest:
+                self._compare_digest(file)
         unread = Group.all_of(self.segment.files) if self._opaque else self._beyond
         self.rows = sum(group.first.records for group in unread)
         for group in self._reading.groups:
@@ -123,7 +133,7 @@ class Comparison:
             self._compare_counts(compacted)
         elif self.window[0] < self.window[1] and not self._opaque:
             self._name(self._look_closer(set(range(digest.BUCKETS))), compacted)
-        if not compacted:
+        if not compacted and not self.erased:
             self._reading.compare_whole(self._needs_records, lambda text: self._note("object", text))
         self.missing += self.letters.missing
         self.duplicated += self.letters.duplicated
@@ -139,6 +149,10 @@ class Comparison:
 
     def _say_unchecked(self, kafka: LogRange | None) -> None:
         start, end, (first, last) = self.segment.start, self.segment.end, self.window
+        if self.erased and not self.segment.files and self.segment.manifest is not None:
+            reason = f"all of it is said to be gone on purpose: {self.segment.manifest.reason}"
+            self.unchecked.append(Unchecked(start, end, reason))
+            return
         if kafka is None:
             if start < end:
                 self.unchecked.append(Unchecked(start, end, "its topic was deleted"))
@@ -174,6 +188,19 @@ class Comparison:
         for problem in problems:
             self._note("object", problem)
         return size
+
+    def _compare_digest(self, file: File) -> None:
+        """Whether a file holds what those held that it took the place of."""
+        assert self.segment.manifest is not None  # files come with their manifest
+        data, held = Shape.of(self.segment.manifest), Digest()
+        shape = {"data": data, "dead_letters": _LETTERS}.get(file.kind) or data.sidecar(file.kind)
+        try:
+            held.add(shape, s3_side.body(self._question.index.store, file.key), file.key)
+        except UnreadableError as problem:
+            self._note("object", str(problem))
+            return
+        if str(held) != file.digest:
+            self._note("object", f"{file.key} does not hold the records of the files that it was made of")
 
     def _read_rows(self, group: Group) -> None:
         rows = 0
@@ -224,11 +251,13 @@ class Comparison:
             return detail.differing(buckets, kafka, rows, spare)
 
     def _name(self, differing: Differing, compacted: int) -> None:
-        self.missing += differing.missing.count
+        missing = max(0, differing.missing.count - self.erased)
+        self.missing += missing
         where = f"topic {self._question.index.topic}, partition {self.segment.partition}"
         whose = f"in no file of commit {self.segment.manifest.id}" if self.segment.manifest else "in no commit"
-        for text in in_words(differing.missing):
-            self._note("missing", f"{where}, {text}: {whose}")
+        beside = f", and its manifest says that {self.erased} were erased" if self.erased else ""
+        for text in in_words(differing.missing) if missing else ():
+            self._note("missing", f"{where}, {text}: {whose}{beside}")
         if differing.unknown.count + differing.repeated.count <= compacted:
             return
         self.duplicated += differing.unknown.count + differing.repeated.count

@@ -86,12 +86,12 @@ def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note, *, replaces:
                 note(
                     "count", partition, f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
                 )
-        if read.read != read.landed + read.skipped + read.dead:
+        if read.read != read.landed + read.skipped + read.dead + read.erased:
             note(
                 "count",
                 partition,
-                f"commit {manifest.id} says read {read.read}, but landed {read.landed}, skipped {read.skipped} and "
-                f"dead {read.dead}",
+                f"commit {manifest.id} says read {read.read}, but landed {read.landed}, skipped {read.skipped}, "
+                f"dead {read.dead} and erased {read.erased}",
             )
 
 

@@ -55,7 +55,8 @@ class Checked:
         landed: rows in data files: as read, or as the index says for files that lie wholly outside of what Kafka has.
         skipped: null records that the sink leaves out.
         dead_letters: records that are dead letters.
-        missing: records that Kafka has and no file.
+        erased: records that the index says were taken out on purpose.
+        missing: records that Kafka has and no file, beside those.
         duplicated: rows and dead letters that Kafka does not have, or not as often.
         files: data objects that the index lists, sidecars included.
         dead_letter_files: objects of dead letters that the index lists.
@@ -73,6 +74,7 @@ class Checked:
     files: int = 0
     dead_letter_files: int = 0
     bytes: int = 0
+    erased: int = 0
     not_checkable: tuple[Unchecked, ...] = ()
 
 

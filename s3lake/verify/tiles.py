@@ -88,6 +88,7 @@ def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
         files=sum(file.kind != "dead_letters" for file in files),
         dead_letter_files=sum(file.kind == "dead_letters" for file in files),
         bytes=sum(part.stored for part in parts),
+        erased=sum(part.erased for part in parts),
         not_checkable=_joined(one for part in parts for one in part.unchecked),
     )
 

@@ -5,30 +5,48 @@ The committed objects are read back, never Kafka, and joined at the level of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake.commit import letters, protocol
 from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
-from s3lake.commit.merge import begin_merge
+from s3lake.commit.merge import REASON, begin_merge
 from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
 from s3lake.land import binding
-from s3lake.land.merge.joining import Joining, Unjoinable
-from s3lake.land.merge.packs import Pack, obstacle, packs, runs, worth_it
+from s3lake.land.merge.joining import LETTERS_SHAPE, Joining, Unjoinable
+from s3lake.land.merge.packs import LETTERS, Pack, Rule, obstacle, packs, runs
 from s3lake.land.task.outcomes import merged as summed
 from s3lake.land.task.pipeline import Stores
+from s3lake.objects.shape import Shape
 from s3lake.store.upload import PART_BYTES
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
 
-__all__ = ["Unjoinable", "merge"]
+__all__ = ["Merged", "Rule", "Unjoinable", "Way", "merge", "planned"]
 
 _AT_ONCE = 8
 """Small packs: most of their time is spent waiting for the store. A large one holds parts and row groups in memory."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How commits are merged.
+
+    Attributes:
+        rule: which files become one; None for the sink's.
+        reason: see `Manifest`.
+        digests: note of each new file the digest of the records that it is made of, read once more.
+        large_at_once: packs that are larger than a part; each holds two row groups.
+    """
+
+    rule: Rule | None = None
+    reason: str = REASON
+    digests: bool = False
+    large_at_once: int = 1
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,7 @@ def merge(
     hour: str,
     manifests: Sequence[Manifest],
     switched: Callable[[str], None] | None = None,
+    way: Way = Way(),
 ) -> Iterator[Merged]:
     """Merge commits of `hour`, each time when the next is asked for; none where nothing is to be gained.
 
@@ -60,29 +79,50 @@ def merge(
         hour: an hour that is complete.
         manifests: its commits'.
         switched: see `protocol.commit`.
+        way: how it is done.
 
     Raises:
         Unjoinable: the hour stays as it is, and why.
         S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
             next finishes.
     """
-    rule = binding.file_rule(sink)
-    packed = [(run, packs(run, rule.size, rule.count)) for run in runs(manifests)]
-    worthy = [(run, packed_files) for run, packed_files in packed if worth_it(packed_files)]
-    obstacle_text = obstacle(sink, index.topic, manifests) if worthy else None
-    if obstacle_text is not None:
-        raise Unjoinable(obstacle_text)
+    worthy, rule = planned(sink, index.topic, manifests, way.rule), binding.file_rule(sink)
     for run, packed_files in worthy:
-        attempt = begin_merge(index, hour, run)
+        attempt = begin_merge(index, hour, run, reason=way.reason)
         if attempt is not None:
             keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
-            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule)
-            staged = _staged(run, _joined(index, joining, packed_files))
+            shapes = _shapes(run[-1], rule.formats) if way.digests else {}
+            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, shapes)
+            staged = _staged(run, _joined(index, joining, packed_files, way.large_at_once))
             manifest = protocol.commit(index, attempt, staged, switched=switched)
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 
 
-def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack]) -> list[File]:
+def planned(
+    sink: Sink, topic: str, manifests: Sequence[Manifest], rule: Rule | None = None
+) -> list[tuple[list[Manifest], list[Pack]]]:
+    """Commits that become one, and how their files do; none where nothing is to be gained.
+
+    Raises:
+        Unjoinable: the hour stays as it is, and why.
+    """
+    files = binding.file_rule(sink)
+    rule = rule or Rule(files.size, files.count)
+    packed = [(run, packs(run, rule)) for run in runs(manifests, rule.fewest)]
+    worthy = [(run, packed_files) for run, packed_files in packed if rule.worth_it(packed_files)]
+    obstacle_text = obstacle(sink, topic, manifests) if worthy else None
+    if obstacle_text is not None:
+        raise Unjoinable(obstacle_text)
+    return worthy
+
+
+def _shapes(manifest: Manifest, streams: Iterable[str]) -> dict[str, Shape]:
+    shape = Shape.of(manifest)
+    of_streams = {stream: shape if stream == "data" else shape.sidecar(stream) for stream in streams}
+    return {**of_streams, LETTERS: LETTERS_SHAPE}
+
+
+def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack], large_at_once: int) -> list[File]:
     files: list[File] = []
 
     def join(pack: Pack) -> None:
@@ -93,9 +133,8 @@ def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack]) -> li
             small = [pool.submit(join, pack) for pack in packed_files if pack.bytes < PART_BYTES]
         for joined in small:
             joined.result()
-        for pack in packed_files:
-            if pack.bytes >= PART_BYTES:
-                join(pack)
+        with ThreadPoolExecutor(large_at_once, "s3lake-merge") as pool:
+            list(pool.map(join, (pack for pack in packed_files if pack.bytes >= PART_BYTES)))
         if len(files) > MOST_FILES:
             raise Unjoinable(f"{len(files):,} files would be left, and one commit has at most {MOST_FILES:,}")
     except BaseException:

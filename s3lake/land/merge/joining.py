@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
+
+import msgspec
 
 from s3lake.commit.index import File
 from s3lake.encode import FileFormat
@@ -18,10 +20,13 @@ from s3lake.land.merge.packs import LETTERS, Pack, Source
 from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.staging import FileRule, key_of
 from s3lake.layout.key import KeyRule, Span
+from s3lake.objects.digest import Digest
+from s3lake.objects.shape import Shape
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
 from s3lake.store.upload import Spill, Upload
 
+LETTERS_SHAPE = Shape("json", codec="none")
 _LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
 _Alike = tuple[tuple[str, Likeness], ...]
 
@@ -38,6 +43,7 @@ class _Target:
     partition: int
     group: str | None
     span: Span
+    digests: dict[str, Digest]
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Joining:
 
     Attributes:
         commit: whose objects they become.
+        shapes: of each stream, to note the digest of its records; none where that is not asked for.
     """
 
     stores: Stores
@@ -53,6 +60,7 @@ class Joining:
     commit: str
     keys: KeyRule
     files: FileRule
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def __call__(self, pack: Pack) -> list[File]:
         """The files that a pack becomes, staged.
@@ -72,6 +80,7 @@ class Joining:
                     target = targets.get(alike) or self._begin(store, spill, source, alike)
                     targets[alike] = target
                     _add(target, source, bodies)
+                    self._read(target, source, bodies)
                 except S3LakeError:
                     raise
                 except Exception as error:  # each format's library has errors of its own
@@ -100,7 +109,14 @@ class Joining:
             upload = Upload(store, key, {COMMIT: self.commit}, spill)
             form = self._form(name)
             streams[name] = upload, joiner(form, like, upload.write, spill, chunk=self.files.budget // 8)
-        return _Target(streams, first.partition, first.group, span)
+        digests = {name: Digest() for name in streams if name in self.shapes}
+        return _Target(streams, first.partition, first.group, span, digests)
+
+    def _read(self, target: _Target, source: Source, bodies: Mapping[str, BinaryIO]) -> None:
+        """Read a source once more, with other code than joins it."""
+        for name, digest in target.digests.items():
+            bodies[name].seek(0)
+            digest.add(self.shapes[name], bodies[name], source.files[name].key)
 
     def _key(self, partition: int, group: str | None, span: Span, stream: str) -> str:
         if group is None:
@@ -114,9 +130,8 @@ class Joining:
             joined.close()
             key = self._key(partition, group, span, name)
             identity, parts = upload.finish(key)
-            files.append(
-                File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
-            )
+            file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
+            files.append(msgspec.structs.replace(file, digest=str(target.digests.get(name, ""))))
         return files
 
 

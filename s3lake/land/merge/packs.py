@@ -38,6 +38,28 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Which files become one.
+
+    Attributes:
+        size: bytes of a pack, about.
+        count: records of a pack at most.
+        spared: the share of the files that has to go; joining few large ones costs what landing them did.
+        fewest: commits that are worth a look.
+    """
+
+    size: int
+    count: int
+    spared: float = 0.5
+    fewest: int = 2
+
+    def worth_it(self, packs_made: Sequence[Pack]) -> bool:
+        """Whether enough files go."""
+        sources = sum(len(pack.sources) for pack in packs_made)
+        return len(packs_made) < sources and len(packs_made) <= sources * (1 - self.spared)
+
+
+@dataclass(frozen=True)
 class Pack:
     """Sources of one topic-partition and one output partition, in offset order, that become one."""
 
@@ -72,31 +94,26 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     return None
 
 
-def runs(manifests: Iterable[Manifest]) -> list[list[Manifest]]:
+def runs(manifests: Iterable[Manifest], fewest: int = 2) -> list[list[Manifest]]:
     """Commits that follow each other and may be one: those of equal columns.
 
     A column that came later is not given to earlier files: their records may hold an empty list or object there, which
     was no column yet and would not be a value of the later type.
     """
     following = (list(run) for _, run in groupby(manifests, lambda manifest: manifest.columns))
-    return [run for run in following if len(run) > 1]
+    return [run for run in following if len(run) >= fewest]
 
 
-def packs(manifests: Iterable[Manifest], size: int, count: int) -> list[Pack]:
-    """The files of these commits, in packs of about `size` bytes and at most `count` records."""
+def packs(manifests: Iterable[Manifest], rule: Rule) -> list[Pack]:
+    """The files of these commits, in packs."""
     together: dict[tuple[int, str | None], list[Source]] = {}
     for source in _sources(manifests):
         together.setdefault((source.first.partition, source.first.group), []).append(source)
     return [
         Pack(tuple(some))
         for sources in together.values()
-        for some in _filled(sorted(sources, key=lambda one: one.first.first_offset), size, count)
+        for some in _filled(sorted(sources, key=lambda one: one.first.first_offset), rule)
     ]
-
-
-def worth_it(packs_made: Sequence[Pack]) -> bool:
-    """Whether at least half of the files go: to join few large ones costs what landing them did."""
-    return 0 < 2 * len(packs_made) <= sum(len(pack.sources) for pack in packs_made)
 
 
 def _sources(manifests: Iterable[Manifest]) -> Iterator[Source]:
@@ -107,11 +124,11 @@ def _sources(manifests: Iterable[Manifest]) -> Iterator[Source]:
         yield from (Source(manifest.id, files) for files in beside.values())
 
 
-def _filled(sources: Iterable[Source], size: int, count: int) -> Iterator[list[Source]]:
+def _filled(sources: Iterable[Source], rule: Rule) -> Iterator[list[Source]]:
     pack: list[Source] = []
     pack_bytes = pack_records = 0
     for source in sources:
-        if pack and (pack_bytes + source.bytes > size or pack_records + source.first.records > count):
+        if pack and (pack_bytes + source.bytes > rule.size or pack_records + source.first.records > rule.count):
             yield pack
             pack, pack_bytes, pack_records = [], 0, 0
         pack.append(source)

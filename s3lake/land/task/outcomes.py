@@ -180,4 +180,5 @@ def _sum(left: Read, right: Read) -> Read:
         left.late + right.late,
         min(filter(None, (left.oldest_ms, right.oldest_ms)), default=0),
         max(left.newest_ms, right.newest_ms),
+        left.erased + right.erased,
     )

@@ -1,0 +1,88 @@
+"""Compact: the files of an hour become few large ones, and verify can tell that they hold the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from s3lake.change.holding import Holding
+from s3lake.land.merge import Rule, Unjoinable, Way, merge, planned
+
+REASON = "compact"
+SIZE = 512 * 2**20
+_NO_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What becomes of an hour.
+
+    Attributes:
+        files: that its commits have, sidecars and dead letters included.
+        left: that there will be, or are now.
+        bytes: of all of them before.
+        obstacle: why it stays as it is; empty where it does not.
+    """
+
+    hour: str
+    files: int
+    left: int
+    bytes: int = 0
+    obstacle: str = ""
+
+    def __str__(self) -> str:
+        if self.obstacle:
+            return f"{self.hour}: its {self.files:,} files stay: {self.obstacle}"
+        return f"{self.hour}: {self.files:,} files of {self.bytes:,} bytes become {self.left:,}"
+
+
+def compactions(holding: Holding, hours: list[str], size: int = SIZE) -> Iterator[Compaction]:
+    """What compacting would do; nothing is said of hours that are not landed as a whole, or have few files already."""
+    for hour in hours:
+        manifests = holding.manifests(hour) or []
+        files = [file for manifest in manifests for file in manifest.files]
+        if len(files) < 2:
+            continue
+        try:
+            worthy = planned(holding.sink, holding.index.topic, manifests, _way(size).rule)
+        except Unjoinable as error:
+            yield Compaction(hour, len(files), len(files), obstacle=str(error))
+            continue
+        spared = sum(
+            sum(len(source.files) for source in pack.sources) - len(pack.sources[0].files)
+            for _, packs in worthy
+            for pack in packs
+        )
+        if spared:
+            yield Compaction(hour, len(files), len(files) - spared, sum(file.bytes for file in files))
+
+
+def compact(holding: Holding, hour: str, size: int = SIZE) -> Compaction:
+    """Compact an hour, in one commit for each set of columns that its commits have.
+
+    Args:
+        holding: of the hour.
+        hour: that is landed as a whole.
+        size: of the files that are made, about; those that are larger stay.
+
+    Raises:
+        FencedError: another writer was faster.
+        S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
+    """
+    holding.tidied(hour)
+    manifests = holding.manifests(hour) or []
+    files = sum(len(manifest.files) for manifest in manifests)
+    size_before = sum(file.bytes for manifest in manifests for file in manifest.files)
+    try:
+        for _ in merge(
+            holding.index, holding.sink, holding.stores, hour, manifests, switched=holding.follow, way=_way(size)
+        ):
+            pass
+    except Unjoinable as error:
+        return Compaction(hour, files, files, size_before, str(error))
+    left = sum(len(manifest.files) for manifest in holding.manifests(hour) or [])
+    return Compaction(hour, files, left, size_before)
+
+
+def _way(size: int) -> Way:
+    return Way(Rule(size, _NO_LIMIT, spared=0, fewest=1), REASON, digests=True, large_at_once=2)

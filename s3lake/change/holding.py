@@ -1,0 +1,115 @@
+"""What a sink holds of a topic, hour by hour, and the exchange of commits for one that takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from s3lake import hours
+from s3lake.commit import protocol
+from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.merge import begin_merge, united
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import settle, sweep
+from s3lake.commit.sums import Commits
+from s3lake.errors import ConfigurationError, FencedError
+from s3lake.land.task.pipeline import Stores
+from s3lake.plan.tile import Tile
+
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
+    from s3lake.sink import Sink
+    from s3lake.table import LakeTable
+
+
+@dataclass(frozen=True)
+class Holding:
+    """One sink and topic.
+
+    Attributes:
+        stores: opens the bucket.
+        table: that follows the index; None where the sink has none.
+    """
+
+    sink: Sink
+    index: TopicIndex
+    stores: Stores
+    table: LakeTable | None = None
+
+    @classmethod
+    def of(cls, landing: Landing) -> Holding:
+        """What a landing has landed.
+
+        Raises:
+            ConfigurationError: the sink is not exactly once, so its objects are not all told apart.
+        """
+        if not landing.sink.exactly_once:
+            raise ConfigurationError(
+                f"sink {landing.sink.name} has exactly_once: false, so objects that the index does not list may hold "
+                "the same records: what it has landed cannot be changed commit by commit. Rewrite its hours"
+            )
+        return cls(landing.sink, landing.index, landing.stores, landing.table)
+
+    def hours(self, first: str | None = None, last: str | None = None) -> list[str]:
+        """The hours that the index has, of this range."""
+        head = self.index.head()
+        listed = hours.expand(head[0].hours) if head else []
+        return [hour for hour in listed if (first or hour) <= hour <= (last or hour)]
+
+    def manifests(self, hour: str) -> list[Manifest] | None:
+        """Those of the commits of an hour; None where it is not landed as a whole."""
+        stored = self.index.tile(hour)
+        return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
+
+    def follow(self, hour: str) -> None:
+        """Bring the table to the hour, and fail where that fails: objects go only once no table lists them.
+
+        Raises:
+            TableUnavailableError: the table, its catalog or the store was in the way.
+            TableConflictError: the table cannot follow before somebody has changed something.
+        """
+        if self.table is not None:
+            self.table.follow([hour])
+
+    def tidied(self, hour: str) -> Tile:
+        """The tile with nothing pending and no garbage: what an exchange before did not come to is done.
+
+        Raises:
+            StoreDeniedError: objects that were replaced may not be deleted.
+            TableUnavailableError: the table still lists them, and cannot be reached.
+        """
+        settle(self.index, hour)
+        self.follow(hour)
+        tile, _ = protocol.ready(self.index, hour)
+        while tile.garbage:  # it was denied, and somebody has to be told
+            swept = sweep(self.index, hour)
+            tile = swept[0] if swept else tile
+        return tile
+
+    def exchange(
+        self, hour: str, replaced: Sequence[Manifest], reason: str, stage: Callable[[Attempt], Staged]
+    ) -> Manifest:
+        """Let one commit, which `stage` stages, take the place of others.
+
+        Raises:
+            FencedError: another writer was faster; nothing is changed.
+            TableUnavailableError: the table could not follow. Nothing is changed, or the replaced objects stay until
+                this is repeated.
+        """
+        self.tidied(hour)
+        attempt = begin_merge(self.index, hour, replaced, reason=reason)
+        if attempt is None:
+            raise FencedError(f"{self.index.topic} {hour} is made of other commits by now; nothing of it is changed")
+        return protocol.commit(self.index, attempt, stage(attempt), switched=self.follow)
+
+
+def alike(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
+    """Commits whose files a reader reads the same way, as one commit can replace them: those of an hour, or each."""
+    groups: dict[bytes, list[Manifest]] = {}
+    for one in manifests:
+        form = msgspec.json.encode((one.format, one.converter, one.nulls, one.shape, one.columns))
+        groups.setdefault(form, []).append(one)
+    return [part for some in groups.values() for part in ([some] if united(some) else [[one] for one in some])]

@@ -1,0 +1,105 @@
+"""Commands that change what has landed: each says what it would do, and does it with --yes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from s3lake.cli.options import (
+    ConfigArgument,
+    FromOption,
+    JsonOption,
+    SinkOption,
+    ToOption,
+    TopicOption,
+    in_order,
+    load,
+    routes,
+)
+from s3lake.cli.terminal import DIFFERENCES, FAILED, err, say, tell
+from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.text.quantities import size_of
+
+if TYPE_CHECKING:
+    from s3lake.change.holding import Holding
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it, and do not only say what would be done.")]
+
+
+def compact(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    size: Annotated[str, typer.Option(help="Of the files that are made, about; larger ones stay.")] = "512MB",
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make few large files of the files of landed hours: one commit takes the place of others, and Kafka is not asked.
+
+    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    """
+    from s3lake.change.compact import compact, compactions
+
+    most = _size(size)
+
+    def hours_of(holding: "Holding") -> Iterator[tuple[Any, Callable[[], Any] | None]]:
+        for plan in compactions(holding, holding.hours(first, last), most):
+            yield plan, None if plan.obstacle else partial(compact, holding, plan.hour, most)
+
+    in_order(first, last)
+    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+
+
+def _change(
+    config: str | None,
+    sink: str | None,
+    topic: str | None,
+    hours_of: Callable[["Holding"], Iterator[tuple[Any, Callable[[], Any] | None]]],
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Say what would become of hours, or do it.
+
+    Args:
+        config: where it is.
+        sink: only this one.
+        topic: only this one.
+        hours_of: what would become of each hour, and what does it; None where nothing can.
+        yes: do it.
+        as_json: for programs.
+    """
+    from s3lake.change.holding import Holding
+
+    planned = failed = 0
+    for lander in routes(load(config), sink, topic):
+        name = {"sink": lander.sink.name, "topic": lander.topic}
+        try:
+            for plan, work in hours_of(Holding.of(lander)):
+                outcome = work() if work and yes else plan
+                planned += work is not None
+                row = {**name, **asdict(outcome), "done": bool(work and yes), "summary": str(outcome)}
+                tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['summary']}")
+        except ConfigurationError:
+            raise
+        except S3LakeError as error:
+            failed += 1
+            err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
+    if failed:
+        raise typer.Exit(FAILED)
+    if not planned:
+        say(as_json, "nothing to change")
+    elif not yes:
+        say(as_json, "nothing is changed yet: --yes does it")
+        raise typer.Exit(DIFFERENCES)
+
+
+def _size(text: str) -> int:
+    try:
+        return int(size_of(text))
+    except ValueError as error:
+        raise ConfigurationError(f"--size {text}: {error}") from None
