@@ -22,7 +22,7 @@ from s3lake.plan.tile import Tile
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
     from s3lake.sink import Sink
-    from s3lake.table import LakeTable
+    from s3lake.table.iceberg import LakeTable
 
 
 @dataclass(frozen=True)
