@@ -12,13 +12,14 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from msgspec import structs
 
+from s3lake.schema.avro_names import definitions, full_name, space_of
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.details import REQUIRED, Detail
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
@@ -39,6 +40,8 @@ _PRIMITIVES = {
     "bytes": Primitive.BINARY,
     "string": Primitive.STRING,
 }
+_OWN = frozenset((*_PRIMITIVES, "record", "error", "array", "map", "enum", "fixed"))
+"""Types that are no names of others, which have their properties where they are defined."""
 _TIMES = {
     ("int", "date"): Primitive.DATE,
     ("int", "time-millis"): Primitive.TIME,
@@ -100,8 +103,8 @@ class _Compiler:
 
     def learn(self, schema: Any, space: str) -> None:
         """Note the named types that are defined in a schema."""
-        for definition, at in _definitions(schema, space):
-            self.named.setdefault(_full(definition["name"], definition, at), (definition, at))
+        for definition, at in definitions(schema, space):
+            self.named.setdefault(full_name(definition["name"], definition, at), (definition, at))
 
     def name(self, schema: Any) -> str | None:
         """What the struct of a whole value is called."""
@@ -111,7 +114,7 @@ class _Compiler:
         found = self._named(schema, "") if isinstance(schema, str) else (schema, "")
         if found is None or found[0].get("type") not in ("record", "error"):
             return None
-        return _full(found[0]["name"], *found)
+        return full_name(found[0]["name"], *found)
 
     def node(self, schema: Any, path: str, space: str, level: int) -> Node:
         """A part of a schema; `space` is the namespace around it."""
@@ -127,6 +130,10 @@ class _Compiler:
         type_name = schema.get("type") if isinstance(schema, dict) else None
         if isinstance(type_name, dict | list):
             return self.node(type_name, path, space, level)
+        return _connected(self._described(schema, type_name, path, space, level), schema)
+
+    def _described(self, schema: Any, type_name: Any, path: str, space: str, level: int) -> Node:
+        """A part of a schema that is an object."""
         match type_name:
             case "record" | "error":
                 return self._record(schema, path, space, level)
@@ -137,11 +144,11 @@ class _Compiler:
             case "enum":
                 plain = {"type": "enum", "name": f"E{self.nodes}", "symbols": schema.get("symbols")}
                 return Node(
-                    Primitive.STRING, plain, written=plain | {"name": _full(schema.get("name", ""), schema, space)}
+                    Primitive.STRING, plain, written=plain | {"name": full_name(schema.get("name", ""), schema, space)}
                 )
             case "fixed":
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
-                written = plain | {"name": _full(schema.get("name", ""), schema, space)}
+                written = plain | {"name": full_name(schema.get("name", ""), schema, space)}
                 return self._logical(schema, plain, written, path) or Node(Primitive.BINARY, plain, written=written)
             case str() if type_name in _PRIMITIVES:
                 return self._logical(schema, type_name, {"type": type_name}, path) or _primitive(type_name)
@@ -163,7 +170,7 @@ class _Compiler:
         return self.named.get(f"{space}.{name}" if space and "." not in name else name) or self.named.get(name)
 
     def _record(self, schema: dict[str, Any], path: str, space: str, level: int) -> Node:
-        name = _full(schema.get("name", ""), schema, space)
+        name = full_name(schema.get("name", ""), schema, space)
         if name in self.inside:
             # Columns would have no end, and data that nests without end kills the process that reads it.
             raise SchemaError(f"{path} is {name} inside of itself: recursive schemas are not supported; use bytes")
@@ -176,7 +183,7 @@ class _Compiler:
             member = described.get("name") if isinstance(described, dict) else None
             if not isinstance(member, str) or member in nodes:
                 raise SchemaError(f"{path}: a field is called {member!r}; a name that no other has is expected")
-            nodes[member] = self.node(described.get("type"), f"{path}.{member}", _space(name), level + 1)
+            nodes[member] = self.node(described.get("type"), f"{path}.{member}", space_of(name), level + 1)
         self.inside.pop()
         plain = {
             "type": "record",
@@ -257,9 +264,9 @@ class _Compiler:
         branch = _only(branch)
         if isinstance(branch, str):
             found = self._named(branch, space)
-            return branch if branch in _PRIMITIVES or found is None else _full(found[0]["name"], *found)
+            return branch if branch in _PRIMITIVES or found is None else full_name(found[0]["name"], *found)
         if isinstance(branch, dict) and branch.get("type") in ("record", "error", "enum", "fixed"):
-            return _full(branch.get("name", ""), branch, space)
+            return full_name(branch.get("name", ""), branch, space)
         return str(branch.get("type")) if isinstance(branch, dict) else str(branch)
 
     def _logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
@@ -299,33 +306,6 @@ def _parsed(text: str, what: str) -> Any:
         raise SchemaError(f"{what} is no JSON: {text[:80]!r}") from None
 
 
-def _definitions(schema: Any, space: str) -> Iterator[tuple[dict[str, Any], str]]:
-    waiting = [(schema, space)]
-    while waiting:
-        inner, at = waiting.pop()
-        if isinstance(inner, list):
-            waiting += [(branch, at) for branch in inner]
-        if not isinstance(inner, dict):
-            continue
-        if inner.get("type") in ("record", "error", "enum", "fixed") and isinstance(inner.get("name"), str):
-            yield inner, at
-            at = _space(_full(inner["name"], inner, at))
-        fields = inner.get("fields")
-        types = [each.get("type") for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
-        waiting += [(part, at) for part in (*types, inner.get("items"), inner.get("values"), inner.get("type"))]
-
-
-def _full(name: str, schema: dict[str, Any], space: str) -> str:
-    if "." in name:
-        return name
-    space = schema.get("namespace", space)
-    return f"{space}.{name}" if space else name
-
-
-def _space(name: str) -> str:
-    return name.rpartition(".")[0]
-
-
 def _only(schema: Any) -> Any:
     """What a value is if it is not null; `{"type": {…}}` is what is inside."""
     while True:
@@ -335,6 +315,16 @@ def _only(schema: Any) -> Any:
             schema = schema["type"]
         else:
             return schema
+
+
+def _connected(node: Node, schema: dict[str, Any]) -> Node:
+    """A node with what Connect left in its schema when it was written there."""
+    properties = {name: value for name, value in schema.items() if name.startswith("connect.")}
+    if not properties or schema["type"] not in _OWN:
+        return node
+    written = {"type": node.written} if isinstance(node.written, str) else node.written
+    detail = structs.replace(node.detail, connect=json.dumps(properties))
+    return replace(node, written=written and {**written, **properties}, detail=detail)
 
 
 def _primitive(name: str) -> Node:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
 
 import pyarrow as pa
 from msgspec import structs
@@ -19,6 +18,9 @@ NAME = b"s3lake.name"
 DEFAULT = b"s3lake.default"
 """Metadata of a field: its default, as Avro's JSON spells it."""
 
+CONNECT = b"s3lake.connect"
+"""Metadata of a schema or of a field: what Connect's schema says of its type, as properties of Avro's."""
+
 ALONE = b"s3lake.alone"
 """Metadata of a schema of one column: Avro files hold its values, without a record round each."""
 
@@ -31,7 +33,7 @@ def applied(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.Recor
     fields = zip(batch.schema, batch.columns, detail.inner, strict=True)
     columns = [column(field.name, array, type_of(field.type), inner) for field, array, inner in fields]
     marks = {DETAIL: _mark(detail)} if detail != nullability(detail) else {}
-    metadata = marks | ({NAME: name.encode()} if name else {})
+    metadata = marks | (_metadata(Detail(name=name or None, connect=detail.connect)) or {})
     schema = pa.schema([field for field, _ in columns], metadata or None)
     return pa.RecordBatch.from_arrays([array for _, array in columns], schema=schema)
 
@@ -61,8 +63,8 @@ def _field(name: str, type: Type, detail: Detail) -> pa.Field:
     return pa.field(name, arrow, nullable=not detail.required, metadata=_metadata(detail))
 
 
-def _metadata(detail: Detail) -> Mapping[bytes, bytes] | None:
-    facts = {NAME: detail.name, DEFAULT: detail.default}
+def _metadata(detail: Detail) -> dict[bytes, bytes] | None:
+    facts = {NAME: detail.name, DEFAULT: detail.default, CONNECT: detail.connect}
     return {key: text.encode() for key, text in facts.items() if text is not None} or None
 
 

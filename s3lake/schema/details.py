@@ -21,12 +21,14 @@ class Detail(msgspec.Struct, frozen=True):
         default: as Avro's JSON spells it; None for none, and for null.
         name: of a record, with its namespace; None where it has none.
         inner: of a list's items, a map's values, a struct's fields in order.
+        connect: what else Connect's schema says, as JSON of the `connect.*` properties of Avro's.
     """
 
     required: bool = False
     default: str | None = None
     name: str | None = None
     inner: tuple[Detail, ...] = ()
+    connect: str | None = None
 
 
 REQUIRED = Detail(required=True)

@@ -318,7 +318,7 @@ def test_a_field_of_time() -> None:
         ("shutdown.timeout.ms", "3000"),
         ("schemas.cache.config", "1000"),
         ("enhanced.avro.schema.support", "true"),
-        ("connect.meta.data", "true"),
+        ("connect.meta.data", "false"),
         ("allow.optional.map.keys", "false"),
         ("report.null.values.to.dlq", "true"),
         ("enable.conditional.writes", "true"),

@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import date
 from typing import Any
 
 import fastavro
@@ -37,18 +38,22 @@ FIELDS = [
         "optional": False,
         "fields": [{"field": "zip", "type": "int32", "optional": True}],
     },
+    {"field": "at", "type": "int64", "optional": True, "name": "io.debezium.time.Timestamp", "version": 1},
+    {"field": "small", "type": "int8", "doc": "how small", "parameters": {"a": "b", f"{SPACE}.field.default": "true"}},
+    {"field": "day", "type": "int32", "name": "org.apache.kafka.connect.data.Date", "version": 1},
 ]
 CONNECT = {"type": "struct", "name": "com.shop.Order", "optional": False, "fields": FIELDS}
 AVRO_DATA = {
     "type": "record",
     "name": "Order",
     "namespace": "com.shop",
+    "connect.name": "com.shop.Order",
     "fields": [
         {"name": "id", "type": "long"},
-        {"name": "count", "type": "int", "default": 7},
+        {"name": "count", "type": {"type": "int", "connect.default": 7}, "default": 7},
         {"name": "note", "type": ["null", "string"], "default": None},
-        {"name": "colour", "type": ["string", "null"], "default": "red"},
-        {"name": "raw", "type": "bytes", "default": "\u00ff"},
+        {"name": "colour", "type": [{"type": "string", "connect.default": "red"}, "null"], "default": "red"},
+        {"name": "raw", "type": {"type": "bytes", "connect.default": "\u00ff"}, "default": "\u00ff"},
         {"name": "tags", "type": {"type": "array", "items": "string"}},
         {"name": "sizes", "type": {"type": "map", "values": ["null", "int"]}},
         {
@@ -59,6 +64,7 @@ AVRO_DATA = {
                     "type": "record",
                     "name": "Buyer",
                     "namespace": "com.acme",
+                    "connect.name": "com.acme.Buyer",
                     "fields": [{"name": "name", "type": "string"}],
                 },
             ],
@@ -73,9 +79,32 @@ AVRO_DATA = {
                 "fields": [{"name": "zip", "type": ["null", "int"], "default": None}],
             },
         },
+        {
+            "name": "at",
+            "type": ["null", {"type": "long", "connect.name": "io.debezium.time.Timestamp", "connect.version": 1}],
+            "default": None,
+        },
+        {
+            "name": "small",
+            "type": {
+                "type": "int",
+                "connect.doc": "how small",
+                "connect.parameters": {"a": "b"},
+                "connect.type": "int8",
+            },
+        },
+        {
+            "name": "day",
+            "type": {
+                "type": "int",
+                "logicalType": "date",
+                "connect.name": "org.apache.kafka.connect.data.Date",
+                "connect.version": 1,
+            },
+        },
     ],
 }
-"""As Confluent's AvroData makes it of that schema, without its own `connect.*` properties."""
+"""As Confluent's AvroData makes it of that schema."""
 ROW: dict[str, Any] = {
     "id": 1,
     "count": 2,
@@ -86,12 +115,16 @@ ROW: dict[str, Any] = {
     "sizes": {"x": 1, "y": None},
     "buyer": {"name": "Ann"},
     "place": {"zip": None},
+    "at": 1_700_000_000_000,
+    "small": 3,
+    "day": date(2026, 1, 6),
 }
 OTHER: dict[str, Any] = {**ROW, "id": 2, "note": "n", "buyer": None, "tags": [], "sizes": {}, "place": {"zip": 8000}}
 
 
-def payload(row: dict[str, Any]) -> bytes:
-    return json.dumps({"schema": CONNECT, "payload": {**row, "raw": "AP8="}}).encode()
+def payload(row: dict[str, Any] | None, schema: Any = CONNECT) -> bytes:
+    spelled = row and {**row, "raw": "AP8=", "day": 20_459}
+    return json.dumps({"schema": schema, "payload": spelled}).encode()
 
 
 def converted(format: str, *values: bytes | None, **more: Any) -> pa.RecordBatch:
@@ -134,6 +167,9 @@ def test_parquet_files_of_the_connector_and_ours_are_one_table() -> None:
             pa.field("sizes", pa.map_(pa.string(), pa.int32()), nullable=False),
             pa.field("buyer", pa.struct([pa.field("name", pa.string(), nullable=False)])),
             pa.field("place", pa.struct([pa.field("zip", pa.int32())]), nullable=False),
+            pa.field("at", pa.int64()),
+            pa.field("small", pa.int32(), nullable=False),
+            pa.field("day", pa.date32(), nullable=False),
         ]
     )
     out = pa.BufferOutputStream()
@@ -147,16 +183,14 @@ def test_parquet_files_of_the_connector_and_ours_are_one_table() -> None:
 
 def test_a_null_payload_makes_its_columns_optional() -> None:
     schema = {**CONNECT, "optional": True}
-    values = [{**ROW, "raw": "AP8="}, None]
-    found = converted("parquet", *(json.dumps({"schema": schema, "payload": value}).encode() for value in values))
+    found = converted("parquet", *(payload(value, schema) for value in (ROW, None)))
     assert found.schema.field("id").nullable
     assert found.column("id").to_pylist() == [1, None]
 
 
 def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
     other = {**CONNECT, "fields": [{**FIELDS[0], "default": 5}, *FIELDS[1:]]}
-    value = json.dumps({"schema": other, "payload": {**ROW, "raw": "AP8="}}).encode()
-    found = Conversion("string", "connect_json", "avro", "write")(batch(payload(ROW), value), {})
+    found = Conversion("string", "connect_json", "avro", "write")(batch(payload(ROW), payload(ROW, other)), {})
     assert len(found.parts) == 2
     assert len({hash(part.streams["data"].schema) for part in found.parts}) == 2
 

@@ -149,6 +149,7 @@ AIVENS = {
                 "type": "record",
                 "name": "Order",
                 "namespace": "com.acme",
+                "connect.name": "com.acme.Order",
                 "fields": [{"name": "id", "type": "long"}],
             },
         },

@@ -60,7 +60,6 @@ _MEANINGLESS = {
     "schemas.cache.config": "has no meaning here",
     "schemas.cache.size": "has no meaning here",
     "enhanced.avro.schema.support": "has no meaning: logical types, unions and enums are always kept",
-    "connect.meta.data": "has no meaning: Connect's own metadata are not written into schemas",
     "allow.optional.map.keys": "has no meaning: keys of maps are text",
     "report.null.values.to.dlq": "has no meaning: ignored records are counted, refused ones become dead letters",
     "enable.conditional.writes": "has no meaning: every commit is conditional",
@@ -91,6 +90,9 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _layout(keys, sink)
     _nulls(keys, sink, beside)
     keys.meaningless(_MEANINGLESS)
+    told = keys.boolean("connect.meta.data", True)
+    if not told.value:
+        keys.report.notice(told.setting, "what Connect says of types stays in Avro's schemas; readers pass over it")
     overrides.apply(keys, common, [sink], environment)
     keys.finish()
     return drafted(common, [sink], report, connect.connector(keys))
