@@ -11,6 +11,7 @@ from s3lake.cli import (
     change,
     configuration,
     ddl,
+    dead_letters,
     demo,
     iam,
     index,
@@ -65,6 +66,7 @@ for command in (
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
 app.add_typer(index.app, name="index")
 app.add_typer(table.app, name="table")
+app.add_typer(dead_letters.app, name="dead-letters")
 
 
 def main() -> NoReturn:

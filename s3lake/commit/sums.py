@@ -74,6 +74,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         landed_ms=max(sums.landed_ms, manifest.created_ms),
         waits=(*sums.waits, *manifest.waits),
         erased=sums.erased + sum(read.erased for read in reads),
+        taken=sums.taken + sum(taken.count for taken in manifest.taken),
     )
 
 

@@ -40,6 +40,7 @@ class Sums(msgspec.Struct, frozen=True):
         bytes: of all objects, as stored.
         landed_ms: when the last of them was made, epoch milliseconds.
         waits: how long their records had waited; none of commits of an earlier s3lake.
+        taken: dead letters that replays have landed.
     """
 
     offsets: int = 0
@@ -56,6 +57,7 @@ class Sums(msgspec.Struct, frozen=True):
     landed_ms: int = 0
     waits: tuple[Wait, ...] = ()
     erased: int = 0
+    taken: int = 0
 
 
 Burnt = bool | dict[int, int]

@@ -7,7 +7,6 @@ every commit as it was or as it is to be.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +17,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File, Manifest, Read
-from s3lake.commit.letters import LETTERS, Reason, Taken, Tally, reason_of, united
+from s3lake.commit.letters import LETTERS, Reason, Taken, Tally, united
 from s3lake.commit.protocol import Attempt, Staged, mark_of, ready
 from s3lake.commit.recovery import abort
 from s3lake.commit.replay import begin_replay
@@ -27,15 +26,13 @@ from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
 from s3lake.land.replay.beside import copied, obstacle
+from s3lake.land.replay.letters import Chosen, letters_of
 from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.staging import Staging
-from s3lake.objects.letters import Letter, letters
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Intervals
-from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.reading import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,30 +41,10 @@ if TYPE_CHECKING:
     from s3lake.land.task.outcomes import Outcome
     from s3lake.land.task.pipeline import Stores
 
-__all__ = ["Chosen", "Replayed", "letters_of", "replay"]
-
 _TRIES = 5
 _BLOCK_BYTES = 16 * 2**20
 Place = tuple[int, int]
 """Topic-partition and offset."""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Which dead letters.
-
-    Attributes:
-        reason: a part of `stage: message`, or of what it is counted as; None for all.
-    """
-
-    reason: str | None = None
-
-    def __call__(self, letter: Letter) -> bool:
-        """Whether this is one of them."""
-        if self.reason is None:
-            return True
-        texts = (f"{letter.stage}: {message}".lower() for message in (letter.message, reason_of(letter.message)))
-        return any(self.reason.lower() in text for text in texts)
 
 
 @dataclass(frozen=True)
@@ -90,27 +67,6 @@ class Replayed:
     landed: int
     skipped: int
     refused: tuple[Reason, ...]
-
-
-def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[Letter]:
-    """The dead letters of a commit by topic-partition and offset, read as they are asked for.
-
-    Args:
-        store: the bucket.
-        manifest: the commit's.
-        only: a topic-partition; None for all.
-
-    Raises:
-        DataLossError: an object is gone, is another one, or holds something else.
-    """
-    files = [file for file in manifest.files if file.kind == LETTERS and only in (None, file.partition)]
-    for partition in sorted({file.partition for file in files}):
-        objects = (
-            letters(opened(store, file.key, file.bytes, manifest.id), file.key)
-            for file in files
-            if file.partition == partition
-        )
-        yield from heapq.merge(*objects, key=lambda letter: letter.offset)
 
 
 def replay(lander: Landing, hour: str, chosen: Chosen, *, dry_run: bool = False) -> Iterator[Replayed]:

@@ -6,67 +6,13 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Manifest
 from s3lake.commit.letters import reason_of
-from s3lake.commit.sums import Commits
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
-from s3lake.kafka.reader import Brokers
-from s3lake.land.landing import Landing
-from s3lake.land.replay import Chosen, Replayed, letters_of, replay
-from s3lake.sink import Sink
+from s3lake.land.replay import replay
+from s3lake.land.replay.letters import Chosen, letters_of, reasons_of
 from s3lake.store import Store
-from s3lake_tests.commit.world import FakeKafka
-from s3lake_tests.land.merge.parts import Parts
-from s3lake_tests.verify.world import HOUR, TOPIC
-
-TEMPLATE = "{topic}/{time:yyyy-MM-dd}/{partition}-{offset:012}"
-BY_FIELD = {"layout": {"template": TEMPLATE, "time": {"source": "field", "field": "at"}}}
-"""A layout that places no record without a time."""
-MENDED = {"layout": {"template": TEMPLATE}}
-GOOD, ODD = b'{"at":1767600000000,"id":%d}', b'{"id":%d}'
-
-
-class Lake(Parts):
-    """An hour in several commits, some of whose records were refused."""
-
-    def __init__(self, **sink: Any) -> None:
-        super().__init__(**{**BY_FIELD, **sink})
-
-    def landed(self, *counts: int) -> "Lake":  # type: ignore[override]
-        """Commits of so many records, every third of which has no time, and the last is broken."""
-        for count in counts:
-            values = [(ODD if number % 3 == 2 else GOOD) % number for number in range(count - 1)]
-            self.land(*values, b"{ broken")
-        self.write_index()
-        return self
-
-    def mended(self, **changes: Any) -> None:
-        """Change the sink's configuration."""
-        self.sink = Sink.model_validate({**self.sink.model_dump(exclude_unset=True), **changes})
-
-    def landing(self, store: Store | None = None) -> Landing:
-        """Of the sink as it is configured now."""
-        return Landing(
-            sink=self.sink,
-            topic=TOPIC,
-            spark=lambda: pytest.fail("no SQL"),
-            stores=lambda _: store or self.store,
-            offsets=FakeKafka(1),
-            reader=Brokers("nowhere:1"),
-        )
-
-    def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[Replayed]:
-        """Replay the hour."""
-        return list(replay(self.landing(), HOUR, Chosen(reason), dry_run=dry_run))
-
-    @property
-    def commits(self) -> list[Manifest]:
-        """As the tile lists them."""
-        return [manifest for tile in self.index.tiles() for manifest in Commits(self.index, HOUR, tile.commits)]
-
-    def letters(self) -> dict[int, str]:
-        """Why each offset that is a dead letter is one."""
-        return {one.offset: one.message for each in self.commits for one in letters_of(self.store, each)}
+from s3lake_tests.land.replay.lake import GOOD, MENDED, ODD, TEMPLATE, Lake
+from s3lake_tests.verify.world import HOUR
 
 
 @pytest.fixture
@@ -288,6 +234,19 @@ def test_a_dead_letter_comes_back_as_it_was() -> None:
     (letter,) = letters_of(lake.store, lake.commits[0])
     assert (letter.key, letter.value, letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
     assert json.loads(letter.line)["stage"] == letter.stage == "convert"
+
+
+def test_a_commit_that_does_not_say_its_reasons_is_read(lake: Lake) -> None:
+    first = lake.commits[0]
+    assert first.letters == ()
+    read = [(one.stage, one.count, one.offset) for one in reasons_of(lake.store, first)]
+    assert read == [("layout", 2, 2), ("convert", 1, 6)]
+    lake.mended(**MENDED)
+    lake.replay()
+    last = lake.commits[0]
+    for key in [key for key in lake.bodies() if "_dead_letters" in key]:
+        lake.store.delete(key)
+    assert [(one.stage, one.count) for one in reasons_of(lake.store, last)] == [("convert", 1)]
 
 
 def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

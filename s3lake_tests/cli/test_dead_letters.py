@@ -1,0 +1,131 @@
+"""`s3lake dead-letters`: what it prints of an hour in memory, and its exit codes."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from s3lake.cli import app, dead_letters
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.verify.world import HOUR, IN_TIME
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake().landed(7, 4)
+
+
+@pytest.fixture
+def run(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command on the lake, whatever the configuration says."""
+
+    def routes(*_: Any) -> Iterator[Any]:
+        yield lake.landing()
+
+    monkeypatch.setattr(dead_letters, "load", lambda _: None)
+    monkeypatch.setattr(dead_letters, "routes", routes)
+    return lambda *words: CliRunner().invoke(app, ["dead-letters", *words])
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, (result.output, result.exception)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_list_counts_by_hour_and_reason(run: Run) -> None:
+    found = [(one["hour"], one["stage"], one["count"], one["offset"]) for one in rows(run("list", "--json"))]
+    assert found == [(HOUR, "layout", 3, 2), (HOUR, "convert", 2, 6)]
+    table = run("list", "--hour", HOUR).stdout
+    assert "time field at is null or missing: there is no time" in table
+    assert "0@2" in table
+
+
+def test_list_says_how_many_were_replayed(run: Run, lake: Lake) -> None:
+    lake.mended(**MENDED)
+    rows(run("replay", "--yes", "--json"))
+    assert [(one["stage"], one["count"], one["replayed"]) for one in rows(run("list", "--json"))] == [("convert", 2, 3)]
+
+
+@pytest.mark.parametrize("words", [["--hour", "2026-11-20T04"], ["--from", "2026-11-20T06"], ["--to", "2026-11-20T04"]])
+def test_other_hours_have_none(run: Run, words: list[str]) -> None:
+    assert run("list", *words).stdout == "no dead letters\n"
+    assert run("show", *words).stdout == "no dead letters\n"
+    assert run("replay", "--yes", *words).stdout == "no dead letters to replay\n"
+
+
+def test_show_says_place_reason_headers_key_and_value_without_secrets(run: Run, lake: Lake) -> None:
+    lake.land_records([(b'{"id":7}', b'{"password":"hunter2","id":1}', [("region", b"eu"), ("cookie", b"hunter2")])])
+    lake.write_index()
+    shown = run("show", "--offset", "11").stdout
+    assert shown.splitlines() == [
+        f"events {HOUR}: verified, partition 0, offset 11, timestamp {IN_TIME}",
+        "  layout: time field at is null or missing: there is no time",
+        "  header region: eu",
+        "  header cookie: ********",
+        '  key: {"id":7}',
+        '  value: {"password":"********","id":1}',
+    ]
+
+
+def test_show_leaves_out_what_is_beyond_its_limit(run: Run) -> None:
+    result = run("show", "--reason", "layout", "--limit", "1", "--json")
+    assert [one["offset"] for one in rows(result)] == [2]
+    assert "only the first 1" in result.stderr
+
+
+def test_a_dry_run_says_what_would_be_done(run: Run, lake: Lake) -> None:
+    lake.mended(**MENDED)
+    before = dict(lake.store.objects)
+    refused = "convert: JSON is malformed: expected … (byte …)"
+    line = f"events verified {HOUR}: 3 dead letters, 2 would be landed, 1 left ({refused})"
+    assert run("replay", "--dry-run").stdout.splitlines()[0] == line
+    assert lake.store.objects == before
+
+
+def test_replay_asks_for_a_yes(run: Run, lake: Lake) -> None:
+    before = dict(lake.store.objects)
+    result = run("replay")
+    assert isinstance(result.exception, ConfigurationError)
+    assert "--yes" in str(result.exception)
+    assert lake.store.objects == before
+
+
+def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: Lake) -> None:
+    lake.mended(**MENDED)
+    done = rows(run("replay", "--yes", "--json"))
+    assert [(one["chosen"], one["landed"], one["done"]) for one in done] == [(3, 2, True), (2, 1, True)]
+    assert [one["commit"] for one in done] == [one.id for one in lake.commits]
+    assert lake.verified().clean
+    assert ", nothing changes" in run("replay", "--yes", "--hour", HOUR).stdout
+
+
+def test_a_store_that_is_away_ends_with_three(run: Run, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.mended(**MENDED)
+
+    def away(*_: Any) -> str:
+        raise StoreUnavailableError("away")
+
+    monkeypatch.setattr(lake.store, "create_upload", away)
+    result = run("replay", "--yes")
+    assert result.exit_code == 3
+    assert "StoreUnavailableError: away" in result.stderr
+
+
+def test_an_hour_and_a_range_are_too_much(run: Run) -> None:
+    assert "give one of them" in str(run("list", "--hour", HOUR, "--from", HOUR).exception)
+
+
+def test_a_lake_without_any_says_so(run: Run, lake: Lake) -> None:
+    lake.mended(**MENDED)
+    for name in list(lake.store.objects):
+        lake.store.delete(name)
+    lake.tiles.clear()
+    lake.manifests.clear()
+    lake.land(GOOD % 1)
+    lake.write_index()
+    assert run("list").stdout == "no dead letters\n"

@@ -1,0 +1,37 @@
+"""What of a record is shown: enough to find its fault, and nothing that is a secret by its name."""
+
+import pytest
+
+from s3lake.text.contents import shown
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "null"),
+        (b"", ""),
+        (b"plain text", "plain text"),
+        (b'{"a": 1}', '{"a":1}'),
+        (b"\xff\x00", "2 bytes, no UTF-8: ff 00"),
+        (b"\xff" * 40, f"40 bytes, no UTF-8: {'ff ' * 31}ff …"),
+        (b"two\nlines\x1b[31m", "two\\nlines\\x1b[31m"),
+        (b"x" * 300, "x" * 200 + " …"),
+        (b'{"user":{"password":"hunter2","name":"eva"}}', '{"user":{"password":"********","name":"eva"}}'),
+        (b'[{"api_key":[1,2]}]', '[{"api_key":"********"}]'),
+        (b'{"password": "hunter2", broken', '{"password": ********, broken'),
+        (b'{"token": "half', '{"token": ********'),
+        (b"token=hunter2&page=3", "token=********&page=3"),
+        (b"see https://eva:hunter2@host/path", "see https://********@host/path"),
+    ],
+)
+def test_contents_are_shown_on_one_line_and_without_secrets(content: bytes | None, expected: str) -> None:
+    assert shown(content) == expected
+
+
+def test_headers_of_a_session_are_hidden() -> None:
+    assert shown(b"Bearer abc", name="Authorization") == "********"
+    assert shown(b"eu", name="region") == "eu"
+
+
+def test_all_of_it_is_shown_to_whoever_asks() -> None:
+    assert shown(b"x" * 300, None) == "x" * 300
