@@ -42,19 +42,16 @@ class _Printed(Logged):
     read: int = 0
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """See `Observer.planned`."""
         super().planned(hour, offsets, batches)
         self.offsets += offsets
         self.progress(self.read, self.offsets)
 
     def committed(self, manifest: Manifest) -> None:
-        """See `Observer.committed`."""
         super().committed(manifest)
         self.read += sum(read.end - read.start for read in manifest.partitions.values())
         self.progress(self.read, self.offsets)
 
     def done(self, landed: LandedHour) -> None:
-        """See `Observer.done`."""
         with self.progress.aside():
             tell(self.as_json, rows.hour_row(self.topic, landed), rows.hour_line)
 

@@ -93,7 +93,6 @@ def checked_row(checked: "Checked") -> dict[str, Any]:
 
 
 def checked_line(row: Mapping[str, Any]) -> str:
-    """`checked_row` as a line."""
     gone = "".join(
         f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
     )
@@ -148,7 +147,6 @@ def totals(report: "Report") -> dict[str, Any]:
 
 
 def totals_line(row: Mapping[str, Any]) -> str:
-    """`totals` as a line."""
     extra = "".join(
         f", {row[name]:,} {text}"
         for name, text in (("skipped", "nulls skipped"), ("not_checkable", "offsets not checkable"))
@@ -187,7 +185,6 @@ def preview_row(object: "Object") -> dict[str, Any]:
 
 
 def preview_line(row: Mapping[str, Any]) -> str:
-    """`preview_row` as a line."""
     return (
         "{key}  {topic}[{partition}] offsets {first_offset} to {last_offset}, {records} records, {bytes} bytes"
     ).format(**row)
@@ -301,7 +298,6 @@ def adopted_row(sink: str, topic: str, adopted: "Adopted") -> dict[str, Any]:
 
 
 def adopted_line(row: Mapping[str, Any]) -> str:
-    """`adopted_row` as a line."""
     starts = ", ".join(f"{one} at {start['offset']} ({start['source']})" for one, start in row["starts"].items())
     steps = "".join(f"\n  {step}" for step in row["recovered"])
     done = "adopted" if row["written"] else "would be adopted"

@@ -191,10 +191,8 @@ def value_of(text: str) -> Any:
 
 
 def is_list(text: str) -> bool:
-    """Whether the text is a list."""
     return text.startswith("[") and text.endswith("]")
 
 
 def items_of(text: str) -> list[str]:
-    """The texts in a list."""
     return [item.strip() for item in text[1:-1].split(",")] if text[1:-1].strip() else []

@@ -61,7 +61,6 @@ def numbers(values: pa.Array) -> pa.BinaryArray:
 
 
 def or_null(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
-    """JSON texts, null where `source` is."""
     return pc.if_else(source.is_valid(), texts, pa.scalar(b"null", pa.binary())) if source.null_count else texts
 
 

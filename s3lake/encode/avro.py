@@ -44,11 +44,9 @@ class AvroEncoder:
 
     @property
     def memory(self) -> int:
-        """See `Encoder.memory`."""
         return len(self._buffered)
 
     def write(self, payload: pa.RecordBatch) -> None:
-        """See `Encoder.write`."""
         if not len(payload):
             return
         payload = prepared(payload)
@@ -75,13 +73,11 @@ class AvroEncoder:
         self._records = self.pending = 0
 
     def relieve(self) -> None:
-        """See `Encoder.relieve`."""
         if self._buffered:
             self._spilled.append(self._disk.add(bytes(self._buffered)))
             self._buffered.clear()
 
     def close(self) -> None:
-        """See `Encoder.close`."""
         self.drain()
 
     def _begin(self, schema: bytes) -> None:
@@ -108,7 +104,6 @@ class AvroJoiner:
         out(beginning + self._sync)
 
     def add(self, body: BinaryIO) -> int:
-        """See `Joiner.add`."""
         beginning(body)
         sync, records = body.read(_SYNC_BYTES), 0
         while (count := _number(body)) is not None:

@@ -67,11 +67,9 @@ class ParquetEncoder:
 
     @property
     def memory(self) -> int:
-        """See `Encoder.memory`."""
         return self._held_bytes
 
     def write(self, payload: pa.RecordBatch) -> None:
-        """See `Encoder.write`."""
         if not len(payload):
             return
         size = payload.nbytes
@@ -103,7 +101,6 @@ class ParquetEncoder:
         self._held_bytes = self.pending = 0
 
     def relieve(self) -> None:
-        """See `Encoder.relieve`."""
         if not self._buffered:
             return
         self._schema = self._buffered[0].schema
@@ -113,7 +110,6 @@ class ParquetEncoder:
         self._held_bytes = 0
 
     def close(self) -> None:
-        """See `Encoder.close`."""
         self.drain()
         if self._writer is not None:
             self._writer.close()
@@ -128,14 +124,12 @@ class ParquetJoiner:
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
 
     def add(self, body: BinaryIO) -> int:
-        """See `Joiner.add`."""
         file = pq.ParquetFile(body)
         for batch in file.iter_batches(_ROWS, use_threads=False):
             self._encoder.write(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
         return int(file.metadata.num_rows)
 
     def close(self) -> None:
-        """See `Joiner.close`."""
         self._encoder.close()
 
 

@@ -34,16 +34,13 @@ class TextEncoder:
 
     @property
     def pending(self) -> int:
-        """See `Encoder.pending`."""
         return self._held_bytes + (len(self._closing) if self._begun and not self._ends_itself else 0)
 
     @property
     def memory(self) -> int:
-        """See `Encoder.memory`."""
         return self._held_bytes + (self._stream_memory if self._stream is not None else 0)
 
     def write(self, payload: pa.BinaryArray | pa.RecordBatch) -> None:
-        """See `Encoder.write`."""
         if not len(payload):
             return
         if isinstance(payload, pa.RecordBatch):
@@ -59,18 +56,15 @@ class TextEncoder:
         self._put(text)
 
     def drain(self) -> None:
-        """See `Encoder.drain`."""
         self._compress()
         if self._stream is not None:
             self._out(self._stream.flush())
             self._stream = None
 
     def relieve(self) -> None:
-        """See `Encoder.relieve`."""
         self.drain()
 
     def close(self) -> None:
-        """See `Encoder.close`."""
         if self._begun and self._closing and not self._ends_itself:
             self._put(self._closing)
         self.drain()

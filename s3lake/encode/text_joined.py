@@ -41,7 +41,6 @@ class TextJoiner:
         self._begun = False
 
     def add(self, body: BinaryIO) -> None:
-        """See `Joiner.add`."""
         if not self._opening and self._ends_itself:
             for block in blocks(body):
                 self._out(block)
@@ -55,7 +54,6 @@ class TextJoiner:
             self._file.put(text)
 
     def close(self) -> None:
-        """See `Joiner.close`."""
         self._file.close()
 
 

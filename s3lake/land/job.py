@@ -78,19 +78,16 @@ class TaskEngine:
     task_records: int
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
-        """See `Engine.outcomes`."""
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else self.task_records
         return _collected(self._read(work, work.record_columns, reads, OUTCOME, least))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
-        """See `Engine.table`."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return self._read(tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema), None)
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        """See `Engine.projected`."""
         return _collected(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
 
     def _read(

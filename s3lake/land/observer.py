@@ -52,20 +52,16 @@ class Logged:
     """Says it in the log of this process."""
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """See `Observer.planned`."""
         _log.info("%s: %d offsets in %d micro-batches", hour, offsets, batches)
 
     def committed(self, manifest: Manifest) -> None:
-        """See `Observer.committed`."""
         records = sum(read.landed for read in manifest.partitions.values())
         _log.info("landed %s %s: %d records, %d files", manifest.topic, manifest.hour, records, len(manifest.files))
 
     def merged(self, hour: str, outcome: str) -> None:
-        """See `Observer.merged`."""
         _log.info("%s: %s", hour, outcome)
 
     def followed(self, outcome: str, *, behind: bool) -> None:
-        """See `Observer.followed`."""
         _log.log(logging.WARNING if behind else logging.INFO, "table: %s", outcome)
 
     def done(self, landed: LandedHour) -> None:

@@ -92,7 +92,6 @@ class Catalogue:
         return self._routes.get(key)
 
     def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """The asset of what `sink` lands of `topic`."""
         spec = self._landed.get((sink.name, topic))
         if spec is None:
             spec = self._landed[sink.name, topic] = self._translator.get_asset_spec(sink, topic)
@@ -109,7 +108,6 @@ class Catalogue:
         return spec
 
     def topic(self, topic: str) -> dg.AssetSpec:
-        """The asset of a topic."""
         spec = self._topics.get(topic)
         if spec is None:
             spec = self._topics[topic] = self._translator.get_topic_spec(topic)

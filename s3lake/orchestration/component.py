@@ -43,11 +43,9 @@ class SinkScaffolder(Scaffolder[Source]):
 
     @classmethod
     def get_scaffold_params(cls) -> type[Source]:
-        """See `Scaffolder.get_scaffold_params`."""
         return Source
 
     def scaffold(self, request: ScaffoldRequest[Source]) -> None:
-        """See `Scaffolder.scaffold`."""
         source = request.params.source
         scaffold_component(request, _FIRST if source is None else _attributes(source))
 
@@ -91,7 +89,6 @@ class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
     defs_state: ResolvedDefsStateConfig = Field(default_factory=DefsStateConfigArgs.legacy_code_server_snapshots)
 
     def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """See `SinkTranslator.get_asset_spec`."""
         spec = SinkTranslator(self.prefix).get_asset_spec(sink, topic)
         return spec if self.translation is None else self.translation(spec, Route(sink, topic))
 
@@ -107,17 +104,14 @@ class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
 
     @classmethod
     def model(cls) -> type[BaseModel]:
-        """See `Resolvable.model`."""
         return templated(cls)
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "SinkComponent":
-        """See `Resolvable.resolve_from_model`."""
         return cls(**settings(cls, context, model))
 
     @property
     def defs_state_config(self) -> DefsStateConfig:
-        """See `StateBackedComponent.defs_state_config`."""
         sinks = ",".join([*filter(None, [self.prefix]), *(sink.name for sink in self.sinks)])
         return DefsStateConfig.from_args(self.defs_state, default_key=f"{type(self).__name__}[{sinks}]")
 

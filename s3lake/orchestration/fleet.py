@@ -87,7 +87,6 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
 
 def _hours_by_topic(config: FleetConfig) -> dict[str, list[str]]:
-    """Hours by topic."""
     by_topic: dict[str, list[str]] = {}
     for span, topics in config.hours.items():
         first, _, last = span.partition("..")
@@ -109,11 +108,9 @@ class _Reporter:
         print(line, flush=True)
 
     def warn(self, line: str) -> None:
-        """See `Reporter.warn`."""
         self.fleet.events.put(partial(self.fleet.context.log.warning, f"{self.topic}, {line}"))
 
     def materialise(self, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
-        """See `Reporter.materialise`."""
         self.fleet.events.put(partial(self.fleet.materialise, self.topic, hour, metadata, commits))
 
 

@@ -30,12 +30,10 @@ _WAITING = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
 
 
 def job_name(catalogue: Catalogue, sink: Sink) -> str:
-    """The job of the sink's fleet."""
     return catalogue.name("fleet", sink.name)
 
 
 def op_name(catalogue: Catalogue, sink: Sink) -> str:
-    """Its op."""
     return catalogue.name("land_fleet", sink.name)
 
 

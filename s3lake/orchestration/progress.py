@@ -33,7 +33,6 @@ class Announced:
 
     @property
     def spark_session(self) -> "SparkSession":
-        """The session."""
         if self._ready:
             return self._spark.spark_session  # type: ignore[no-any-return]
         self._log.info("Spark session: starting")
@@ -75,15 +74,12 @@ class AssetReporter:
         self.before = _materialised(context, key) if context.retry_number else frozenset()
 
     def say(self, line: str) -> None:
-        """See `Reporter.say`."""
         self._context.log.info(line)
 
     def warn(self, line: str) -> None:
-        """See `Reporter.warn`."""
         self._context.log.warning(line)
 
     def materialise(self, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]) -> None:
-        """See `Reporter.materialise`."""
         tags = version_tags(self._context, self._key, commits)
         self._context.log_event(
             dg.AssetMaterialization(self._key, partition=hour, metadata=metadata_of_hour, tags=tags)
@@ -105,12 +101,10 @@ class Progress:
         self._done: set[str] = set()
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
-        """See `s3lake.land.observer.Observer`."""
         self._batches[hour] = batches
         self._say(f"hour {hour}: planned {_counted(offsets, 'offset')} in {_counted(batches, 'micro-batch', 'es')}")
 
     def committed(self, manifest: "Manifest") -> None:
-        """See `s3lake.land.observer.Observer`."""
         hour = manifest.hour
         self._commits[hour] += 1
         rows = sum(read.landed for read in manifest.partitions.values())
@@ -122,16 +116,13 @@ class Progress:
         self._say(f"hour {hour}: commit {number}: {counts}")
 
     def merged(self, hour: str, outcome: str) -> None:
-        """See `s3lake.land.observer.Observer`."""
         self._say(f"hour {hour}: {outcome}")
 
     def followed(self, outcome: str, *, behind: bool) -> None:
-        """See `s3lake.land.observer.Observer`."""
         line = f"{self._landing.topic}, table: {outcome}"
         (self._reporter.warn if behind else self._reporter.say)(line)
 
     def done(self, landed: "LandedHour") -> None:
-        """See `s3lake.land.observer.Observer`."""
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self._wanted)

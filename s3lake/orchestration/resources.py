@@ -55,7 +55,6 @@ class SparkResource:
 
     @property
     def spark_session(self) -> "SparkSession":
-        """The session."""
         from s3lake.land.spark import session
 
         return session(self._spark)

@@ -214,7 +214,6 @@ def plain_fields(descriptor: Descriptor) -> list[FieldDescriptor]:
 
 
 def is_map(field: FieldDescriptor) -> bool:
-    """Whether a field is a map."""
     return bool(field.message_type is not None and field.message_type.GetOptions().map_entry)
 
 

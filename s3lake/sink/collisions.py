@@ -49,7 +49,6 @@ class Keys:
 
     @classmethod
     def of(cls, sink: "Sink", topic: str) -> "Keys":
-        """The keys of `sink` for `topic`."""
         return cls(
             begins=_begins(sink, topic),
             patterns=tuple(tuple(_steps(*layout, topic)) for layout in _layouts(sink)),

@@ -87,7 +87,6 @@ class Table(Part):
                 )
 
     def identifier(self, sink: str, topic: str) -> str:
-        """The table of a topic."""
 
         def plain(name: str) -> str:
             return re.sub(r"[.-]", "_", name)

@@ -36,12 +36,10 @@ class MemoryStore:
         self._lock = threading.Lock()
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        """See `Store.get`."""
         stored = self.objects.get(key)
         return Document(stored[0][slice(*span or (None,))], stored[1].etag, stored[1].metadata) if stored else None
 
     def head(self, key: str) -> Head | None:
-        """See `Store.head`."""
         stored = self.objects.get(key)
         return stored[1] if stored else None
 
@@ -54,7 +52,6 @@ class MemoryStore:
         if_absent: bool = False,
         metadata: Mapping[str, str] = {},
     ) -> str | None:
-        """See `Store.put`."""
         with self._lock:
             present = self.objects.get(key)
             if (if_absent and present) or (if_match is not None and (not present or present[1].etag != if_match)):
@@ -62,21 +59,17 @@ class MemoryStore:
             return self._write(key, body, dict(metadata))
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         self.objects.pop(key, None)
 
     def list(self, prefix: str) -> Iterator[str]:
-        """See `Store.list`."""
         return iter(sorted(key for key in list(self.objects) if key.startswith(prefix)))
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
-        """See `Store.create_upload`."""
         upload = f"upload-{next(self._ids)}"
         self.uploads[upload] = _Upload(key, dict(metadata))
         return upload
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
-        """See `Store.upload_part`."""
         started = self._upload(key, upload)
         if started is None:
             raise StoreUnavailableError(f"{key}: the store no longer knows the upload")
@@ -84,7 +77,6 @@ class MemoryStore:
         return _etag(body)
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        """See `Store.complete_upload`."""
         with self._lock:
             started = self._upload(key, upload)
             if started is None:
@@ -98,17 +90,14 @@ class MemoryStore:
             return "completed"
 
     def abort_upload(self, key: str, upload: str) -> None:
-        """See `Store.abort_upload`."""
         if self._upload(key, upload):
             self.uploads.pop(upload, None)
 
     def list_uploads(self, prefix: str) -> Iterator[Begun]:
-        """See `Store.list_uploads`."""
         begun = [Begun(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
         return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=lambda one: one.key))
 
     def console_url(self, prefix: str) -> str | None:  # noqa: ARG002
-        """See `Store.console_url`."""
         return None
 
     def _upload(self, key: str, upload: str) -> _Upload | None:

@@ -67,7 +67,6 @@ class S3Store:
         return ignored(self.connection, head)
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        """See `Store.get`."""
         ranged = {"Range": f"bytes={span[0]}-{span[1] - 1}"} if span else {}
 
         def read(client: Any) -> Document:
@@ -81,7 +80,6 @@ class S3Store:
             return None
 
     def head(self, key: str) -> Head | None:
-        """See `Store.head`."""
         try:
             answer = self._ask(
                 "HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key), answers={404}
@@ -99,7 +97,6 @@ class S3Store:
         if_absent: bool = False,
         metadata: Mapping[str, str] = {},
     ) -> str | None:
-        """See `Store.put`."""
         condition = {"IfMatch": if_match} if if_match is not None else {"IfNoneMatch": "*"} if if_absent else {}
         # 404: AWS's answer to If-Match on a key without an object.
         answers = {404, 409, 412} if if_match is not None else {409, 412} if if_absent else set()
@@ -122,26 +119,22 @@ class S3Store:
             return None
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         with contextlib.suppress(Answer):
             self._ask(
                 "DeleteObject", key, lambda client: client.delete_object(Bucket=self.bucket, Key=key), answers={404}
             )
 
     def list(self, prefix: str) -> Iterator[str]:
-        """See `Store.list`."""
         for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
             yield from (entry["Key"] for entry in page.get("Contents", ()))
 
     def list_uploads(self, prefix: str) -> Iterator[Begun]:
-        """See `Store.list_uploads`."""
         # Without the marker of an upload's id: versitygw 1.8 refuses the one that it gave.
         for page in self._pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
             for entry in page.get("Uploads", ()):
                 yield Begun(entry["Key"], entry["UploadId"], int(entry["Initiated"].timestamp() * 1000))
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
-        """See `Store.create_upload`."""
 
         def create(client: Any) -> str:
             upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata))
@@ -169,7 +162,6 @@ class S3Store:
             ) from None
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        """See `Store.complete_upload`."""
         listed = {"Parts": [of_receipt(number, part) for number, part in enumerate(parts, 1)]}
         unless_taken = {} if replace else {"IfNoneMatch": "*"}
 
@@ -190,7 +182,6 @@ class S3Store:
         return "completed"
 
     def abort_upload(self, key: str, upload: str) -> None:
-        """See `Store.abort_upload`."""
 
         def abort(client: Any) -> None:
             client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload)
@@ -216,7 +207,6 @@ class S3Store:
             query[marker] = page[f"Next{marker}"]
 
     def console_url(self, prefix: str) -> str | None:
-        """See `Store.console_url`."""
         reached = shared(self.connection).meta  # the environment may name another endpoint and region
         return console.address(self.connection.console, reached.endpoint_url, reached.region_name, self.bucket, prefix)
 

@@ -32,7 +32,6 @@ class Cast(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> Cast:
-        """Read its options."""
         fields: dict[str, str] = {}
         whole = ""
         for entry in options.needed_names("spec", "amount:float64,id:string"):

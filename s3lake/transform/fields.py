@@ -33,7 +33,6 @@ class InsertField(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> InsertField:
-        """Read its options."""
         inserted: list[tuple[str, str]] = []
         for source in ("topic", "partition", "offset", "timestamp", "static"):
             name = options.text(f"{source}.field")
@@ -124,7 +123,6 @@ class MaskField(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> MaskField:
-        """Read its options."""
         fields = options.needed_names("fields", "phone,address")
         replacement = options.text("replacement") if options.given("replacement") else None
         if replacement == "":
@@ -178,7 +176,6 @@ class ValueToKey(Step):
 
     @classmethod
     def of(cls, options: Options) -> ValueToKey:
-        """Read its options."""
         fields = options.needed_names("fields", "id")
         no_defaults(options)
         return cls(fields)
@@ -205,7 +202,6 @@ class ExtractField(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> ExtractField:
-        """Read its options."""
         field = options.needed_text("field", "id")
         version = options.choice("field.syntax.version", ("V1", "V2"), "V1")
         no_defaults(options)
@@ -224,7 +220,6 @@ class HoistField(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> HoistField:
-        """Read its options."""
         return cls(side, options.needed_text("field", "line"))
 
     def __call__(self, record: Record) -> None:
@@ -239,7 +234,6 @@ class Flatten(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> Flatten:
-        """Read its options."""
         return cls(side, options.text("delimiter", "."))
 
     def __call__(self, record: Record) -> None:
@@ -271,7 +265,6 @@ class HeaderFrom(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> HeaderFrom:
-        """Read its options."""
         fields = options.needed_names("fields", "id")
         headers = options.needed_names("headers", "record_id")
         move = options.choice("operation", ("move", "copy")) == "move"
@@ -299,7 +292,6 @@ class SetSchemaMetadata(Step):
 
     @classmethod
     def of(cls, options: Options) -> SetSchemaMetadata:
-        """Read its options."""
         for name in ("schema.name", "schema.version", "replace.null.with.default"):
             options.without_meaning(name, "files get their schema from the data, or from the sink's columns")
         return cls()

@@ -69,7 +69,6 @@ class AddFields(_Fields):
 
     @classmethod
     def of(cls, options: Options) -> AddFields:
-        """Read its options."""
         return cls(options.flag("enabled", True), _assignments(options, conditions=False))
 
     def __call__(self, record: Record) -> None:
@@ -93,7 +92,6 @@ class UpdateFields(_Fields):
 
     @classmethod
     def of(cls, options: Options) -> UpdateFields:
-        """Read its options."""
         return cls(options.flag("enabled", True), _assignments(options, conditions=True))
 
     def __call__(self, record: Record) -> None:
@@ -115,7 +113,6 @@ class DeleteFields(_Fields):
 
     @classmethod
     def of(cls, options: Options) -> DeleteFields:
-        """Read its options."""
         return cls(options.flag("enabled", True), options.names("fields"))
 
     def __call__(self, record: Record) -> None:
@@ -141,7 +138,6 @@ class FilterFields(_Fields):
 
     @classmethod
     def of(cls, options: Options) -> FilterFields:
-        """Read its options."""
         setting = options.raw("patterns") or ()
         if not isinstance(setting, (list, tuple)):
             message = f"patterns: {setting!r} is no list of tables with key_pattern and value_pattern"
@@ -189,7 +185,6 @@ class UnwrapEnvelope(_Fields):
 
     @classmethod
     def of(cls, options: Options) -> UnwrapEnvelope:
-        """Read its options."""
         return cls(options.flag("enabled", True), options.needed_text("field", "data"))
 
     def __call__(self, record: Record) -> None:

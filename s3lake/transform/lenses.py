@@ -112,7 +112,6 @@ class TimestampConverter(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> TimestampConverter:
-        """Read its options."""
         header = options.needed_text("header.name", "ts")
         locale = options.text("locale", "en")
         source = Source.of(options, locale, options.text("timezone", "UTC"))
@@ -161,7 +160,6 @@ class InsertWallclock(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> InsertWallclock:
-        """Read its options."""
         return cls._read(options, rolling=False)
 
     @classmethod
@@ -205,7 +203,6 @@ class InsertWallclockDateTimePart(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> InsertWallclockDateTimePart:
-        """Read its options."""
         header = options.needed_text("header.name", "wallclock")
         return cls(header, options.choice("date.time.part", tuple(_SINGLE)))
 
@@ -291,7 +288,6 @@ class RenameHeader(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> RenameHeader:
-        """Read its options."""
         return cls(options.needed_text("header.name.old", "ts"), options.needed_text("header.name.new", "time"))
 
     @property

@@ -59,7 +59,6 @@ class Options:
         return value
 
     def text(self, name: str, default: str = "") -> str:
-        """A text."""
         value = self.raw(name)
         return default if value is None else self._text(name, value)
 

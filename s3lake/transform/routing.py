@@ -48,7 +48,6 @@ class RegexRouter(_Router):
 
     @classmethod
     def of(cls, options: Options) -> RegexRouter:
-        """Read its options."""
         regex = options.needed_text("regex", "(.*)-raw")
         options.read("regex", regex, java_regex.compiled)
         options.given("replacement")
@@ -78,7 +77,6 @@ class TimestampRouter(_Router):
 
     @classmethod
     def of(cls, options: Options) -> TimestampRouter:
-        """Read its options."""
         topic = options.text("topic.format", "${topic}-${timestamp}")
         pattern = DatePattern(options.text("timestamp.format", "yyyyMMdd"), "simple")
         options.read("timestamp.format", pattern.pattern, lambda _: pattern.formatter())
@@ -100,7 +98,6 @@ class InsertHeader(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> InsertHeader:
-        """Read its options."""
         return cls(options.needed_text("header", "source"), literal(options.needed_text("literal.value", "kafka")))
 
     def __call__(self, record: Record) -> None:
@@ -134,7 +131,6 @@ class DropHeaders(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> DropHeaders:
-        """Read its options."""
         return cls(frozenset(options.needed_names("headers", "trace_id")))
 
     @property
@@ -161,7 +157,6 @@ class TopicNameMatches(Step):
 
     @classmethod
     def of(cls, options: Options) -> TopicNameMatches:
-        """Read its options."""
         pattern = options.needed_text("pattern", "orders-.*")
         options.read("pattern", pattern, java_regex.compiled)
         return cls(pattern)
@@ -186,7 +181,6 @@ class HasHeaderKey(Step):
 
     @classmethod
     def of(cls, options: Options) -> HasHeaderKey:
-        """Read its options."""
         return cls(options.needed_text("name", "trace_id"))
 
     @property

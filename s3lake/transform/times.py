@@ -85,7 +85,6 @@ class TimestampConverter(SideStep):
 
     @classmethod
     def of(cls, options: Options, side: Side) -> TimestampConverter:
-        """Read its options."""
         field = options.text("field")
         target = options.choice("target.type", TARGETS)
         text = options.text("format")

@@ -40,7 +40,6 @@ class Columns:
         self._by_schema = parts.CONNECT in map(shape.converter, rows)
 
     def expected(self, records: Records) -> list[bytes]:
-        """See `Judge.expected`."""
         if not self._types:
             return [digest.unfit(value or b"", _KAFKA) for value in records.values]
         if self._expected is None:
@@ -48,7 +47,6 @@ class Columns:
         return self._expected(records)
 
     def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
-        """See `Judge.rows`."""
         table = tables.opened(self._shape, body, key)
         if wrong := self._wrong(table.types):
             raise UnreadableError(f"{key}: {wrong}")

@@ -19,12 +19,10 @@ NULL = blake2b(digest_size=SIZE, person=b"null").digest()
 
 
 def of(data: bytes) -> bytes:
-    """The digest of bytes."""
     return blake2b(data, digest_size=SIZE).digest()
 
 
 def of_value(value: bytes | None) -> bytes:
-    """The digest of a value as it is."""
     return NULL if value is None else of(value)
 
 
@@ -50,7 +48,6 @@ def of_text(text: bytes, read: Callable[[bytes], Any]) -> bytes:
 
 
 def bucket_of(digest: bytes) -> int:
-    """The bucket of a digest."""
     return digest[0] % BUCKETS
 
 

@@ -60,7 +60,6 @@ class _Texts:
         self._shape, self.expected, self._rows = shape, expected, rows
 
     def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
-        """See `Judge.rows`."""
         yield from map(self._rows, content.records(self._shape, body, key))
 
 

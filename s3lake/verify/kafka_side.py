@@ -113,11 +113,9 @@ class KafkaLog:
             self._open = None
 
     def snapshot(self, topic: str, hour: str) -> Snapshot:
-        """See `Log.snapshot`."""
         return self._offsets.snapshot(topic, hour)
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Log.first_since`."""
         return self._offsets.first_since(topic, epoch_ms)
 
     def compacted(self, topic: str) -> bool:
@@ -133,7 +131,6 @@ class KafkaLog:
         return self._compacted[topic]
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
-        """See `Log.read`."""
         left = {partition: end for partition, (start, end) in ranges.items() if start < end}
         if not left:
             return

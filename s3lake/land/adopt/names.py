@@ -81,7 +81,6 @@ class LensesNames:
     observed: bool = False
 
     def names(self, topic: str) -> Names | None:
-        """See `Naming.names`."""
         if self.padding == "right" and self.char.isdigit():
             return None  # 1 and 10 are one text
         pad = f"{re.escape(self.char)}*"
@@ -120,7 +119,6 @@ class TemplateNames:
     lines: bool = False
 
     def names(self, topic: str) -> Names | None:
-        """See `Naming.names`."""
         pattern, groups = "", set[str]()
         chars = {piece.char for piece in self.pieces if isinstance(piece, Number) and piece.length}
         if len(chars) > 1 or any(

@@ -88,7 +88,6 @@ class Rows:
 
     @property
     def kind(self) -> Kind:
-        """See `Kind`."""
         return tuple((name, getattr(payload, "schema", None)) for name, payload in self.streams.items())
 
     def prepared(self, formats: Mapping[str, FileFormat]) -> Rows:

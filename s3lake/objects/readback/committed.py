@@ -103,7 +103,6 @@ def files(
 
 
 def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:
-    """The index of a sink and one of its topics."""
     return TopicIndex(store, f"{sink.index.prefix}/{sink.name}", topic)
 
 

@@ -74,7 +74,6 @@ class LakeTable:
 
     @classmethod
     def of(cls, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection) -> LakeTable:
-        """The table that a sink has of the index' topic."""
         return cls(
             name=settings.identifier(sink.name, index.topic),
             index=index,
