@@ -139,24 +139,22 @@ class References:
     def _of_directory(self, path: str, name: str) -> str:
         if not path or not name:
             raise Unresolved("names no directory or no file; write ${directory:path:name}")
-        try:
-            return (self.base / path / name).read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
-            raise Unresolved(f"file {Path(path) / name} cannot be read: {why}") from None
+        return self._text(Path(path) / name).strip()
 
     def _of_file(self, path: str, key: str) -> str:
         if not path or not key:
             raise Unresolved("names no file or no key; write ${file:path:key}")
-        try:
-            text = (self.base / path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
-            raise Unresolved(f"file {path} cannot be read: {why}") from None
-        values = {setting.key: setting.value for setting in properties.read(text, Report(path))}
+        values = {setting.key: setting.value for setting in properties.read(self._text(path), Report(path))}
         if key not in values:
             raise Unresolved(f"file {path} has no key {key!r}; it has {', '.join(sorted(values)) or 'none'}")
         return values[key]
+
+    def _text(self, path: str | Path) -> str:
+        try:
+            return (self.base / path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            raise Unresolved(f"file {path} cannot be read: {why}") from None
 
     def _of_secret(self, name: str, key: str, ask: Callable[[str], str]) -> str:
         if not name:

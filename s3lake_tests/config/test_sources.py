@@ -10,7 +10,7 @@ from s3lake.errors import ConfigurationError
 def test_a_file_is_one_source(tmp_path):
     path = tmp_path / "Lake.YAML"
     path.write_text("sinks: []")
-    assert sources(str(path), {}) == (Source(str(path), "sinks: []", ".yaml"),)
+    assert sources(str(path), {}) == (Source(str(path), "sinks: []"),)
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):

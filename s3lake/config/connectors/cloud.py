@@ -61,11 +61,8 @@ def translated(settings: Sequence[Setting], report: Report) -> list[Setting]:
     for setting in settings:
         changed += _one(setting, by_key, report)
     keys = {setting.key for setting in changed}
-    return [*changed, *(replace(top, key=key, value=value, spots=()) for key, value in _missing(keys).items())]
-
-
-def _missing(keys: set[str]) -> dict[str, str]:
-    return {key: value for key, value in _DEFAULTS.items() if key not in keys}
+    missing = {key: value for key, value in _DEFAULTS.items() if key not in keys}
+    return [*changed, *(replace(top, key=key, value=value, spots=()) for key, value in missing.items())]
 
 
 def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[Setting]:

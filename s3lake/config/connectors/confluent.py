@@ -185,16 +185,16 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
         keys.report.notice(parquet.setting, "is written as LZ4_RAW, which replaced Hadoop's own LZ4 in Parquet")
     if real.value and form.value == "parquet":
         sink.put("layout.extension", _PARQUET_EXTENSIONS.get(parquet.value, ".parquet"), real.setting)
+    ended = extension.to(lambda name: name + (".gz" if lines.value == "gzip" else ""))
     if form.value == "bytes":
         between = separator.value if separator is not None and separator.value else "\n"
         sink.put("format.framing", {"between": between, "closing": between}, separator)
-        sink.put("layout.extension", extension.to(lambda name: name + (".gz" if lines.value == "gzip" else "")))
+        sink.put("layout.extension", ended)
     else:
         for setting in (extension.setting, separator):
             if setting is not None:
                 keys.report.notice(setting, f"has no meaning with format {form.value}")
     named = Given(_PARQUET_EXTENSIONS.get(parquet.value, ".parquet") if real.value else "", real.setting)
-    ended = extension.to(lambda name: name + (".gz" if lines.value == "gzip" else ""))
     own = Given("")
     return {"avro": (avro, own), "parquet": (parquet, named), "json": (lines, own), "bytes": (lines, ended)}
 

@@ -44,4 +44,4 @@ def _read(path: Path) -> Source:
         raise ConfigurationError(f"{path}: no such file or directory; correct the path, or set S3LAKE_CONFIG") from None
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
-    return Source(str(path), text_of(data, str(path)), path.suffix.lower())
+    return Source(str(path), text_of(data, str(path)))

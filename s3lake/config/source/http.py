@@ -14,7 +14,6 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
@@ -34,7 +33,6 @@ _LARGEST = 16 * 2**20
 _REDIRECTS = 30
 _ANSWER_SHOWN = 200
 _SECRET = 4  # characters: what is shorter is no secret, and would be found in every word
-_KINDS = {"json": ".json", "yaml": ".yaml", "x-yaml": ".yaml", "toml": ".toml"}
 
 
 @dataclass(frozen=True)
@@ -113,29 +111,27 @@ def fetched(url: str, settings: Settings) -> Source:
         reraise=True,
     )
     try:
-        body, media = retrying(_attempt, url, name, settings)
+        body = retrying(_attempt, url, name, settings)
     except _Again as error:
         tried = f" in {attempts} attempts" if attempts > 1 else ""
         raise ConfigurationError(
             f"{name}: no configuration came{tried}: {error}; check the address and that the server is up"
         ) from None
     text = text_of(body, name)
-    suffix = PurePosixPath(parts.path).suffix.lower() or _KINDS.get(media, "")
     if not settings.response_data_path and not settings.response_error_path:
-        return Source(name, text, suffix)
+        return Source(name, text)
     answer = _json(text, name)
     _no_error(answer, name, settings, _secrets(parts, settings))
     if not settings.response_data_path:
-        return Source(name, text, ".json")
+        return Source(name, text)
     configured = _at(answer, settings.response_data_path)
     if configured is None:
         raise ConfigurationError(
             f"{name}: Data path '{settings.response_data_path}' not found in the answer; correct "
             f"{PREFIX}RESPONSE_DATA_PATH"
         )
-    if isinstance(configured, str):
-        return Source(name, configured)
-    return Source(name, json.dumps(configured, ensure_ascii=False, indent=2), ".json")
+    whole = configured if isinstance(configured, str) else json.dumps(configured, ensure_ascii=False, indent=2)
+    return Source(name, whole)
 
 
 class _Again(Exception):
@@ -184,7 +180,7 @@ class _Deadline(requests.adapters.HTTPAdapter):
                 open_socket.shutdown(socket.SHUT_RDWR)
 
 
-def _attempt(url: str, name: str, settings: Settings) -> tuple[bytes, str]:
+def _attempt(url: str, name: str, settings: Settings) -> bytes:
     deadline = _Deadline(settings.timeout)
     late = _Again(f"no answer within {settings.timeout:g} s")
     with requests.Session() as session:
@@ -210,9 +206,7 @@ def _attempt(url: str, name: str, settings: Settings) -> tuple[bytes, str]:
             raise ConfigurationError(f"{name}: no request can be made: {type(error).__name__}") from None
 
 
-def _followed(
-    session: requests.Session, url: str, name: str, settings: Settings, deadline: _Deadline
-) -> tuple[bytes, str]:
+def _followed(session: requests.Session, url: str, name: str, settings: Settings, deadline: _Deadline) -> bytes:
     """The answer at the end of all redirects, whose bodies nobody reads."""
     headers, authority = dict(settings.headers), _authority(urlsplit(url))
     for _ in range(_REDIRECTS):
@@ -227,9 +221,7 @@ def _followed(
             target = session.get_redirect_target(answer)
             if target is None:
                 _accepted(answer, name)
-                body = _body(answer, name, deadline)
-                media = answer.headers.get("Content-Type", "").partition(";")[0].rpartition("/")[2].strip().lower()
-                return body, media
+                return _body(answer, name, deadline)
         following = urljoin(url, target)
         # Headers are for the host that they were given for, not for where it redirects to.
         if session.should_strip_auth(url, following):  # type: ignore[no-untyped-call]

@@ -12,12 +12,10 @@ class Source:
     Attributes:
         name: what errors call it: a path, or an address without anything secret.
         text: as it stands there.
-        kind: a hint at its language, `.yaml`, `.json`, `.toml` or `.properties`; empty where nothing says.
     """
 
     name: str
     text: str
-    kind: str = ""
 
 
 def text_of(data: bytes, name: str) -> str:
