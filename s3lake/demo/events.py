@@ -98,7 +98,6 @@ def produce_demo(
     now: datetime,
     *,
     seed: int = 7,
-    properties: Mapping[str, str] | None = None,
     topics: tuple[str, str] = ("orders", "clicks"),
     partitions: int = 4,
     progress: Callable[[int], None] | None = None,
@@ -115,7 +114,6 @@ def produce_demo(
         records: how many committed records to produce over both topics.
         now: the present, time-zone aware.
         seed: decides everything that looks random.
-        properties: more settings for the clients, such as security.
         topics: the names of the topic of orders and of the topic of clicks; existing ones are appended to.
         partitions: topic-partitions of each topic that has to be created.
         progress: called now and then with the number of committed records produced so far.
@@ -123,8 +121,7 @@ def produce_demo(
     Raises:
         KafkaUnavailableError: Kafka refused something or did not answer.
     """
-    clients = dict(properties or {})
-    _create_topics(bootstrap_servers, clients, topics, partitions)
+    _create_topics(bootstrap_servers, topics, partitions)
     shop = _Shop(seed, topics, partitions)
     counts = {topic: ProducedTopic() for topic in topics}
     transactional = min(300, records // 10)
@@ -133,7 +130,7 @@ def produce_demo(
     start_ms = (now_ms // _HOUR_MS - CLOSED_HOURS) * _HOUR_MS
     rng = random.Random(seed)
     malformed = _malformed(rng, plain)
-    sender = _Sender(bootstrap_servers, clients)
+    sender = _Sender(bootstrap_servers)
     for number in range(plain):
         due_ms = start_ms + (now_ms - start_ms) * number // plain
         ms = _timestamp(rng.random(), due_ms, start_ms)
@@ -149,7 +146,7 @@ def produce_demo(
             progress(number)
     sender.flush()
     if transactional:
-        _produce_transactions(bootstrap_servers, clients, shop, counts, transactional)
+        _produce_transactions(bootstrap_servers, shop, counts, transactional)
     if progress is not None:
         progress(records)
     return Produced(counts)
@@ -161,7 +158,6 @@ def trickle(
     per_second: float = 5,
     *,
     seed: int = 11,
-    properties: Mapping[str, str] | None = None,
     topics: tuple[str, str] = ("orders", "clicks"),
     partitions: int = 4,
 ) -> int:
@@ -172,7 +168,7 @@ def trickle(
     Raises:
         KafkaUnavailableError: Kafka refused something, or did not answer at the end.
     """
-    sender = _Sender(bootstrap_servers, properties or {})
+    sender = _Sender(bootstrap_servers)
     shop = _Shop(seed, topics, partitions)
     sent = 0
     while not stop.wait(1 / per_second):
@@ -280,11 +276,9 @@ def _present_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _create_topics(
-    bootstrap_servers: str, properties: Mapping[str, str], topics: tuple[str, str], partitions: int
-) -> None:
+def _create_topics(bootstrap_servers: str, topics: tuple[str, str], partitions: int) -> None:
     # Kept in a variable: when the client goes, so do the answers it still waits for.
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, **properties})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     requested = [NewTopic(topic, num_partitions=partitions) for topic in topics]
     for topic, created in admin.create_topics(requested, request_timeout=_TIMEOUT_S).items():
         try:
@@ -295,14 +289,10 @@ def _create_topics(
 
 
 def _produce_transactions(
-    bootstrap_servers: str,
-    clients: Mapping[str, str],
-    shop: _Shop,
-    counts: Mapping[str, ProducedTopic],
-    records: int,
+    bootstrap_servers: str, shop: _Shop, counts: Mapping[str, ProducedTopic], records: int
 ) -> None:
     """Three committed transactions of `records` in all, with two aborted ones of half their size between them."""
-    sender = _Sender(bootstrap_servers, {**clients, "transactional.id": f"s3lake-demo-{uuid.uuid4()}"})
+    sender = _Sender(bootstrap_servers, {"transactional.id": f"s3lake-demo-{uuid.uuid4()}"})
     third = records // 3
     try:
         sender.producer.init_transactions(_TIMEOUT_S)
@@ -335,7 +325,7 @@ def _transact(sender: "_Sender", shop: _Shop, counts: Mapping[str, ProducedTopic
 class _Sender:
     """A producer that waits when its queue is full and keeps what the brokers refused."""
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] = {}) -> None:
         refused: list[KafkaError] = []
 
         # Not a method: the producer would keep this object, and with it itself and its connections, alive.

@@ -11,12 +11,11 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from s3lake.demo.process import GuardedProcess, free_ports, spawn
+from s3lake.demo.process import GuardedProcess, Service, free_ports, spawn
 from s3lake.errors import KafkaUnavailableError
 from s3lake.land.spark import jars
 
@@ -52,7 +51,7 @@ _SETTINGS = {
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(Service):
     """A single-node Kafka (KRaft) on 127.0.0.1 that ends with this process, SIGKILL included."""
 
     def __init__(self, process: GuardedProcess, port: int, directory: Path) -> None:
@@ -82,23 +81,6 @@ class EmbeddedKafka:
         raise KafkaUnavailableError(
             f"Kafka found its ports on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
         )
-
-    @property
-    def pid(self) -> int:
-        """The process id of the broker's guard."""
-        return self._process.pid
-
-    def stop(self) -> None:
-        """Ends the broker and waits until it is gone. Doing it twice is fine."""
-        self._process.stop()
-
-    def __enter__(self) -> "EmbeddedKafka":
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _start_once(

@@ -7,11 +7,30 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from s3lake.demo import guard
 
+S = TypeVar("S", bound="Stoppable")
 
-class GuardedProcess:
+
+class Stoppable:
+    """What ends with the `with` that it begins."""
+
+    def stop(self) -> None:
+        """Ends it and waits until it is gone. Doing it twice is fine."""
+        raise NotImplementedError
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class GuardedProcess(Stoppable):
     """A command under a guard (`s3lake.demo.guard`), its output in a log file."""
 
     def __init__(self, guard_process: "subprocess.Popen[bytes]", log_fd: int, grace_s: float) -> None:
@@ -40,7 +59,6 @@ class GuardedProcess:
         return os.pread(self._log_fd, last_bytes, max(0, size - last_bytes)).decode(errors="replace").strip()
 
     def stop(self) -> None:
-        """Ends the command and waits until it is gone. Doing it twice is fine."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         try:
@@ -51,13 +69,19 @@ class GuardedProcess:
                 os.close(self._log_fd)
                 self._log_fd = -1
 
-    def __enter__(self) -> "GuardedProcess":
-        return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
+class Service(Stoppable):
+    """A server of the demo, which ends with this process, SIGKILL included."""
+
+    _process: GuardedProcess
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server's guard."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        self._process.stop()
 
 
 def spawn(

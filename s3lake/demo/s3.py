@@ -11,10 +11,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
-from s3lake.demo.process import GuardedProcess, free_ports, spawn
+from s3lake.demo.process import GuardedProcess, Service, free_ports, spawn
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 
 Server = Literal["moto", "versitygw"]
@@ -24,7 +23,7 @@ _START_TIMEOUT_S = 60.0
 _REGION = "us-east-1"
 
 
-class EmbeddedS3:
+class EmbeddedS3(Service):
     """An S3 server on 127.0.0.1 that ends with this process, SIGKILL included, and forgets everything."""
 
     access_key_id = "s3lake-demo"
@@ -71,11 +70,6 @@ class EmbeddedS3:
             f"{server} found its port on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
         )
 
-    @property
-    def pid(self) -> int:
-        """The process id of the server's guard."""
-        return self._process.pid
-
     def create_bucket(self, name: str) -> None:
         """Creates a bucket."""
         # A second of imports that nobody who only starts the server should pay.
@@ -94,18 +88,6 @@ class EmbeddedS3:
             client.create_bucket(Bucket=name)
         finally:
             client.close()
-
-    def stop(self) -> None:
-        """Ends the server and waits until it is gone. Doing it twice is fine."""
-        self._process.stop()
-
-    def __enter__(self) -> "EmbeddedS3":
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 
-from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
+from s3lake.demo.process import GuardedProcess, Service, free_port, free_ports, spawn
 from s3lake.errors import SparkUnavailableError
 
 _START_TIMEOUT_S = 60.0
 _ENDING_S = 20.0  # Python workers and temporary files go first
 
 
-class EmbeddedSpark:
+class EmbeddedSpark(Service):
     """A Spark Connect server on 127.0.0.1 that ends with this process, SIGKILL included."""
 
     def __init__(self, command: list[str | Path], log: Path, port: int) -> None:
@@ -37,11 +36,6 @@ class EmbeddedSpark:
         """What `spark.master` has to be."""
         return f"sc://127.0.0.1:{self._port}"
 
-    @property
-    def pid(self) -> int:
-        """The process id of the server's guard."""
-        return self._process.pid
-
     def ready(self) -> None:
         """Wait until it serves.
 
@@ -64,11 +58,3 @@ class EmbeddedSpark:
 
     def _spawned(self) -> GuardedProcess:
         return spawn(self._command, self._log, grace_s=_ENDING_S)
-
-    def __enter__(self) -> "EmbeddedSpark":
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._process.stop()

@@ -24,6 +24,7 @@ _AGAIN = {
     KafkaError.NOT_COORDINATOR,
 }
 _PAUSE_S = 0.1
+_TIMEOUT_S = 5.0  # within which the brokers have taken the offsets
 _refused: set[tuple[str, str]] = set()  # brokers and groups of which it was said in this process
 
 
@@ -35,13 +36,11 @@ class PublishedGroup:
         name: of the group.
         bootstrap_servers: of the cluster.
         properties: as in the configuration, see `s3lake.kafka.properties`.
-        timeout_s: within which the brokers have taken the offsets.
     """
 
     name: str
     bootstrap_servers: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    timeout_s: float = 5.0
 
     def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Tell the brokers; where they do not take it a warning says so, and nothing else happens."""
@@ -52,7 +51,7 @@ class PublishedGroup:
         published = [TopicPartition(topic, *one) for topic, offsets in topics.items() for one in offsets.items()]
         if not published or (self.bootstrap_servers, self.name) in _refused:
             return
-        deadline = time.monotonic() + self.timeout_s
+        deadline = time.monotonic() + _TIMEOUT_S
         while (error := self._answer(published, deadline)) is not None:
             if error.code() not in _AGAIN or time.monotonic() + _PAUSE_S >= deadline:
                 self._warn(next(iter(topics)) if len(topics) == 1 else f"{len(topics)} topics", error)

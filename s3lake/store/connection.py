@@ -145,24 +145,8 @@ class S3Connection:
         )
 
     @classmethod
-    def from_resource(
-        cls,
-        resource: Any,
-        *,
-        path_style: bool = True,
-        max_pool_connections: int = 50,
-        max_attempts: int | None = None,
-        backoff_ms: int = 50,
-    ) -> "S3Connection":
-        """The connection of a `dagster_aws.s3.S3Resource`.
-
-        Args:
-            resource: anything with the documented fields of that class.
-            path_style: the resource has no such field.
-            max_pool_connections: the resource has no such field.
-            max_attempts: None for the resource's own.
-            backoff_ms: the resource has no such field.
-        """
+    def from_resource(cls, resource: Any) -> "S3Connection":
+        """The connection of a `dagster_aws.s3.S3Resource`, or of anything with the documented fields of that class."""
 
         def plain(name: str) -> Any:
             value = getattr(resource, name)
@@ -172,8 +156,6 @@ class S3Connection:
         return cls(
             endpoint_url=plain("endpoint_url"),
             region=plain("region_name"),
-            path_style=path_style,
-            max_pool_connections=max_pool_connections,
             access_key_id=plain("aws_access_key_id"),
             secret_access_key=plain("aws_secret_access_key"),
             session_token=plain("aws_session_token"),
@@ -181,8 +163,7 @@ class S3Connection:
             unsigned=plain("use_unsigned_session"),
             use_ssl=plain("use_ssl"),
             verify=plain("verify"),
-            max_attempts=plain("max_attempts") if max_attempts is None else max_attempts,
-            backoff_ms=backoff_ms,
+            max_attempts=plain("max_attempts"),
         )
 
 

@@ -487,10 +487,9 @@ class TestConnection:
             verify=False,
             max_attempts=9,
         )
-        assert S3Connection.from_resource(resource, path_style=False, backoff_ms=8) == S3Connection(
+        assert S3Connection.from_resource(resource) == S3Connection(
             endpoint_url="http://x",
             region="eu-north-1",
-            path_style=False,
             access_key_id="a",
             secret_access_key=SECRET,
             session_token=TOKEN,
@@ -499,10 +498,8 @@ class TestConnection:
             use_ssl=False,
             verify=False,
             max_attempts=9,
-            backoff_ms=8,
         )
         assert S3Connection.from_resource(S3Resource()) == S3Connection()
-        assert S3Connection.from_resource(S3Resource(), max_attempts=2).max_attempts == 2
 
     def test_variables_of_dagsters_resource_are_resolved(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LAKE_SECRET", SECRET)

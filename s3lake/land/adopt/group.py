@@ -27,6 +27,7 @@ _AGAIN = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
 }
+_TIMEOUT_S = 10.0  # within which a question is answered or fails
 _PAUSE_S = 0.1
 _REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 
@@ -58,17 +59,14 @@ class KafkaGroups:
     Args:
         bootstrap_servers: of the cluster.
         properties: as in the configuration, see `s3lake.kafka.properties`.
-        timeout_s: within which a question is answered or fails.
     """
 
-    def __init__(
-        self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, timeout_s: float = 10.0
-    ) -> None:
-        self.bootstrap_servers, self.timeout_s = bootstrap_servers, timeout_s
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] = {}) -> None:
+        self.bootstrap_servers = bootstrap_servers
         self._settings: dict[str, Any] = {
             "client.id": "s3lake",
             "log_level": 0,
-            **client_properties(properties or {}),
+            **client_properties(properties),
             "bootstrap.servers": bootstrap_servers,
         }
 
@@ -80,7 +78,7 @@ class KafkaGroups:
             ConfigurationError: the brokers refuse to answer.
         """
         client = AdminClient(self._settings)
-        deadline = time.monotonic() + self.timeout_s
+        deadline = time.monotonic() + _TIMEOUT_S
         described = self._ask(
             name, deadline, lambda left: client.describe_consumer_groups([name], request_timeout=left)
         )
@@ -126,6 +124,6 @@ class KafkaGroups:
 
     def _unavailable(self, name: str, why: str) -> KafkaUnavailableError:
         return KafkaUnavailableError(
-            f"Kafka at {self.bootstrap_servers} did not tell of group {name!r} within {self.timeout_s:g} s: {why}. "
+            f"Kafka at {self.bootstrap_servers} did not tell of group {name!r} within {_TIMEOUT_S:g} s: {why}. "
             "Check that the brokers are up and can be reached from here"
         )

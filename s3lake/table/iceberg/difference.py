@@ -31,11 +31,6 @@ class Difference:
         return tuple(manifest for manifest in self.listed if short(manifest.id) not in self.noted)
 
     @property
-    def kept(self) -> tuple[Manifest, ...]:
-        """Commits that both have."""
-        return tuple(manifest for manifest in self.listed if short(manifest.id) in self.noted)
-
-    @property
     def gone(self) -> tuple[str, ...]:
         """Short ids of commits that only the table has: others took their place."""
         listed = shortened(manifest.id for manifest in self.listed)
