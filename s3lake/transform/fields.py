@@ -180,13 +180,8 @@ class ValueToKey(Step):
         no_defaults(options)
         return cls(fields)
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({"value"})
-
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset({"key"})
+    reads = frozenset({"value"})
+    writes = frozenset({"key"})
 
     def __call__(self, record: Record) -> None:
         if not isinstance(record.value, dict):

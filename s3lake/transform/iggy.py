@@ -27,17 +27,9 @@ class _Fields(Step):
     enabled: bool
     position: int = field(default=0, kw_only=True)
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({"value"})
-
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset({"value"})
-
-    @property
-    def json_only(self) -> bool:
-        return True
+    reads = frozenset({"value"})
+    writes = frozenset({"value"})
+    json_only = True
 
     def at(self, position: int) -> Step:
         return replace(self, position=position)

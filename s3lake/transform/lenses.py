@@ -290,9 +290,7 @@ class RenameHeader(HeaderStep):
     def of(cls, options: Options) -> RenameHeader:
         return cls(options.needed_text("header.name.old", "ts"), options.needed_text("header.name.new", "time"))
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({"headers"})
+    reads = frozenset({"headers"})
 
     def __call__(self, record: Record) -> None:
         headers = record.headers

@@ -95,9 +95,7 @@ class Step:
 class HeaderStep(Step):
     """A transform that adds headers."""
 
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset({"headers"})
+    writes = frozenset({"headers"})
 
     def constants(self, wallclock_ms: int) -> list[Header] | None:  # noqa: ARG002 - for those that can
         """What it adds to every record, whatever is in it; None where it has to look at the record."""

@@ -34,9 +34,7 @@ def checked(topic: str) -> str:
 
 @dataclass(frozen=True)
 class _Router(Step):
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset({"topic"})
+    writes = frozenset({"topic"})
 
 
 @dataclass(frozen=True)
@@ -133,9 +131,7 @@ class DropHeaders(HeaderStep):
     def of(cls, options: Options) -> DropHeaders:
         return cls(frozenset(options.needed_names("headers", "trace_id")))
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({"headers"})
+    reads = frozenset({"headers"})
 
     def __call__(self, record: Record) -> None:
         record.headers = [one for one in record.headers if one[0] not in self.headers]
@@ -183,9 +179,7 @@ class HasHeaderKey(Step):
     def of(cls, options: Options) -> HasHeaderKey:
         return cls(options.needed_text("name", "trace_id"))
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({"headers"})
+    reads = frozenset({"headers"})
 
     def __call__(self, record: Record) -> bool:
         return any(name == self.name for name, _ in record.headers)
@@ -195,9 +189,7 @@ class HasHeaderKey(Step):
 class RecordIsTombstone(Step):
     """Predicate: there is no value."""
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({"tombstone"})
+    reads = frozenset({"tombstone"})
 
     def __call__(self, record: Record) -> bool:
         return record.value is None
