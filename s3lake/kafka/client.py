@@ -60,7 +60,8 @@ _AGAIN = {
 class KafkaOffsets:
     """`Offsets` of a real cluster.
 
-    Objects are cheap: those with the same settings share one client in a process.
+    Objects are cheap: those with the same settings share one client in a process. Every question raises
+    KafkaUnavailableError where the brokers do not answer in time, and ConfigurationError where they refuse to at all.
 
     Args:
         bootstrap_servers: of the cluster.
@@ -82,12 +83,6 @@ class KafkaOffsets:
         return f"KafkaOffsets({self.bootstrap_servers!r}, timeout_s={self.timeout_s})"
 
     def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
-        """See `Offsets.snapshot`.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
         start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
 
         def question(ask: _Asking) -> Snapshot:
@@ -108,31 +103,12 @@ class KafkaOffsets:
         return self._answer(f"the offsets of topic {topic!r}", question)
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """Log start and last stable offset of each topic-partition; empty when there is no such topic.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
         return self._answer(f"the offsets of topic {topic!r}", lambda ask: ask.ends(topic, ask.describe(topic)[1]))
 
     def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """See `Offsets.ends`.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
         return self._answer(f"the offsets of {len(topics)} topics", lambda ask: ask.ends_of_all(topics))
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """Per topic-partition the first offset with that timestamp or a later one, else the last stable offset.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
-
         def question(ask: _Asking) -> Mapping[int, int]:
             _, partitions = ask.describe(topic)
             ends = ask.ends(topic, partitions)
@@ -142,19 +118,6 @@ class KafkaOffsets:
         return self._answer(f"the offsets of topic {topic!r}", question)
 
     def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
-        """What is beyond the offsets that were reached.
-
-        Args:
-            topic: its name.
-            reached: per topic-partition; where nothing is known of one it begins at the log start.
-            begin_ms: with nothing `reached` at all, records stamped earlier do not count.
-            now_ms: the clock.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
-
         def question(ask: _Asking) -> Waiting:
             _, partitions = ask.describe(topic)
             ends = ask.ends(topic, partitions)
@@ -170,30 +133,14 @@ class KafkaOffsets:
         return self._answer(f"what waits in topic {topic!r}", question)
 
     def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """See `Offsets.cut`.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-        """
         settings = {**dict(self._settings), "bootstrap.servers": self.bootstrap_servers}
         return epochs.cut(settings, topic, reached, self.timeout_s)
 
     def topics(self) -> list[str]:
-        """Names of all topics but Kafka's own, in order.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
         return self._answer("the names of topics", _Asking.names)
 
     def matching(self, regex: str) -> list[str]:
-        """Names of the topics that the whole of `regex` fits, in order.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
-            ConfigurationError: the brokers refuse to answer at all.
-        """
+        """Names of the topics that the whole of `regex` fits, in order."""
         expression = expressions.compiled(regex)
         try:
             return [topic for topic in self.topics() if expression.fits(topic)]

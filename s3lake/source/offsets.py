@@ -106,5 +106,8 @@ class Offsets(Protocol):
         ...
 
     def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
-        """What is beyond the offsets that were reached; where nothing is, what is stamped `begin_ms` or later."""
+        """What is beyond the offsets that were reached; where nothing is, what is stamped `begin_ms` or later.
+
+        A topic-partition of which nothing is reached begins at the log start.
+        """
         ...

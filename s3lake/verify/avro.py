@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from s3lake.verify import projection
 
 _Read = Callable[[bytes, int], tuple[Any, int]]
 """Takes data and where to begin; gives the value and where it ends."""
@@ -263,9 +264,7 @@ def _number(layout: str) -> _Read:
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
         (value,) = unpack(data, at)
-        if not math.isfinite(value):
-            value = "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-        return value, at + size
+        return projection.plain(value), at + size
 
     return read
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.objects.shape import BYTES, Shape
 from s3lake.schema.registry import Connection, UnknownSchema, client
-from s3lake.verify import avro, parts
+from s3lake.verify import avro, parts, projection
 from s3lake.verify.kafka_side import Records
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ def _number(encoding: str, name: str, value: bytes) -> bytes:
         (number,) = struct.unpack(encoding, value)
     except struct.error:
         return value
-    if number - number:  # of infinity, and of what is no number, JSON knows only the name
-        number = "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
-    return json.dumps({"schema": {"type": name, "optional": True}, "payload": number}).encode()
+    payload = projection.plain(number)
+    return json.dumps({"schema": {"type": name, "optional": True}, "payload": payload}).encode()
 
 
 @lru_cache(4096)

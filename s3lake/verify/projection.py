@@ -12,6 +12,7 @@ a misfit, so that it equals no row.
 import base64
 import binascii
 import decimal
+import math
 import re
 import struct
 import uuid
@@ -80,6 +81,15 @@ def milliseconds(text: str) -> int | None:
 def number(value: Decimal) -> str:
     """The one spelling of an exact number."""
     return str(_exact.normalize(value) + 0) if value else "0"
+
+
+def plain(value: Any) -> Any:
+    """A number; of one that JSON does not have the name, as in Connect's JSON."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def scaled(unscaled: int, scale: int) -> Decimal:

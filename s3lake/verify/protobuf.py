@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from s3lake.schema import protobuf
 from s3lake.schema.registry import Connection, client
+from s3lake.verify import projection
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -159,6 +159,4 @@ def _plain(value: Any) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, int) and value >= 2**63:
         raise ValueError("no column holds it")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    return value
+    return projection.plain(value) if isinstance(value, float) else value
