@@ -79,6 +79,7 @@ class SinkTranslator:
             kinds={"s3", "pyspark", sink.format.type},
             tags=_tags(sink),
             group_name=names.identifier(sink.name),
+            owners=list(sink.owners),
             code_version=code_version(sink),
             metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
         )

@@ -91,6 +91,7 @@ class Sink(Part):
         sealed: what is expected of an hour that is over.
         table: that follows the commits by reference; None for none.
         index: where the index lives.
+        owners: who answers for its assets in Dagster: `team:data`, `ann@example.com`.
     """
 
     name: str = Field(examples=["events"])
@@ -124,6 +125,7 @@ class Sink(Part):
     sealed: Sealed = Field(default_factory=Sealed)
     table: Table | None = None
     index: Index = Field(default_factory=Index)
+    owners: tuple[str, ...] = ()
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
 
@@ -169,6 +171,15 @@ class Sink(Part):
                 raise Misfit(f"{topic!r} is no Kafka topic name: {allowed}", position)
             if topic in value[:position]:
                 raise Misfit(f"{topic!r} is named twice: take one out", position)
+        return value
+
+    @field_validator("owners")
+    @classmethod
+    def _owner_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for position, owner in enumerate(value):
+            if not re.fullmatch(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", owner):
+                allowed = "write team:NAME, for example team:data, or an e-mail address"
+                raise Misfit(f"{owner!r} is no owner in Dagster: {allowed}", position)
         return value
 
     @field_validator("topics_regex")

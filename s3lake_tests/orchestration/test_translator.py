@@ -67,6 +67,17 @@ def test_what_is_said_of_an_asset_is_what_dagster_has_of_it(attribute: str, valu
     assert (list(kept) if attribute == "deps" else kept) == value or value.items() <= kept.items()
 
 
+def test_owners_that_a_sink_names_are_those_of_its_assets_and_a_translator_has_the_last_word() -> None:
+    sink = SINK.model_copy(update={"owners": ("team:data", "ann@example.com")})
+    for translator, owners in (
+        (s3lake.SinkTranslator(), ["team:data", "ann@example.com"]),
+        (Own(owners=["team:shop"]), ["team:shop"]),
+    ):
+        graph = definitions(translator, sink).resolve_asset_graph()
+        keys = [key for key in graph.get_all_asset_keys() if "kafka" not in key.path]
+        assert [graph.get(key).owners for key in keys] == [owners] * 4
+
+
 def test_sealed_hours_have_the_key_the_group_the_owners_and_the_tags_of_what_is_landed() -> None:
     own = Own(group_name="lakehouse", owners=["team:data"], tags={"tier": "gold"})
     sealed = definitions(own).resolve_asset_graph().get(OWN_SEALED)
