@@ -1,4 +1,7 @@
-"""What a registered schema says of its fields in words: `doc` in Avro, `description` or `title` in JSON Schema."""
+"""What a schema says of its fields in words.
+
+That is `doc` in Avro, `description` or `title` in JSON Schema, and comments in Protobuf.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def of_fields(language: str, text: str) -> dict[str, str]:
+def of_fields(language: str, text: str, references: Mapping[str, str]) -> dict[str, str]:
     """Words by field of the outermost record; those without any are left out.
 
-    >>> of_fields("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long", "doc": "a key"}]}')
+    Args:
+        language: AVRO, JSON or PROTOBUF.
+        text: of the schema.
+        references: name -> text of what it refers to.
+
+    >>> of_fields("AVRO", '{"type": "record", "fields": [{"name": "id", "type": "long", "doc": "a key"}]}', {})
     {'id': 'a key'}
     """
+    if language == "PROTOBUF":
+        from s3lake.schema import protobuf  # Google's library, which other schemas do not need
+
+        return protobuf.prose(text, references)
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):
-        return {}  # Protobuf, whose comments say nothing of which field they are about
+        return {}
     fields = _of_avro(schema) if language == "AVRO" else _of_json(schema)
     return {name: words.strip() for name, words in fields if isinstance(words, str) and words.strip()}
 

@@ -39,6 +39,9 @@ WRAPPERS = frozenset(
 
 _GOOGLES = "google/protobuf/"
 _COMPILED_S = 60
+_MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
+"""Numbers of members in descriptor.proto, of which the path to a comment is made."""
+
 _MAIN = "s3lake-schema.proto"
 
 
@@ -102,6 +105,51 @@ def message_of_set(descriptors: bytes, name: str) -> Descriptor:
         raise SchemaError(f"it has no message {name!r}; it has {', '.join(have)[:300]}") from None
 
 
+def prose(text: str, references: Mapping[str, str]) -> dict[str, str]:
+    """What comments say of the columns of a registered schema's first message.
+
+    Raises:
+        SchemaError: it is no schema.
+    """
+    file = _descriptor(text)
+    if file is None:
+        file = next(one for one in _protoc(text, references).file if one.name == _MAIN)
+    return _comments(file, (_MESSAGES, 0), file.message_type[0]) if file.message_type else {}
+
+
+def prose_of_set(descriptors: bytes, name: str) -> dict[str, str]:
+    """The same of a message of a descriptor set, which has comments if protoc was asked for `--include_source_info`."""
+    files = descriptor_pb2.FileDescriptorSet()
+    try:
+        files.ParseFromString(descriptors)
+    except DecodeError:
+        return {}
+    waiting: list[tuple[Any, tuple[int, ...], str, Any]] = [
+        (file, (_MESSAGES, at), f"{file.package}.{each.name}".lstrip("."), each)
+        for file in files.file
+        for at, each in enumerate(file.message_type)
+    ]
+    for file, path, full, described in waiting:
+        if full == name:
+            return _comments(file, path, described)
+        nested = enumerate(described.nested_type)
+        waiting += [(file, (*path, _NESTED, at), f"{full}.{each.name}", each) for at, each in nested]
+    return {}
+
+
+def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str]:
+    """By column: a field, or the struct of a oneof."""
+    said = {tuple(one.path): one.leading_comments or one.trailing_comments for one in file.source_code_info.location}
+    columns = {
+        field.name: (*path, _FIELDS, at)
+        for at, field in enumerate(described.field)
+        if field.proto3_optional or not field.HasField("oneof_index")
+    }
+    columns |= {f"{oneof.name}_{at}": (*path, _ONEOFS, at) for at, oneof in enumerate(described.oneof_decl)}
+    prose_of_columns = {name: " ".join(said.get(place, "").split()) for name, place in columns.items()}
+    return {name: text for name, text in prose_of_columns.items() if text}
+
+
 @functools.lru_cache(maxsize=1024)
 def _compiled(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
     """A pool with the schema and all that it imports, and what the schema's file is called there."""
@@ -149,6 +197,7 @@ def _protoc(text: str, references: Mapping[str, str]) -> Any:
             (directory / name).write_text(content, encoding="utf-8")
         out = directory / "descriptors"
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{directory}", f"-I{includes}", "--include_imports"]
+        command += ["--include_source_info"]  # which has the comments
         ran = subprocess.run(
             [*command, f"--descriptor_set_out={out}", _MAIN],
             capture_output=True,

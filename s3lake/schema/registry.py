@@ -134,15 +134,17 @@ class Client:
         return registered
 
     def newest(self, subject: str) -> Registered:
-        """The newest schema of a subject, without what it refers to; asked for each time.
+        """The newest schema of a subject; asked for each time.
 
         Raises:
-            UnknownSchema: there is no such subject.
+            UnknownSchema: there is no such subject, or something that it refers to is gone.
             TransientError: no address answered.
             ConfigurationError: the registry refused, or there is none at the address.
         """
         answer = self._get(f"subjects/{_quoted(subject)}/versions/latest")
-        return Registered(answer.kind or "AVRO", answer.schema)
+        references: dict[str, str] = {}
+        self._collect(answer, references)
+        return Registered(answer.kind or "AVRO", answer.schema, references)
 
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
         for reference in answer.references or ():

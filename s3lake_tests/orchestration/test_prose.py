@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from grpc_tools import protoc
 
 from s3lake.orchestration import prose
 from s3lake.orchestration.prose import of_columns
@@ -24,6 +26,24 @@ CLICK = {
 }
 
 
+SHOP = """syntax = "proto3";
+import "money.proto";
+message Order {
+  // The order's
+  // key.
+  int64 id = 1;
+  optional string note = 2; // What was said.
+  oneof payment { // How it is paid.
+    string card = 3;
+  }
+  Money total = 4;
+}
+message Other { int64 id = 1; // Another.
+}
+"""
+MONEY = 'syntax = "proto3"; message Money { int64 cents = 1; }'
+
+
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
     monkeypatch.setattr(module, "_PAUSE_S", 0.0)
@@ -32,13 +52,15 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
         yield served
 
 
-def sink(url: str, converter: str = "avro", **settings: Any) -> Sink:
+def sink(url: str = "", converter: Any = "avro", registry: Any = None, **settings: Any) -> Sink:
     least = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T00"}
     return Sink.model_validate(
         {
             **least,
             "format": {"type": "parquet"},
-            "converter": {"value": converter, "registry": {"url": url}},
+            "converter": converter
+            if isinstance(converter, dict)
+            else {"value": converter, "registry": registry or {"url": url}},
             **settings,
         }
     )
@@ -73,7 +95,8 @@ def test_without_the_subject_or_an_answer_there_are_no_words_and_no_error(regist
 
 def test_a_sink_whose_values_have_no_registered_schema_asks_nobody(registry: SchemaRegistry) -> None:
     assert of_columns(sink(registry.url, "json"), "orders") == {}
-    assert of_columns(sink(registry.url, envelope={"fields": ["key", "value"]}), "orders") == {}
+    enveloped = {"fields": ["key", "value"]}
+    assert of_columns(sink(registry.url, "json", envelope=enveloped), "orders") == {}
     assert registry.asked == []
 
 
@@ -82,8 +105,40 @@ def test_a_sink_whose_values_have_no_registered_schema_asks_nobody(registry: Sch
     [("PROTOBUF", 'syntax = "proto3";'), ("AVRO", '"string"'), ("AVRO", '["null"]'), ("JSON", "true")],
 )
 def test_a_schema_without_fields_says_nothing(language: str, text: str) -> None:
-    assert of_fields(language, text) == {}
+    assert of_fields(language, text, {}) == {}
+
+
+def test_comments_of_protobuf_are_the_words_of_its_columns(registry: SchemaRegistry) -> None:
+    registry.add(MONEY, "PROTOBUF", subject="money")
+    registry.add(SHOP, "PROTOBUF", subject="orders-value", refers=[("money.proto", "money")])
+    words = {"id": "The order's key.", "note": "What was said.", "payment_0": "How it is paid."}
+    assert of_columns(sink(registry.url, "protobuf"), "orders") == words
+
+
+def test_comments_are_in_a_descriptor_set_that_was_asked_for_them(tmp_path: Path) -> None:
+    for name, text in (("shop.proto", SHOP), ("money.proto", MONEY)):
+        (tmp_path / name).write_text(text)
+    command = [f"-I{tmp_path}", "--include_imports", "--descriptor_set_out={out}", "shop.proto"]
+    for name, more in (("plain", []), ("told", ["--include_source_info"])):
+        arguments = [part.format(out=tmp_path / name) for part in command]
+        assert protoc.main(["protoc", *more, *arguments]) == 0
+    of = {"url": "", "message": "Other"}
+    told, plain = (
+        of_columns(sink(converter="protobuf", registry={**of, "descriptor_set": str(tmp_path / name)}), "orders")
+        for name in ("told", "plain")
+    )
+    assert (told, plain) == ({"id": "Another."}, {})
+
+
+def test_in_an_envelope_a_column_has_the_words_of_its_fields(registry: SchemaRegistry) -> None:
+    registry.add(ORDER, subject="orders-value")
+    registry.add({**ORDER, "fields": [{"name": "n", "type": "int", "doc": "Its number."}]}, subject="orders-key")
+    both = {"key": "avro", "value": "avro", "registry": {"url": registry.url}}
+    enveloped = {"fields": ["key", "value", "metadata"]}
+    words = of_columns(sink(registry.url, converter=both, envelope=enveloped), "orders")
+    assert (words["key"], words["value"]) == ("n: Its number.", "id: The order's key.")
+    assert words["metadata"].startswith("Where the record stands")
 
 
 def test_a_record_beside_null_is_the_record() -> None:
-    assert of_fields("AVRO", f'["null", {json.dumps(ORDER)}]') == {"id": "The order's key."}
+    assert of_fields("AVRO", f'["null", {json.dumps(ORDER)}]', {}) == {"id": "The order's key."}
