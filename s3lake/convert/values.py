@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,14 +15,15 @@ import pyarrow.compute as pc
 
 from s3lake.convert import cells, envelope_json, envelope_table, flat, gate, headers, sidecars, table
 from s3lake.convert.cells import Rows
+from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.envelope import Envelope
-from s3lake.convert.envelope_table import Shape
+from s3lake.convert.envelope_table import Found, Shape
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Numbers
 from s3lake.encode.formats import FORMATS
 from s3lake.schema.registry import Connection
-from s3lake.schema.types import Columns
+from s3lake.schema.types import Columns, fields_of
 from s3lake.schema.unite import agree
 
 Streams = dict[str, Any]
@@ -58,6 +60,9 @@ class Converted:
         skipped: rows left out because their value is null.
         columns: of a table; those given united with what the batch showed.
         seen: columns of rows that brought their own schema.
+        forbidden: rows that fail the micro-batch, whatever is tolerated, and why.
+        broken: how many of the refused lack a required field or break a rule.
+        dropped: path of a field that was left out -> of how many records.
     """
 
     parts: tuple[Part, ...]
@@ -65,6 +70,44 @@ class Converted:
     skipped: int
     columns: Columns
     seen: Columns = field(default_factory=dict)
+    forbidden: Refusals = field(default_factory=dict)
+    broken: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Rows of a batch with one schema.
+
+    Attributes:
+        numbers: theirs in the batch, None for all in order.
+        keys: as their sidecar has them, where there is one.
+    """
+
+    numbers: pa.Int64Array | None
+    rows: Rows
+    keys: Any = None
+
+    def of_batch(self, reasons: Refusals) -> Refusals:
+        """Reasons by the rows' numbers in the batch."""
+        return reasons if self.numbers is None else {self.numbers[row].as_py(): why for row, why in reasons.items()}
+
+    def without(self, lost: Collection[int]) -> _Group:
+        """The other rows."""
+        left = _rest(len(self.rows), lost)
+        if left is None:
+            return self
+        keys = None if self.keys is None else self.keys.take(left)
+        return _Group(left if self.numbers is None else self.numbers.take(left), self.rows.take(left), keys)
+
+
+@dataclass
+class _Losses:
+    """What rows of a batch lose: see `Converted`."""
+
+    refused: Refusals
+    forbidden: Refusals = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -79,6 +122,7 @@ class Conversion:
         keyed: whether the layout reads keys.
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
+        contract: what values have to be; None where nothing is asked of them.
     """
 
     key: str
@@ -94,6 +138,7 @@ class Conversion:
     keyed: bool = False
     valued: bool = True
     max_columns: int = sys.maxsize
+    contract: Contract | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -113,6 +158,13 @@ class Conversion:
         """Columns of files where they do not grow, None where they do and for text formats."""
         shape = self._shape
         return None if shape is None or self.has_columns else shape.fixed
+
+    def of_values(self, columns: Columns) -> Columns:
+        """The columns of files that are fields of values."""
+        shape = self._shape
+        if shape is None or shape.spread is None:
+            return fields_of(columns.get("value"))
+        return columns if shape.spread == "value" else {}
 
     @property
     def _shape(self) -> Shape | None:
@@ -140,16 +192,21 @@ class Conversion:
     def __call__(self, batch: pa.RecordBatch, columns: Columns) -> Converted:
         """Convert one batch of records; `columns` are the recorded ones."""
         rows, refused, left_out = self._read(batch)
-        kept = _rest(batch.num_rows, left_out | refused.keys())
+        broken: Refusals = {}
+        if self.contract is not None and self.contract.looks_at_values:
+            broken = self.contract.broken(rows.value.data, refused)
+        losses = _Losses(refused | broken)
+        kept = _rest(batch.num_rows, left_out | losses.refused.keys())
         parts: list[Part] = []
         seen: Columns = {}
-        for numbers, group in self._groups(rows if kept is None else rows.take(kept), kept):
-            part, lost, columns, more = self._part(numbers, group, columns)
-            refused |= lost
+        for group in self._groups(_Group(kept, rows if kept is None else rows.take(kept))):
+            part, columns, more = self._part(group, columns, losses)
             seen = agree(seen, more)
             parts.extend([] if part is None else [part])
         skipped = len(left_out) if self.nulls == "skip" else 0
-        return Converted(_merged(parts), refused, skipped, columns, seen)
+        return Converted(
+            _merged(parts), losses.refused, skipped, columns, seen, losses.forbidden, len(broken), losses.dropped
+        )
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
         """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
@@ -157,7 +214,8 @@ class Conversion:
         tabular = shape is not None
         typed_keys = self.keys is not None and FORMATS[self.keys].tabular
         spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
-        wanted = Wanted(tabular, texts=self.valued or not tabular, spliced=spliced, registry=self.registry)
+        texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
+        wanted = Wanted(tabular, texts=texts, spliced=spliced, registry=self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
@@ -181,55 +239,71 @@ class Conversion:
             refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
 
-    def _groups(self, rows: Rows, kept: pa.Int64Array | None) -> Iterator[tuple[pa.Int64Array | None, Rows]]:
+    def _groups(self, every: _Group) -> Iterator[_Group]:
         """Rows with one schema each: in a table wherever they stand, in a text only side by side."""
+        rows, kept = every.rows, every.numbers
         if not len(rows):
             return
         groups = _alike(rows) if self._shape is not None else _runs(rows, by_key=self.keys is not None)
         if len(groups) == 1:
-            yield kept, rows
+            yield every
             return
         for group in groups:
             at = pa.array(group, pa.int64())
-            yield at if kept is None else kept.take(at), rows.take(at)
+            yield _Group(at if kept is None else kept.take(at), rows.take(at))
 
-    def _part(
-        self, numbers: pa.Int64Array | None, rows: Rows, columns: Columns
-    ) -> tuple[Part | None, Refusals, Columns, Columns]:
-        """Rows of one schema: what is written, those refused by number, and the columns with those seen."""
-        refused: Refusals = {}
+    def _part(self, group: _Group, columns: Columns, losses: _Losses) -> tuple[Part | None, Columns, Columns]:
+        """Rows of one schema: what is written, and the columns with those seen; `losses` gets what they lose."""
         seen: Columns = {}
         streams: Streams = {}
         shape = self._shape
-        keys = None
         if self.keys:
-            keys, lost = sidecars.keys(self.keys, rows, self.max_columns)
-            rows, numbers, refused = _left(rows, numbers, lost)
-        if not len(rows):
-            return None, refused, columns, seen
+            keys, lost = sidecars.keys(self.keys, group.rows, self.max_columns)
+            losses.refused |= group.of_batch(lost)
+            group = replace(group.without(lost), keys=keys)
+        if not len(group.rows):
+            return None, columns, seen
         if shape is None:
-            streams["data"] = self._texts(rows)
+            streams["data"] = self._texts(group.rows)
         else:
-            found = envelope_table.read(shape, rows, columns)
+            group, found = self._table(shape, group, columns, losses)
             columns, seen = found.columns, found.seen
             lost = found.refused
             if found.batch is None and not self.apart:
-                lost = dict.fromkeys(range(len(rows)), table.NOTHING) | lost
-            keys = keys if keys is None or not lost else keys.take(_rest(len(rows), lost))
-            rows, numbers, more = _left(rows, numbers, lost)
-            refused |= more
+                lost = dict.fromkeys(range(len(group.rows)), table.NOTHING) | lost
+            losses.refused |= group.of_batch(lost)
+            group = group.without(lost)
             if found.batch is not None:
                 streams["data"] = found.batch
+        rows = group.rows
         if not len(rows):
-            return None, refused, columns, seen
-        if keys is not None:
-            streams["keys"] = keys
+            return None, columns, seen
+        if group.keys is not None:
+            streams["keys"] = group.keys
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
         schema = rows.value.schema
         values = rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None
         texts = rows.column("key").data if self.keyed else None
-        return Part(numbers, streams, values, schema.name if schema else None, texts), refused, columns, seen
+        return Part(group.numbers, streams, values, schema.name if schema else None, texts), columns, seen
+
+    def _table(self, shape: Shape, group: _Group, columns: Columns, losses: _Losses) -> tuple[_Group, Found]:
+        """Rows as a table, held to the contract."""
+        contract = self.contract
+        if contract is None or not contract.holds_fields:
+            return group, envelope_table.read(shape, group.rows, columns)
+        if group.rows.value.schema is None:
+            found = envelope_table.read(shape, group.rows, columns)
+            if found.columns == columns and not found.refused:
+                return group, found
+        departed = contract.departed(group.rows.value, self.given)
+        if departed is not None:
+            losses.refused |= group.of_batch(departed.refused)
+            losses.forbidden |= group.of_batch(departed.forbidden)
+            losses.dropped.update(departed.dropped)
+            group = replace(group, rows=replace(group.rows, value=departed.column))
+            group = group.without(departed.refused.keys() | departed.forbidden.keys())
+        return group, envelope_table.read(shape, group.rows, columns)
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:
@@ -304,16 +378,6 @@ def _concatenated(one: Any, other: Any) -> Any:
     if isinstance(one, pa.RecordBatch):
         return pa.Table.from_batches([one, other]).combine_chunks().to_batches()[0]
     return pa.concat_arrays([one, other])
-
-
-def _left(rows: Rows, numbers: pa.Int64Array | None, lost: Refusals) -> tuple[Rows, pa.Int64Array | None, Refusals]:
-    """Rows without those that are lost, their numbers, and those lost by their numbers."""
-    if not lost:
-        return rows, numbers, {}
-    of_batch = range(len(rows)) if numbers is None else numbers.to_pylist()
-    left = _rest(len(rows), lost)
-    kept = left if numbers is None else numbers.take(left)
-    return rows.take(left), kept, {of_batch[row]: reason for row, reason in lost.items()}
 
 
 def _rest(total: int, without: Collection[int]) -> pa.Int64Array | None:

@@ -30,6 +30,7 @@ from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
 if TYPE_CHECKING:
+    from s3lake.convert.contract import Contract
     from s3lake.convert.values import Conversion
     from s3lake.kafka.dead_letter_topic import DeadLetterTopic
     from s3lake.land.sql.table import Tabulate
@@ -152,7 +153,22 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         keyed=keyed and CONVERTERS[sink.converter.key].framed,
         valued=valued,
         max_columns=sink.max_columns,
+        contract=contract(sink),
     )
+
+
+def contract(sink: Sink) -> Contract | None:
+    """What values have to be; None where nothing is asked of them."""
+    from s3lake.convert.contract import Contract
+
+    asked = sink.contract
+    bound = Contract(
+        on_new_field=asked.on_new_field,
+        on_type_change=asked.on_type_change,
+        required=tuple(tuple(path.split(".")) for path in asked.required),
+        rules=b"" if asked.rules is None else msgspec.json.encode(asked.rules),
+    )
+    return None if bound == Contract() else bound
 
 
 def envelope(sink: Sink, topic: str) -> Envelope | None:

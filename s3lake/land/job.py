@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _MOST_FAILING = 100
 _SAMPLE = 10_000
+_REFUSED = "Set errors.tolerance: all to land such records as dead letters"
+_FORBIDDEN = "Write evolve there to take it in, drop to leave it out, or dead_letter to set its record aside"
 
 Failing = dict[int, dict[int, str]]
 """Topic-partition -> offset -> why SQL fails on this record."""
@@ -153,6 +155,7 @@ class Job:
         self, work: Work, reads: Intervals, known: Recorded | None, record: Callable[[Sequence[Outcome]], Recorded]
     ) -> tuple[list[Done], Work]:
         columns = known or Recorded({})
+        work = work.held_to(from_document(columns.columns))
         if known is None:  # a first look spares reading everything twice
             heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
             if self.sink.sql is not None:
@@ -211,8 +214,8 @@ class Job:
     def _refused(self, refused: Refused) -> RecordError:
         return RecordError(
             f"sink {self.sink.name}: record refused in topic {self.topic!r}, partition {refused.partition}, offset "
-            f"{refused.offset}, stage {refused.stage}: {refused.reason}; nothing of this micro-batch is visible. Set "
-            "errors.tolerance: all to land such records as dead letters",
+            f"{refused.offset}, stage {refused.stage}: {refused.reason}; nothing of this micro-batch is visible. "
+            f"{_FORBIDDEN if refused.forbidden else _REFUSED}",
             topic=self.topic,
             partition=refused.partition,
             offset=refused.offset,
@@ -250,7 +253,8 @@ class Job:
         if not types or not work.conversion.has_columns:
             return work
         landed = self.sink.landed.model_copy(update={"columns": {**types, **self.sink.columns}})
-        return replace(work, conversion=binding.conversion(landed, self.topic, keyed=work.keys.needs("key")))
+        conversion = binding.conversion(landed, self.topic, keyed=work.keys.needs("key"))
+        return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
 
     def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals) -> Failing:
         """The records that SQL fails on, by halves; an intolerant sink has to know only the first."""

@@ -9,6 +9,7 @@ fields, whose values may still be templates.
 
 from s3lake.sink.config import Config, may_collide, sinks_of
 from s3lake.sink.connections import S3, Credentials, Kafka, Retries, Spark
+from s3lake.sink.contract import Contract, Gate
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
 from s3lake.sink.format import Converter, Envelope, Format, Framing, Sidecars
@@ -23,6 +24,7 @@ from s3lake.sink.transforms import Transform
 __all__ = [
     "S3",
     "Config",
+    "Contract",
     "Converter",
     "Credentials",
     "Envelope",
@@ -30,6 +32,7 @@ __all__ = [
     "Flush",
     "Format",
     "Framing",
+    "Gate",
     "Index",
     "Kafka",
     "Layout",

@@ -14,6 +14,7 @@ from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
 from s3lake.sink.connections import S3
+from s3lake.sink.contract import Contract
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
 from s3lake.sink.format import Converter, Envelope, Format, Sidecars
@@ -79,6 +80,7 @@ class Sink(Part):
         sql: projects and filters what transforms give.
         flush: when files are closed, and how long a record waits.
         nulls: what becomes of records without a value.
+        contract: what values have to be, and what a commit has to be.
         errors: what becomes of records that are refused.
         exactly_once: false goes without conditional writes: at least once.
         close_grace: how long after its end an hour is left open, in seconds.
@@ -113,6 +115,7 @@ class Sink(Part):
     sql: Sql | None = None
     flush: Flush = Field(default_factory=Flush)
     nulls: Literal["skip", "fail", "write"] = "skip"
+    contract: Contract = Field(default_factory=Contract, alias="schema")
     errors: Errors = Field(default_factory=Errors)
     exactly_once: bool = True
     close_grace: float = 300.0
@@ -253,6 +256,7 @@ class Sink(Part):
         if envelope and envelope.style not in FORMATS[kind].styles:
             raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
         self._columns_fit(landed.converter)
+        self.contract.fits(self)
         letters = self.errors.dead_letter_topic
         if letters is not None and self.reads(letters.name):
             raise Misfit(

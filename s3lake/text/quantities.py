@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them: `500MB`, `5m`. MB is 10^6, as connectors mean it; MiB is 2^20."""
+"""Sizes, durations, shares as people write them: `500MB`, `5m`, `1%`. MB is 10^6, as connectors mean it; MiB 2^20."""
 
 import re
 from decimal import Decimal
@@ -34,6 +34,20 @@ def seconds_of(value: Any) -> Any:
     if quantity is None:
         raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
     return float(quantity[1]) * _SECONDS[quantity[2] or "s"]
+
+
+def share_of(value: Any) -> Any:
+    """A share of a text, `1%` or `0.01`; anything else is left to be judged as it is.
+
+    Raises:
+        ValueError: the text is no share.
+    """
+    if not isinstance(value, str):
+        return value
+    quantity = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%)?\s*", value)
+    if quantity is None:
+        raise ValueError(f"{value!r} is no share: write it as 1% or as 0.01")
+    return float(Decimal(quantity[1]) / 100 if quantity[2] else Decimal(quantity[1]))
 
 
 def size_text(value: int) -> str:

@@ -24,12 +24,17 @@ OUTCOME = "outcome binary"
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The first refused record of a task whose sink tolerates none; the task has dropped its uploads."""
+    """The first record of a task that fails it; the task has dropped its uploads.
+
+    Attributes:
+        forbidden: by the sink's contract, whatever is tolerated.
+    """
 
     partition: int
     offset: int
     stage: str
     reason: str
+    forbidden: bool = False
 
 
 class Grown(msgspec.Struct, frozen=True, tag="grown"):
@@ -51,6 +56,8 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     Attributes:
         seen: columns of records that brought their own schema.
         letters: why records were refused.
+        broken: records that lack a required field or break a rule.
+        dropped: see `Manifest`.
     """
 
     files: list[File]
@@ -58,6 +65,8 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     requests: dict[str, int]
     seen: dict[str, Any] = {}
     letters: tuple[Reason, ...] = ()
+    broken: int = 0
+    dropped: dict[str, int] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

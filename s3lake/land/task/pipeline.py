@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,14 @@ class Work:
     look_only: bool = False
     dead_letter_topic: DeadLetterTopic | None = None
     witness: Callable[[int, int, str, str], None] | None = None
+
+    def held_to(self, columns: Columns) -> Work:
+        """The same work, whose records are held against the columns that were recorded when it began."""
+        conversion, contract = self.conversion, self.conversion.contract
+        if contract is None:
+            return self
+        held = replace(contract, columns=conversion.of_values(columns))
+        return replace(self, conversion=replace(conversion, contract=held))
 
     def looking(self) -> Work:
         """The same work, only to see the columns."""
@@ -235,6 +244,8 @@ class _Task:
         self._source: Outcome | None = None
         self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
+        self._broken = 0
+        self._dropped: Counter[str] = Counter()
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
         self._tally = Tally()
@@ -273,7 +284,9 @@ class _Task:
         files = self.staging.finish()
         reads = {partition: counts.sum for partition, counts in self._counts.items()}
         requests = dict(getattr(self.store, "requests", {}))
-        return Done(files, reads, requests, to_document(self._seen), self._tally.reasons)
+        return Done(
+            files, reads, requests, to_document(self._seen), self._tally.reasons, self._broken, dict(self._dropped)
+        )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
         counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
@@ -287,8 +300,15 @@ class _Task:
             self.staging.abort()  # all of it will be read once more, with these columns
             self._waiting.clear()
         self._seen = agree(self._seen, converted.seen)
+        if converted.forbidden and not self._grown:
+            row = min(converted.forbidden)
+            offset = original.column("offset")[row].as_py()
+            self.refused = Refused(partition, offset, "schema", converted.forbidden[row], forbidden=True)
+            return
         if converted.refused and not self._refuse(partition, original, "convert", converted.refused):
             return
+        self._broken += converted.broken
+        self._dropped.update(converted.dropped)
         counts.last = batch.column("offset")[-1].as_py()
         counts.read += batch.num_rows
         counts.skipped += ready.dropped + converted.skipped

@@ -1,0 +1,241 @@
+"""What a sink asks of values, and what becomes of those that depart from it.
+
+Fields are held against the columns that were recorded when a micro-batch began. A field that departs from them is taken
+out of its record where that is wanted, and counted; else its record is refused, or the micro-batch fails.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from s3lake.convert import pruning, rules
+from s3lake.convert.cells import Column
+from s3lake.convert.gate import Refusals
+from s3lake.convert.json_columns import fitted
+from s3lake.convert.schemas import Schemas
+from s3lake.schema.json import of_value
+from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
+from s3lake.schema.unite import Conflict, joined, shown, unite
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+Rule = Literal["evolve", "drop", "dead_letter", "fail"]
+
+
+class Departure(NamedTuple):
+    """A field that is not as its column, by path; what it does; and why."""
+
+    path: str
+    rule: Rule
+    reason: str
+
+
+_Departs = Callable[[str, msgspec.Raw, Type], "Departure | None"]
+"""How a field departs, by its path, its value as JSON, and the type of its column."""
+
+
+@dataclass
+class Departed:
+    """What became of some rows.
+
+    Attributes:
+        column: their values without the fields that depart, the refused ones too.
+        refused: row -> why.
+        forbidden: rows that fail the micro-batch, and why.
+        dropped: path of a field -> records that it was left out of.
+    """
+
+    column: Column
+    refused: Refusals = field(default_factory=dict)
+    forbidden: Refusals = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def note(self, row: int, departures: list[Departure]) -> None:
+        """What becomes of a row with these departures: the sternest rule decides."""
+        for departure in departures:
+            if departure.rule == "fail":
+                self.forbidden.setdefault(row, departure.reason)
+            elif departure.rule == "dead_letter":
+                self.refused.setdefault(row, departure.reason)
+        if row in self.forbidden:
+            self.refused.pop(row, None)
+        elif row not in self.refused:
+            self.dropped.update({departure.path for departure in departures})
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A sink's contract, as plain values.
+
+    Attributes:
+        required: paths of fields.
+        rules: a JSON Schema, as JSON; empty for none.
+        columns: of the value's fields, which its fields are held against; empty before any were recorded.
+    """
+
+    on_new_field: Rule = "evolve"
+    on_type_change: Rule = "evolve"
+    required: tuple[tuple[str, ...], ...] = ()
+    rules: bytes = b""
+    columns: Columns = field(default_factory=dict)
+
+    @property
+    def looks_at_values(self) -> bool:
+        """Whether every value has to be read as JSON."""
+        return bool(self.required or self.rules)
+
+    @property
+    def holds_fields(self) -> bool:
+        """Whether fields are held against columns."""
+        return bool(self.columns) and (self.on_new_field, self.on_type_change) != ("evolve", "evolve")
+
+    def broken(self, texts: pa.BinaryArray, without: Collection[int]) -> Refusals:
+        """Values, as JSON, that lack a required field or break the rules; rows `without` hold anything."""
+        refused: Refusals = {}
+        for row, text in enumerate(texts.to_pylist()):
+            if text is not None and row not in without:
+                value = msgspec.json.decode(text)
+                reason = self._lacking(value) or (rules.broken(_validator(self.rules), value) if self.rules else None)
+                if reason is not None:
+                    refused[row] = reason
+        return refused
+
+    def _lacking(self, value: Any) -> str | None:
+        for path in self.required:
+            inner = value
+            for step in path:
+                inner = inner.get(step) if isinstance(inner, dict) else None
+            if inner is None:
+                return f"required field {'.'.join(path)!r} is missing"
+        return None
+
+    def departed(self, column: Column, given: Columns) -> Departed | None:
+        """Values, all with one schema or all without; None where none departs."""
+        if column.schema is not None:
+            return self._of_schema(column)
+        departed = self._of_texts(column, functools.partial(self._of_value, given))
+        return departed if departed.refused or departed.forbidden or departed.dropped else None
+
+    def _of_schema(self, column: Column) -> Departed | None:
+        schema = column.schema
+        assert schema is not None, "others are looked at one by one"
+        departures: dict[str, Departure] = {}
+        type = self._left(schema.type, Struct(self.columns), "", departures)
+        if not departures:
+            return None
+        everything = list(departures.values())
+        if type is None:
+            departed = Departed(column)
+            for row in np.flatnonzero(column.data.is_valid().to_numpy(zero_copy_only=False)).tolist():
+                departed.note(row, everything)
+                if row not in departed.forbidden:
+                    departed.refused.setdefault(row, everything[0].reason)
+            return departed
+        detail = schema.detail and pruning.detail(schema.detail, schema.type, departures)
+        pruned = replace(schema, type=type, file=None, detail=detail)
+        codes = np.where(column.data.is_valid().to_numpy(zero_copy_only=False), 0, -1)
+        if column.array is None:
+            departed = self._of_texts(column, lambda path, _value, _known: departures.get(path))
+            departed.column = replace(departed.column, schemas=Schemas((pruned,), codes))
+            return departed
+        array, holding = pruning.array(column.array, departures)
+        departed = Departed(replace(column, schemas=Schemas((pruned,), codes, (array,), np.arange(len(codes)))))
+        for row in np.flatnonzero(np.logical_or.reduce(list(holding.values()))).tolist():
+            departed.note(row, [departures[path] for path, rows in holding.items() if rows[row]])
+        return departed
+
+    def _left(self, seen: Type, known: Type, path: str, departures: dict[str, Departure]) -> Type | None:
+        """What is left of the type of a schema without the fields that depart; None for nothing."""
+        match seen, known:
+            case Struct(fields), Struct(columns):
+                left: Columns = {}
+                for name, type in fields.items():
+                    here = joined(path, name)
+                    if name not in columns and self.on_new_field != "evolve":
+                        departures[here] = self._new(here)
+                    elif (inner := self._left(type, columns.get(name, type), here, departures)) is not None:
+                        left[name] = inner
+                    else:
+                        _wholly(here, departures)
+                return Struct(left) if left else None
+            case (List(), List()) | (Map(), Map()):
+                inner = self._left(item_of(seen), item_of(known), f"{path}[]", departures)
+                return inner and (List(inner) if isinstance(seen, List) else Map(inner))
+        if self.on_type_change == "evolve" or _fits(known, seen, path):
+            return seen
+        departures[path] = self._changed(path, seen, known)
+        return None
+
+    def _of_value(self, given: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
+        """How a field of a value without a schema departs; what the user gives the type of is made to fit elsewhere."""
+        if known == UNKNOWN:
+            is_new = self.on_new_field != "evolve" and of_value(msgspec.json.decode(value), path) != UNKNOWN
+            return self._new(path) if is_new else None
+        if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in given:
+            return None
+        begin = bytes(value)[:1]
+        if (begin == b"{" and fields_of(known)) or (begin == b"[" and fields_of(item_of(known))):
+            return None  # what is inside of it is looked at by itself
+        seen: Type = UNKNOWN
+        try:
+            seen = of_value(msgspec.json.decode(value), path)
+            if fitted({path: known}, {path: seen}, {})[path] == known:
+                return None
+        except Conflict:
+            pass
+        return self._changed(path, seen, known)
+
+    def _of_texts(self, column: Column, departure: _Departs) -> Departed:
+        texts = column.data.to_pylist()
+        departed = Departed(column)
+        for row, text in enumerate(texts):
+            if text is not None:
+                departures: list[Departure] = []
+
+                def departs(path: str, value: msgspec.Raw, known: Type, into: list[Departure] = departures) -> bool:
+                    if bytes(value) == b"null" or (found := departure(path, value, known)) is None:
+                        return False
+                    into.append(found)
+                    return True
+
+                texts[row] = bytes(pruning.text(msgspec.Raw(text), Struct(self.columns), "", departs))
+                departed.note(row, departures)
+        departed.column = replace(column, data=pa.array(texts, pa.binary()))
+        return departed
+
+    def _new(self, path: str) -> Departure:
+        return Departure(path, self.on_new_field, f"field {path!r} is new, and schema.on_new_field allows none")
+
+    def _changed(self, path: str, seen: Type, known: Type) -> Departure:
+        reason = f"field {path!r} is {shown(seen)}, its column is {shown(known)}, and schema.on_type_change allows none"
+        return Departure(path, self.on_type_change, reason)
+
+
+def _wholly(path: str, departures: dict[str, Departure]) -> None:
+    """Of a field nothing is left, so the whole of it departs, for the first of the reasons."""
+    inside = [inner for inner in departures if inner == path or inner.startswith((f"{path}.", f"{path}["))]
+    reasons = [departures.pop(inner) for inner in inside]
+    if reasons:
+        departures[path] = reasons[0]._replace(path=path)
+
+
+def _fits(known: Type, seen: Type, path: str) -> bool:
+    """Whether a column of the known type holds the other as it is."""
+    try:
+        return unite(known, seen, path) == known
+    except Conflict:
+        return False
+
+
+@functools.lru_cache(maxsize=64)
+def _validator(schema: bytes) -> jsonschema_rs.Validator:
+    return rules.validator(msgspec.json.decode(schema))

@@ -1,0 +1,112 @@
+"""Fields taken out of values, by their paths: `order.id`, `items[].price`, and of a map's values `prices[]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import structs
+
+from s3lake.schema.details import Detail
+from s3lake.schema.types import UNKNOWN, Type, fields_of, item_of
+from s3lake.schema.unite import joined
+
+Rows = npt.NDArray[np.bool_]
+
+Departs = Callable[[str, msgspec.Raw, Type], bool]
+"""Whether a field is taken out, by its path, its value as JSON, and the type of its column."""
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.encode
+_NULL = msgspec.Raw(b"null")
+
+
+def text(value: msgspec.Raw, type: Type, path: str, departs: Departs) -> msgspec.Raw:
+    """A value as JSON, the same one where nothing was taken out of it.
+
+    Args:
+        value: any JSON.
+        type: of its column.
+        path: of it.
+        departs: says of each field whether it is taken out; an item of a list becomes null.
+    """
+    begin = bytes(value)[:1]
+    if begin == b"{" and (fields := fields_of(type)):
+        members = _members(value)
+        left = {}
+        for name, member in members.items():
+            here, known = joined(path, name), fields.get(name, UNKNOWN)
+            if not departs(here, member, known):
+                left[name] = text(member, known, here, departs)
+        is_same = len(left) == len(members) and all(left[name] is member for name, member in members.items())
+        return value if is_same else msgspec.Raw(_encode(left))
+    if begin == b"[" and (item := item_of(type)) != UNKNOWN:
+        items, here = _items(value), f"{path}[]"
+        kept = [_NULL if departs(here, one, item) else text(one, item, here, departs) for one in items]
+        is_same = all(new is old for new, old in zip(kept, items, strict=True))
+        return value if is_same else msgspec.Raw(_encode(kept))
+    return value
+
+
+def detail(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:
+    """What is said of a column without the fields that are gone; a field whose value may go is no longer required."""
+    if not of.inner:
+        return of
+    fields = fields_of(type)
+    if not fields:
+        here = f"{path}[]"
+        return structs.replace(of, inner=(detail(of.inner[0], item_of(type), gone, here),))
+    inner = tuple(
+        detail(each, field, gone, joined(path, name))
+        for each, (name, field) in zip(of.inner, fields.items(), strict=True)
+        if joined(path, name) not in gone
+    )
+    return structs.replace(of, inner=inner)
+
+
+def array(values: pa.Array, gone: Collection[str], path: str = "") -> tuple[pa.Array, dict[str, Rows]]:
+    """A column without the fields that are gone, and for each of these the rows that held something there."""
+    if not any(field.startswith(path) for field in gone) or not pa.types.is_nested(values.type):
+        return values, {}
+    if values.offset:
+        values = pa.concat_arrays([values])
+    nulls = values.is_null() if values.null_count else None
+    if pa.types.is_struct(values.type):
+        return _struct(values, gone, path, nulls)
+    here, items = f"{path}[]", values.items if pa.types.is_map(values.type) else values.values
+    left, _ = array(items, gone, here)
+    parents = np.repeat(np.arange(len(values)), np.diff(values.offsets))
+    _, holding = array(items.slice(values.offsets[0].as_py(), len(parents)), gone, here)
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    rows = {field: _rows(len(values), parents[held]) & present for field, held in holding.items()}
+    if pa.types.is_map(values.type):
+        return pa.MapArray.from_arrays(values.offsets, values.keys, left, mask=nulls), rows
+    return pa.ListArray.from_arrays(values.offsets, left, mask=nulls), rows
+
+
+def _struct(values: pa.StructArray, gone: Collection[str], path: str, nulls: Any) -> tuple[pa.Array, dict[str, Rows]]:
+    names: list[str] = []
+    columns: list[pa.Array] = []
+    rows: dict[str, Rows] = {}
+    for at, (field, flat) in enumerate(zip(values.type, values.flatten(), strict=True)):
+        here = joined(path, field.name)
+        if here in gone:
+            rows[here] = flat.is_valid().to_numpy(zero_copy_only=False)
+            continue
+        left, _ = array(values.field(at), gone, here)
+        _, holding = array(flat, gone, here)
+        rows |= holding
+        names.append(field.name)
+        columns.append(left)
+    return pa.StructArray.from_arrays(columns, names=names, mask=nulls), rows
+
+
+def _rows(total: int, holding: npt.NDArray[np.int64]) -> Rows:
+    rows = np.zeros(total, np.bool_)
+    rows[holding] = True
+    return rows

@@ -1,0 +1,43 @@
+"""What became of columns: those that are new, and those that have another type than before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from s3lake.schema.types import UNKNOWN, Columns, Type, fields_of, item_of
+from s3lake.schema.unite import joined
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One column that is not as before.
+
+    Attributes:
+        column: its path, as `order.items[].id`.
+        before: its type as it was, None where there was no such column.
+        after: its type as it is.
+    """
+
+    column: str
+    before: str | None
+    after: str
+
+
+def changes(before: Columns, after: Columns) -> list[Change]:
+    """What is new or other in `after`; a column that it lacks is no change, since none is taken away."""
+    return [change for name, type in after.items() for change in _changed(name, before.get(name, UNKNOWN), type)]
+
+
+def _changed(path: str, before: Type, after: Type) -> Iterator[Change]:
+    if before == after or after == UNKNOWN:
+        return
+    if before == UNKNOWN:
+        yield Change(path, None, str(after))
+    elif fields_of(before) and fields_of(after):
+        for name, field in fields_of(after).items():
+            yield from _changed(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
+    elif type(before) is type(after) and item_of(before) != UNKNOWN:
+        yield from _changed(f"{path}[]", item_of(before), item_of(after))
+    else:
+        yield Change(path, str(before), str(after))

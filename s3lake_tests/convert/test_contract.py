@@ -1,0 +1,178 @@
+"""What a sink asks of values: new fields, other types, what is required, and rules."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3lake.convert.contract import Contract
+from s3lake.convert.values import Conversion, Converted
+from s3lake.schema.types import Columns, Decimal, List, Map, Primitive, Struct
+from s3lake_tests.convert.records import batch, table
+from s3lake_tests.convert.test_avro_values import message, record
+from s3lake_tests.schema.registry.server import SchemaRegistry, serving
+
+INT, TEXT = Primitive.INT64, Primitive.STRING
+ORDERS: Columns = {"id": INT, "to": Struct({"zip": TEXT}), "items": List(Struct({"sku": TEXT}))}
+
+
+def converted(contract: Contract, *values: Any, columns: Columns = ORDERS, **more: Any) -> Converted:
+    held = replace(contract, columns=columns)
+    conversion = Conversion("string", "json", "parquet", "skip", contract=held, **more)
+    return conversion(batch(*[json.dumps(value).encode() for value in values]), columns)
+
+
+def test_a_new_field_is_left_out_and_counted_wherever_it_stands() -> None:
+    found = converted(
+        Contract(on_new_field="drop"),
+        {"id": 1, "note": "x", "to": {"zip": "1", "street": "y"}, "items": [{"sku": "a", "n": 1}, {"sku": "b"}]},
+        {"id": 2, "note": "z"},
+        {"id": 3, "note": None},
+    )
+    assert table(found) == [
+        {"id": 1, "to": {"zip": "1"}, "items": [{"sku": "a"}, {"sku": "b"}]},
+        {"id": 2, "to": None, "items": None},
+        {"id": 3, "to": None, "items": None},
+    ]
+    assert (found.refused, found.forbidden, found.columns) == ({}, {}, ORDERS)
+    assert found.dropped == {"note": 2, "to.street": 1, "items[].n": 1}
+
+
+def test_a_new_field_refuses_its_record_alone() -> None:
+    found = converted(Contract(on_new_field="dead_letter"), {"id": 1, "note": "x"}, {"id": 2})
+    assert [row["id"] for row in table(found)] == [2]
+    assert found.refused == {0: "field 'note' is new, and schema.on_new_field allows none"}
+    assert found.dropped == {}
+
+
+def test_a_new_field_may_fail_the_micro_batch() -> None:
+    found = converted(Contract(on_new_field="fail"), {"id": 1}, {"id": 2, "note": "x"})
+    assert (found.forbidden, found.refused) == ({1: "field 'note' is new, and schema.on_new_field allows none"}, {})
+
+
+def test_a_column_is_not_widened_where_types_are_fixed() -> None:
+    found = converted(Contract(on_type_change="dead_letter"), {"id": 1.5}, {"id": 2, "note": "new"}, {"id": "3"})
+    assert [row["id"] for row in table(found)] == [2]
+    assert found.refused == {
+        0: "field 'id' is double, its column is int64, and schema.on_type_change allows none",
+        2: "field 'id' is string, its column is int64, and schema.on_type_change allows none",
+    }
+    assert found.columns == {**ORDERS, "note": TEXT}
+
+
+def test_a_value_of_another_type_is_left_out_and_counted() -> None:
+    found = converted(Contract(on_type_change="drop"), {"id": "x", "to": "home"}, {"id": 2, "items": [{"sku": 5}]})
+    assert table(found) == [
+        {"id": None, "to": None, "items": None},
+        {"id": 2, "to": None, "items": [{"sku": None}]},
+    ]
+    assert found.dropped == {"id": 1, "to": 1, "items[].sku": 1}
+
+
+def test_what_is_left_out_does_not_respell_the_rest() -> None:
+    columns: Columns = {"price": Decimal(38, 20), "prices": Map(Decimal(10, 2))}
+    text = b'{"price": 0.10000000000000000001, "prices": {"a": 1.10}, "note": 1}'
+    held = Contract(on_new_field="drop", columns=columns)
+    conversion = Conversion("string", "json", "parquet", "skip", given=columns, contract=held)
+    (row,) = table(conversion(batch(text), columns))
+    assert (str(row["price"]), str(dict(row["prices"])["a"])) == ("0.10000000000000000001", "1.10")
+
+
+def test_nothing_is_new_before_columns_were_recorded() -> None:
+    found = converted(Contract(on_new_field="fail"), {"id": 1}, columns={})
+    assert (found.forbidden, found.columns) == ({}, {"id": INT})
+
+
+def test_fields_of_an_envelope_s_values_are_held_against_its_column() -> None:
+    from s3lake.convert.envelope import Envelope
+
+    envelope = Envelope("record", ("value", "metadata"), "t")
+    found = converted(
+        Contract(on_new_field="drop"),
+        {"id": 1, "note": "x"},
+        envelope=envelope,
+        columns={"id": INT},
+    )
+    assert found.dropped == {"note": 1}
+    assert [row["value"] for row in table(found)] == [{"id": 1}]
+
+
+def test_a_required_field_that_is_missing_or_null_refuses_its_record() -> None:
+    found = converted(
+        Contract(required=(("to", "zip"),)), {"to": {"zip": "1"}}, {"to": {"zip": None}}, {"to": None}, {"id": 4}
+    )
+    assert found.refused == dict.fromkeys((1, 2, 3), "required field 'to.zip' is missing")
+    assert found.broken == 3
+
+
+def test_rules_refuse_a_record_and_name_no_value() -> None:
+    rules = b'{"properties": {"id": {"minimum": 0}, "to": {"properties": {"zip": {"pattern": "^[0-9]*$"}}}}}'
+    found = converted(Contract(rules=rules), {"id": -5}, {"id": 1, "to": {"zip": "secret"}}, {"id": 2})
+    assert found.refused == {
+        0: "rules: properties/id/minimum does not hold at id",
+        1: "rules: properties/to/properties/zip/pattern does not hold at to.zip",
+    }
+    assert [row["id"] for row in table(found)] == [2]
+
+
+def test_rules_hold_for_lines_too() -> None:
+    conversion = Conversion("string", "json", "json", "skip", contract=Contract(rules=b'{"required": ["id"]}'))
+    found = conversion(batch(b'{"id": 1}', b"{}", b"no json"), {})
+    assert (sorted(found.refused), found.broken) == ([1, 2], 1)
+
+
+V1 = record(("id", "long"), ("to", record(("zip", "string"), name="a.To")))
+V2 = record(
+    ("id", "long"),
+    ("to", record(("zip", "string"), ("street", ["null", "string"]), name="a.To")),
+    ("note", ["null", "string"]),
+)
+KNOWN: Columns = {"id": INT, "to": Struct({"zip": TEXT})}
+
+
+@pytest.mark.parametrize(("format", "files"), [("parquet", 1), ("avro", 2)])  # Avro splices what departs in nothing
+def test_fields_of_a_schema_are_left_out_and_counted_where_they_hold_something(format: str, files: int) -> None:
+    with serving() as registry:
+        found = _of_schemas(registry, Contract(on_new_field="drop"), format)
+    assert (found.refused, found.seen, len(found.parts)) == ({}, KNOWN, files)
+    assert found.dropped == {"note": 1, "to.street": 1}
+    rows = found.parts[-1].streams["data"].to_pylist()
+    assert rows[-2:] == [{"id": 2, "to": {"zip": "2"}}, {"id": 3, "to": {"zip": "3"}}]
+
+
+def test_a_record_whose_new_fields_hold_something_is_refused() -> None:
+    with serving() as registry:
+        found = _of_schemas(registry, Contract(on_new_field="dead_letter"), "parquet")
+    assert found.refused == {1: "field 'to.street' is new, and schema.on_new_field allows none"}
+    assert [row["id"] for part in found.parts for row in part.streams["data"].to_pylist()] == [1, 3]
+
+
+def test_another_type_of_a_schema_refuses_its_records() -> None:
+    with serving() as registry:
+        conversion = _conversion(registry, Contract(on_type_change="dead_letter", columns=KNOWN), "parquet")
+        changed = record(("id", "string"), name="a.Order")
+        found = conversion(batch(message(registry, changed, {"id": "x"})), KNOWN)
+    assert found.refused == {0: "field 'id' is string, its column is int64, and schema.on_type_change allows none"}
+
+
+def test_values_with_their_schema_in_them_are_held_to_the_contract() -> None:
+    fields = [{"type": "int64", "field": "id"}, {"type": "string", "field": "note", "optional": True}]
+    value = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 1, "note": "x"}}
+    held = Contract(on_new_field="drop", columns={"id": INT})
+    conversion = Conversion("string", "connect_json", "parquet", "skip", contract=held)
+    found = conversion(batch(json.dumps(value).encode()), {"id": INT})
+    assert (table(found), found.dropped, found.seen) == ([{"id": 1}], {"note": 1}, {"id": INT})
+
+
+def _conversion(registry: SchemaRegistry, contract: Contract, format: str) -> Conversion:
+    return Conversion("string", "avro", format, "skip", registry=registry.connection, contract=contract, valued=False)
+
+
+def _of_schemas(registry: SchemaRegistry, contract: Contract, format: str) -> Converted:
+    values = [
+        message(registry, V1, {"id": 1, "to": {"zip": "1"}}),
+        message(registry, V2, {"id": 2, "to": {"zip": "2", "street": "s"}, "note": "n"}),
+        message(registry, V2, {"id": 3, "to": {"zip": "3", "street": None}, "note": None}),
+    ]
+    return _conversion(registry, replace(contract, columns=KNOWN), format)(batch(*values), KNOWN)
