@@ -4,6 +4,7 @@ S3LakeError
 ├── TerminalError             trying again cannot help
 │   ├── ConfigurationError    the sink's configuration is wrong: place, value, what is allowed
 │   ├── RecordError           a record was refused and `errors.tolerance` is none
+│   ├── GateError             a micro-batch is not what the sink asks of one before it is committed
 │   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
 │   │   └── UnreadableError   an object is no whole file of what its commit wrote
 │   ├── IncompleteError       hours that are to be read are not landed, or only in part
@@ -62,6 +63,10 @@ class RecordError(TerminalError):
     def __init__(self, message: str, **place: str | int) -> None:
         super().__init__(message)
         self.place = {name: printable(value) if isinstance(value, str) else value for name, value in place.items()}
+
+
+class GateError(TerminalError):
+    """A micro-batch is not what the sink asks of one before it is committed; nothing of it is visible."""
 
 
 class DataLossError(TerminalError):

@@ -49,6 +49,7 @@ ROOMS = [
     "land.job",
     "land.observer",
     "land.follower",
+    "land.gate",
     "land.staged",
     "land.landing",
     "land.replay",

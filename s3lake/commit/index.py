@@ -18,6 +18,7 @@ from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
+from s3lake.schema.changes import Change
 from s3lake.store import Store
 
 VERSION = 1
@@ -115,6 +116,7 @@ class Manifest(msgspec.Struct, frozen=True):
         begun_ms: when it was planned, before its records were read; 0 where nobody knows.
         reason: why it replaces others; empty where it replaces none.
         waits: how long its records had waited when it was made; of a merge those of all that it replaces.
+        dropped: path of a field that the sink's contract left out -> of how many records.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
         letters: why its dead letters are some; empty also in commits of an earlier s3lake.
@@ -142,7 +144,21 @@ class Manifest(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...] = ()
     letters: tuple[Reason, ...] = ()
     taken: tuple[Taken, ...] = ()
+    dropped: dict[str, int] = {}
     version: int = VERSION
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What one attempt at a commit saw that columns did not have yet.
+
+    Attributes:
+        hour: that it read records of; a later attempt at the same records is one at the same hour.
+        commit: its id; it may have come to nothing, and a later attempt landed the columns.
+    """
+
+    hour: str
+    commit: str
+    changes: tuple[Change, ...]
 
 
 class Columns(msgspec.Struct, frozen=True):
@@ -150,10 +166,12 @@ class Columns(msgspec.Struct, frozen=True):
 
     Attributes:
         source: of a sink with SQL, what its query reads: columns of values and keys before they are projected.
+        history: how they came to be: first those of the first commit, then every change.
     """
 
     columns: dict[str, Any]
     source: dict[str, Any] = {}
+    history: tuple[Changed, ...] = ()
     rev: int = 0
     version: int = VERSION
 

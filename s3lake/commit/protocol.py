@@ -63,6 +63,7 @@ class Staged:
         waits: see `Manifest`, of records that were committed before; empty for those that are now.
         letters: see `Manifest`.
         taken: see `Manifest`.
+        dropped: see `Manifest`.
     """
 
     files: tuple[File, ...]
@@ -76,6 +77,7 @@ class Staged:
     waits: tuple[Wait, ...] = ()
     letters: tuple[Reason, ...] = ()
     taken: tuple[Taken, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def begin(
@@ -313,4 +315,5 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         waits=staged.waits or waited(staged.reads.values(), now_ms),
         letters=staged.letters,
         taken=staged.taken,
+        dropped=dict(staged.dropped),
     )

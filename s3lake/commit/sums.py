@@ -1,5 +1,6 @@
 """Sums: what an hour's commits hold together, kept in its tile, so that nobody reads every manifest after every run."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
@@ -75,6 +76,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         waits=(*sums.waits, *manifest.waits),
         erased=sums.erased + sum(read.erased for read in reads),
         taken=sums.taken + sum(taken.count for taken in manifest.taken),
+        dropped=dict(Counter(sums.dropped) + Counter(manifest.dropped)),
     )
 
 

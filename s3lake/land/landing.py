@@ -25,10 +25,10 @@ from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError, TooManyFilesError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
-from s3lake.land import binding
+from s3lake.land import binding, gate
 from s3lake.land.follower import Follower
 from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.merge import Unjoinable, merge
@@ -267,10 +267,15 @@ class Landing:
         )
         engine = TaskEngine(self.topic, self.spark, self.reader, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, self.engine(engine), self.spark)
-        record = partial(outcomes.record, self.index, self.sink.max_columns)
+        record = partial(outcomes.record, self.index, self.sink.max_columns, attempt.tile.hour, attempt.commit)
         done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
         for outcome in done:
             self._staging.update(outcome.requests)
+        try:
+            gate.must_be_open(self.sink, self.topic, attempt.tile.hour, done)
+        except GateError:
+            abort(self.store, [file for outcome in done for file in outcome.files])
+            raise
         return staged(self.sink, self.topic, self.store, work, done)
 
     def narrow(self, attempt: Attempt) -> bool:

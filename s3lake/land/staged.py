@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,4 +51,5 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
         columns=None if work.file_columns is None else to_document(outcomes.with_seen(work.file_columns, done)),
         replacing=work.keys.replaces,
         letters=letters.united(one.letters for one in done),
+        dropped=sum((Counter(one.dropped) for one in done), Counter()),
     )

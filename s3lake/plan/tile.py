@@ -41,6 +41,7 @@ class Sums(msgspec.Struct, frozen=True):
         landed_ms: when the last of them was made, epoch milliseconds.
         waits: how long their records had waited; none of commits of an earlier s3lake.
         taken: dead letters that replays have landed.
+        dropped: path of a field that the sink's contract left out -> of how many records.
     """
 
     offsets: int = 0
@@ -58,6 +59,7 @@ class Sums(msgspec.Struct, frozen=True):
     waits: tuple[Wait, ...] = ()
     erased: int = 0
     taken: int = 0
+    dropped: dict[str, int] = {}
 
 
 Burnt = bool | dict[int, int]

@@ -6,6 +6,7 @@ The committed objects are read back, never Kafka, and joined at the level of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -156,4 +157,5 @@ def _staged(run: Sequence[Manifest], files: list[File]) -> Staged:
         waits=tuple(wait for one in run for wait in one.waits),
         letters=letters.united(one.letters for one in run),
         taken=tuple(taken for one in run for taken in one.taken),
+        dropped=sum((Counter(one.dropped) for one in run), Counter()),
     )

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import errors
+from s3lake.commit.index import Changed, File, Read, TopicIndex
 from s3lake.commit.index import Columns as Recorded
-from s3lake.commit.index import File, Read, TopicIndex
 from s3lake.commit.letters import Reason
 from s3lake.errors import S3LakeError
+from s3lake.schema.changes import Change, changes
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import agree, agree_within
 
@@ -136,31 +137,48 @@ def united(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
     return columns
 
 
-def record(index: TopicIndex, most: int, outcomes: Sequence[Outcome]) -> Recorded:
-    """Record the columns that tasks saw, `most` at most, by compare-and-swap: what is recorded then."""
+def record(index: TopicIndex, most: int, hour: str, commit: str, outcomes: Sequence[Outcome]) -> Recorded:
+    """Record the columns that tasks of an attempt at a commit of `hour` saw, `most` at most: what is recorded then."""
     while True:
         present = index.columns()
         if present is None:
-            columns = msgspec.structs.replace(recorded(Recorded({}), outcomes, most), rev=0)
+            columns = msgspec.structs.replace(recorded(Recorded({}), outcomes, most, hour, commit), rev=0)
             written = index.create(index.columns_key, columns)
         else:
-            columns = recorded(present[0], outcomes, most)
+            columns = recorded(present[0], outcomes, most, hour, commit)
             written = columns == present[0] or index.swap(index.columns_key, columns, present[1]) is not None
         if written:
             return columns
 
 
-def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int) -> Recorded:
+def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str = "", commit: str = "") -> Recorded:
     """Columns that are recorded, united with what tasks saw; the same revision where nothing is new.
 
     Each task keeps to `most` columns, all together need not: what there is no room for is refused when they read again.
     """
     grown = [one for one in outcomes if isinstance(one, Grown)]
-    columns = united(from_document(have.columns), [one for one in grown if not one.source], most)
+    before = from_document(have.columns)
+    columns = united(before, [one for one in grown if not one.source], most)
     columns = with_seen(columns, [one for one in outcomes if isinstance(one, Done)])
     source = united(from_document(have.source), [one for one in grown if one.source], most)
     documents = to_document(columns), to_document(source)
-    return have if documents == (have.columns, have.source) else Recorded(*documents, have.rev + 1)
+    if documents == (have.columns, have.source):
+        return have
+    return Recorded(*documents, _history(have.history, hour, commit, changes(before, columns)), have.rev + 1)
+
+
+def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:
+    """A history that goes on: what an attempt sees in several steps is one entry."""
+    if not seen:
+        return history
+    last = history[-1] if history else None
+    if last is None or last.commit != commit:
+        return (*history, Changed(hour, commit, tuple(seen)))
+    by_column = {change.column: change for change in last.changes}
+    for change in seen:
+        first = by_column.get(change.column, change)
+        by_column[change.column] = Change(change.column, first.before, change.after)
+    return (*history[:-1], Changed(last.hour, commit, tuple(by_column.values())))
 
 
 def with_seen(columns: Columns, done: Iterable[Done]) -> Columns:
