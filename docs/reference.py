@@ -74,7 +74,7 @@ def settings() -> str:
     text = ["# Settings", _WRITTEN]
     text.append(
         "All settings of the native configuration, part by part. [Configuring](../configure.md) explains the usual "
-        "ones; `s3lake schema` prints the same for editors. Sizes are bytes or text as `128MiB` and `500MB`, "
+        "ones; `s3lake schema editor` prints the same for editors. Sizes are bytes or text as `128MiB` and `500MB`, "
         "durations are seconds or text as `5m` and `1h30m`.\n"
     )
     for name, part in parts_of(Config).items():

@@ -39,6 +39,7 @@ ROOMS = [
     "objects",
     "land.task.outcomes",
     "land.task.staging",
+    "land.task.prepared",
     "land.task.pipeline",
     "land.task.workers",
     "land.sql",

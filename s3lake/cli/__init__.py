@@ -18,6 +18,7 @@ from s3lake.cli import (
     init,
     landed,
     metrics,
+    schema,
     spark,
     table,
     trials,
@@ -51,7 +52,6 @@ for command in (
     configuration.convert,
     configuration.preview,
     trials.hold,
-    configuration.schema,
     ddl.ddl,
     iam.iam,
     adoption.adopt,
@@ -65,6 +65,7 @@ for command in (
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
 app.add_typer(index.app, name="index")
+app.add_typer(schema.app, name="schema")
 app.add_typer(table.app, name="table")
 app.add_typer(dead_letters.app, name="dead-letters")
 

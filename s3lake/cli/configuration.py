@@ -31,7 +31,6 @@ from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.config.draft import Loaded
 from s3lake.sink import Config
-from s3lake.sink.schema import json_schema
 
 
 def check(
@@ -81,11 +80,6 @@ def check(
                 tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
         if failed:
             raise typer.Exit(FAILED)
-
-
-def schema() -> None:
-    """The JSON Schema of the native configuration, for editors: s3lake schema > s3lake.schema.json."""
-    write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 def _print_settings(loaded: Loaded, *, everything: bool) -> None:

@@ -20,14 +20,18 @@ def must_be_open(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> Non
     """
     gate = sink.contract.gate
     reads = [read for each in done for read in each.reads.values()]
-    read, landed, dead = sum(one.read for one in reads), sum(one.landed for one in reads), sum(one.dead for one in reads)
+    read, landed, dead = (
+        sum(one.read for one in reads),
+        sum(one.landed for one in reads),
+        sum(one.dead for one in reads),
+    )
     if not read:
         return
     where = f"sink {sink.name}: topic {topic!r}, hour {hour}: nothing of this micro-batch is visible"
     if landed < gate.min_rows:
         raise GateError(
-            f"{where}: {landed:,} rows of {read:,} records are fewer than schema.gate.min_rows, {gate.min_rows:,}. Look "
-            "what refuses, skips or filters the others, or ask for fewer"
+            f"{where}: {landed:,} rows of {read:,} records are fewer than schema.gate.min_rows, {gate.min_rows:,}. "
+            "Look what refuses, skips or filters the others, or ask for fewer"
         )
     broken = sum(one.broken for one in done)
     for name, most, count, what in (
@@ -37,6 +41,6 @@ def must_be_open(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> Non
         if most is not None and count > most * read:
             raise GateError(
                 f"{where}: {count:,} of {read:,} records ({count / read:.2%}) {what}, more than schema.gate.{name}, "
-                f"{most:.2%}. Mend what writes or what reads them (`s3lake preview` says why each is refused), or allow "
-                "more"
+                f"{most:.2%}. Mend what writes or what reads them (`s3lake preview` says why each is refused), or "
+                "allow more"
             )

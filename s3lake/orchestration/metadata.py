@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.commit.evolution import steps
 from s3lake.plan import sealed
 from s3lake.plan.freshness import Wait, quantile_s
 from s3lake.schema.types import from_document
@@ -55,8 +56,42 @@ def of_hour(
         "complete": dg.MetadataValue.bool(tile.complete),
         "commits": f"{len(tile.commits)}, {landed.new} of them new",
         **tables(tile, landed.sums, index, lag),
+        **_left_out(landed.sums.dropped),
         **(_of_newest(landed.manifests[-1], index.store, prose or {}) if landed.manifests else {}),
+        **(_schema_changes(index, tile.hour) if landed.manifests and landed.manifests[-1].columns else {}),
     }
+
+
+def _left_out(dropped: Mapping[str, int]) -> dict[str, Any]:
+    """The fields that the sink's contract left out."""
+    rows = [dg.TableRecord({"field": path, "records": count}) for path, count in sorted(dropped.items())]
+    schema = dg.TableSchema([dg.TableColumn("field"), dg.TableColumn("records", "int", "that had it")])
+    return {"fields_left_out": dg.MetadataValue.table(rows, schema)} if rows else {}
+
+
+def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:
+    """What the hour changed in the columns of the topic's files; the first columns of all are no change."""
+    rows = [
+        dg.TableRecord(
+            {
+                "column": step.change.column,
+                "before": step.change.before or "",
+                "after": step.change.after,
+                "commit": step.commit or "",
+            }
+        )
+        for step in steps(index, hour)
+        if not step.first
+    ]
+    schema = dg.TableSchema(
+        [
+            dg.TableColumn("column"),
+            dg.TableColumn("before", description="its type before; empty where there was no such column"),
+            dg.TableColumn("after", description="its type from this hour on"),
+            dg.TableColumn("commit", description="that brought it; empty where it is not visible yet"),
+        ]
+    )
+    return {"schema_changes": dg.MetadataValue.table(rows, schema)} if rows else {}
 
 
 def numbers(sums: "Sums") -> dict[str, int]:

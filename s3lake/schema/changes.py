@@ -29,6 +29,20 @@ def changes(before: Columns, after: Columns) -> list[Change]:
     return [change for name, type in after.items() for change in _changed(name, before.get(name, UNKNOWN), type)]
 
 
+def type_at(columns: Columns, path: str) -> str | None:
+    """The type of a column that a change names, as it is spelt; None where there is none."""
+    return next((found for name, type in columns.items() if (found := _type_in(name, type, path)) is not None), None)
+
+
+def _type_in(name: str, type: Type, path: str) -> str | None:
+    if name == path:
+        return str(type)
+    if path.startswith(f"{name}[]"):
+        return _type_in(f"{name}[]", item_of(type), path)
+    inside = ((joined(name, field), inner) for field, inner in fields_of(type).items())
+    return next((found for at, inner in inside if (found := _type_in(at, inner, path)) is not None), None)
+
+
 def _changed(path: str, before: Type, after: Type) -> Iterator[Change]:
     if before == after or after == UNKNOWN:
         return

@@ -362,7 +362,7 @@ class TestInit:
 
 class TestSchema:
     def test_editors_find_the_mistakes_that_check_finds(self, run: Run) -> None:
-        validator = jsonschema.Draft202012Validator(json.loads(run("schema").out))
+        validator = jsonschema.Draft202012Validator(json.loads(run("schema", "editor").out))
         configuration = yaml.safe_load(NOBODY)
         assert list(validator.iter_errors(configuration)) == []
         configuration["sinks"][0]["buckte"] = configuration["sinks"][0].pop("bucket")

@@ -7,6 +7,7 @@ every commit as it was or as it is to be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -141,7 +142,7 @@ class _Replay:
         attempt = begin_replay(lander.index, manifest)
         if attempt is None:
             raise FencedError(f"{lander.topic} {manifest.hour}: commit {manifest.id} was replaced meanwhile")
-        record = partial(outcomes.record, lander.index, lander.sink.max_columns)
+        record = partial(outcomes.record, lander.index, lander.sink.max_columns, manifest.hour, attempt.commit)
         run = self._through(lander.stores, attempt.commit, attempt.suffix, record)
         if run.refused == self.tried:
             abort(lander.store, run.staged.files)
@@ -231,6 +232,7 @@ class _Replay:
             reads=self._reads(run),
             shape=msgspec.structs.replace(run.staged.shape, changed=changed),
             waits=manifest.waits,
+            dropped=Counter(manifest.dropped) + Counter(run.staged.dropped),
             letters=united([run.staged.letters, reasons]),
             taken=(*manifest.taken, *([Taken(attempt.commit, lander.clock(), taken)] if taken else ())),
         )

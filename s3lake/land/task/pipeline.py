@@ -25,6 +25,7 @@ from s3lake.encode import dead_letters
 from s3lake.errors import S3LakeError, SparkUnavailableError
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
+from s3lake.land.task.prepared import Prepared, after_sql
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
@@ -119,38 +120,6 @@ class Work:
         """What `mapInArrow` runs."""
         for outcome in run(self, batches):
             yield pa.record_batch([pa.array([msgspec.json.encode(outcome)], pa.binary())], names=["outcome"])
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A batch before conversion.
-
-    Attributes:
-        original: records as Kafka has them, for dead letters.
-        batch: those that go on, changed or not.
-        rows: rows of `original` that `batch` holds; None for all.
-        refused: row of `original` -> why.
-        dropped: records that were filtered out.
-        stage: which stage refused.
-    """
-
-    original: pa.RecordBatch
-    batch: pa.RecordBatch
-    rows: pa.Int64Array | None = None
-    refused: Refusals = field(default_factory=dict)
-    dropped: int = 0
-    stage: str = ""
-
-
-def after_sql(batch: pa.RecordBatch) -> Prepared:
-    """A batch that came through SQL: refused records and those that the filter left out have marks."""
-    original = batch.set_column(batch.schema.get_field_index("value"), "value", batch.column("original"))
-    reasons = batch.column("refused")
-    refused = {row: reason for row, reason in enumerate(reasons.to_pylist()) if reason is not None}
-    alive = pc.and_(batch.column("kept"), reasons.is_null())
-    rows = pc.indices_nonzero(alive).cast(pa.int64())
-    dropped = batch.num_rows - len(rows) - len(refused)
-    return Prepared(original, batch.take(rows), rows, refused, dropped, "sql")
 
 
 def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:

@@ -1,0 +1,60 @@
+"""A topic whose values a test writes, and what lands them for real, in this process: no Spark, no Kafka, no S3."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3lake.kafka.reader import Brokers
+from s3lake.land.given import Batches, GivenEngine, Record, batch, within
+from s3lake.land.landing import Landing
+from s3lake.plan.batch import Intervals
+from s3lake.sink import Sink
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms
+
+FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
+
+
+class World:
+    """A topic of one topic-partition, and a sink called events."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.kafka = FakeKafka(1)
+        self.store = MemoryStore("lake")
+        self.records: list[Record] = []
+        self.settings = settings
+
+    @property
+    def sink(self) -> Sink:
+        """The sink, as it is configured now."""
+        least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST, "errors": {"retry_interval": 0}}
+        return Sink.model_validate(least | self.settings)
+
+    def produce(self, number: int, *values: bytes | None) -> None:
+        """Records of the hour of that number."""
+        minute = 60 * number + 1
+        self.kafka.produce(0, *[minute] * len(values))
+        first = len(self.records)
+        self.records += [Record(TOPIC, 0, first + at, ms(minute), None, value, ()) for at, value in enumerate(values)]
+
+    def landing(self, now_minute: float = 600) -> Landing:
+        """What lands the topic; minutes are counted from the start of the first hour."""
+        return Landing(
+            sink=self.sink,
+            topic=TOPIC,
+            spark=lambda: pytest.fail("no session is needed"),
+            stores=lambda _: self.store,
+            offsets=self.kafka,
+            reader=Brokers("nowhere:1"),
+            clock=lambda: ms(now_minute),
+            engine=lambda _: GivenEngine(self._read, lambda: pytest.fail("no session is needed")),
+        )
+
+    def _read(self, reads: Intervals) -> Batches:
+        def of(partition: int) -> Iterable[pa.RecordBatch]:
+            rows = [one for one in self.records if one.partition == partition and within(one, reads)]
+            return [batch(rows)] if rows else []
+
+        return {partition: of(partition) for partition in reads}

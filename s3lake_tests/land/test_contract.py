@@ -1,0 +1,168 @@
+"""A sink's contract while it lands: what is left out is told, a gate that is closed leaves nothing, and changes of
+columns are known by hour and commit."""
+
+import json
+from typing import Any
+
+import pytest
+
+from s3lake.commit.evolution import Step, present, steps
+from s3lake.errors import GateError, RecordError, TerminalError
+from s3lake.orchestration import metadata
+from s3lake.schema.changes import Change
+from s3lake.schema.types import Primitive
+from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
+
+PARQUET = {"format": {"type": "parquet"}}
+TOLERANT = {"errors": {"tolerance": "all"}}
+
+
+def values(*rows: dict[str, Any]) -> list[bytes]:
+    return [json.dumps(row).encode() for row in rows]
+
+
+def world(**settings: Any) -> World:
+    """With an hour of orders, and one more in which they have a note and an id that is no number."""
+    made = World(**PARQUET, **settings)
+    made.produce(0, *values({"id": 1, "to": {"zip": "a"}}, {"id": 2, "to": {"zip": "b"}}))
+    made.produce(1, *values({"id": 3, "note": "x", "to": {"zip": "c", "street": "d"}}, {"id": "x"}, {"id": 5}))
+    return made
+
+
+def test_fields_that_are_left_out_are_counted_in_the_commit_the_hour_and_its_metadata() -> None:
+    made = world(schema={"on_new_field": "drop", "on_type_change": "drop"})
+    landing = made.landing()
+    first, second = landing.land([FIRST, SECOND])
+    assert (first.sums.dropped, second.sums.landed) == ({}, 3)
+    assert second.sums.dropped == second.manifests[0].dropped == {"note": 1, "to.street": 1, "id": 1}
+    table = metadata.of_hour(second, landing.index, None)["fields_left_out"]
+    assert [(row.data["field"], row.data["records"]) for row in table.records] == [
+        ("id", 1),
+        ("note", 1),
+        ("to.street", 1),
+    ]
+    assert "fields_left_out" not in metadata.of_hour(first, landing.index, None)
+    assert list(present(landing.index)) == ["id", "to"]
+
+
+def test_a_merge_and_its_sums_keep_what_was_left_out() -> None:
+    made = world(schema={"on_new_field": "drop"}, batch_records=2, flush={"merge": True}, **TOLERANT)
+    made.produce(2, *values({"id": 6, "note": "x"}, {"id": 7, "note": "x"}, {"id": 8, "note": "x"}))
+    *_, third = made.landing().land([FIRST, SECOND, THIRD])
+    assert len(third.tile.commits) == 1
+    assert third.sums.dropped == third.manifests[0].dropped == {"note": 3}
+
+
+def test_a_new_field_that_fails_leaves_nothing_and_its_error_ends_the_run() -> None:
+    made = world(schema={"on_new_field": "fail"}, **TOLERANT)
+    with pytest.raises(
+        RecordError, match=r"offset 2, stage schema: field 'note' is new.*nothing.*Write evolve"
+    ) as error:
+        made.landing().land([FIRST, SECOND])
+    assert isinstance(error.value, TerminalError)
+    assert made.store.uploads == {}
+
+
+def test_a_dead_letter_says_which_field_was_new() -> None:
+    made = world(schema={"on_new_field": "dead_letter"}, **TOLERANT)
+    _, second = made.landing().land([FIRST, SECOND])
+    assert (second.sums.landed, second.sums.dead) == (1, 2)
+    letters = [body for key, (body, *_) in made.store.objects.items() if "_dead_letters" in key]
+    assert b"field 'note' is new" in letters[0]
+
+
+GATES = [
+    ({"min_rows": 3}, "2 rows of 3 records are fewer than schema.gate.min_rows, 3"),
+    ({"max_dead_letters": "10%"}, "1 of 3 records (33.33%) would be dead letters, more than schema.gate.max_dead_lett"),
+    ({"max_broken": 0}, "1 of 3 records (33.33%) lack a required field or break a rule, more than schema.gate.max_br"),
+]
+
+
+@pytest.mark.parametrize(("gate", "words"), GATES, ids=["rows", "dead letters", "rules"])
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
+    gate: dict[str, Any], words: str, exactly_once: bool
+) -> None:
+    made = World(**PARQUET, **TOLERANT, exactly_once=exactly_once, schema={"required": ["id"], "gate": gate})
+    made.produce(0, *values({"id": 1}, {"n": 2}, {"id": 3}))
+    landing = made.landing()
+    with pytest.raises(GateError) as error:
+        landing.land([FIRST])
+    assert isinstance(error.value, TerminalError)
+    assert f"hour {FIRST}: nothing of this micro-batch is visible: {words}" in str(error.value)
+    assert str(error.value).endswith(("more", "fewer"))
+    assert made.store.uploads == {}
+    assert [key for key in made.store.objects if not key.startswith(".indexes")] == []
+    assert landing.report(FIRST).tile.commits == ()
+    made.settings["schema"] = {"required": ["id"]}
+    (landed,) = made.landing().land([FIRST])
+    assert (landed.sums.landed, landed.sums.dead) == (2, 1)
+
+
+def test_a_gate_lets_through_what_read_no_record() -> None:
+    made = World(**PARQUET, schema={"gate": {"min_rows": 1}})
+    made.produce(0, None)
+    made.settings["nulls"] = "skip"
+    with pytest.raises(GateError):
+        made.landing().land([FIRST])
+    made.records.clear()
+    (landed,) = made.landing().land([FIRST])
+    assert landed.sums.offsets == 1
+
+
+def test_each_change_of_columns_is_known_by_hour_and_commit() -> None:
+    made = world(**TOLERANT)
+    landing = made.landing()
+    first, second = landing.land([FIRST, SECOND])
+    began, brought = first.tile.commits[0], second.tile.commits[0]
+    assert list(steps(landing.index)) == [
+        Step(FIRST, began, Change("id", None, "int64"), first=True),
+        Step(FIRST, began, Change("to", None, "struct<zip: string>"), first=True),
+        Step(SECOND, brought, Change("to.street", None, "string"), first=False),
+        Step(SECOND, brought, Change("note", None, "string"), first=False),
+    ]
+    assert [step.change.column for step in steps(landing.index, SECOND)] == ["to.street", "note"]
+    assert list(present(landing.index)) == ["id", "to", "note"]
+
+
+def test_a_change_belongs_to_the_attempt_that_landed_it() -> None:
+    made = world(schema={"gate": {"max_dead_letters": 0}}, **TOLERANT)
+    with pytest.raises(GateError):
+        made.landing().land([FIRST, SECOND])
+    (step,) = [step for step in steps(made.landing().index) if step.change.column == "note"]
+    assert (step.hour, step.commit) == (SECOND, None)
+    made.settings["schema"] = {}
+    landing = made.landing()
+    (second,) = landing.land([SECOND])
+    (step,) = [step for step in steps(landing.index) if step.change.column == "note"]
+    assert (step.hour, step.commit) == (SECOND, second.tile.commits[0])
+
+
+def test_the_hour_that_changed_columns_shows_the_difference() -> None:
+    made = world(**TOLERANT)
+    made.produce(2, *values({"id": 1.5}))
+    landing = made.landing()
+    first, second, third = landing.land([FIRST, SECOND, THIRD])
+    assert "schema_changes" not in metadata.of_hour(first, landing.index, None)
+    shown = [metadata.of_hour(hour, landing.index, None)["schema_changes"] for hour in (second, third)]
+    cells = [[tuple(row.data.values()) for row in table.records] for table in shown]
+    assert cells == [
+        [("to.street", "", "string", second.tile.commits[0]), ("note", "", "string", second.tile.commits[0])],
+        [("id", "int64", "double", third.tile.commits[0])],
+    ]
+
+
+def test_columns_of_a_topic_without_any() -> None:
+    made = World()
+    made.produce(0, b"1")
+    landing = made.landing()
+    landing.land([FIRST])
+    assert (present(landing.index), list(steps(landing.index))) == ({}, [])
+
+
+def test_a_topic_s_fixed_columns_are_those_of_its_newest_commit() -> None:
+    made = World(**PARQUET, converter={"value": "string"})
+    made.produce(0, b"a")
+    landing = made.landing()
+    landing.land([FIRST])
+    assert present(landing.index) == {"value": Primitive.STRING}
