@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from s3lake.orchestration.component import SinkComponent
     from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource
     from s3lake.orchestration.sinks import Landed, SinkResource, resources
-    from s3lake.orchestration.translator import SinkTranslator, hourly, sealed_key, sink_key
+    from s3lake.orchestration.translator import SinkTranslator, dead_letters_key, hourly, sealed_key, sink_key
     from s3lake.sink import Config, Sink
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "SinkTranslator",
     "SparkResource",
     "build_definitions",
+    "dead_letters_key",
     "files",
     "hourly",
     "load",
@@ -59,6 +60,7 @@ _HOMES = {
     "load": "s3lake.config.load",
     "on_sealed_hours": "s3lake.orchestration.automation",
     "resources": "s3lake.orchestration.sinks",
+    "dead_letters_key": "s3lake.orchestration.translator",
     "sealed_key": "s3lake.orchestration.translator",
     "sink_assets": "s3lake.orchestration.assets",
     "sink_key": "s3lake.orchestration.translator",

@@ -1,7 +1,7 @@
 """Commands about dead letters: which there are, what is in them, and to land them after all."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,8 +25,6 @@ from s3lake.errors import ConfigurationError, S3LakeError, printable
 from s3lake.text.contents import shown
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import Manifest
-    from s3lake.land.landing import Landing
     from s3lake.land.replay import Replayed
     from s3lake.objects.letters import Letter
 
@@ -50,19 +48,25 @@ def letters_list(
 ) -> None:
     """How many there are of each hour and reason, the first of each, and how many were replayed."""
     from s3lake.commit.letters import united
-    from s3lake.land.replay.letters import reasons_of
+    from s3lake.land.replay.letters import hours_of, reasons_of
 
     span = _span(hour, first, last)
     table, none = Table(box=None, pad_edge=False), True
     for column in ("sink", "topic", "hour", "stage", "reason", "count", "first", "replayed"):
         table.add_column(column, no_wrap=True, justify="right" if column == "count" else "left")
     for lander in routes(load(config), sink, topic):
-        for found, commits in _hours(lander, span):
+        for tile, commits in hours_of(lander.index, *span):
             replayed = sum(taken.count for one in commits for taken in one.taken)
             reasons = [msgspec.to_builtins(one) for one in united(reasons_of(lander.store, one) for one in commits)]
             for reason in reasons or ([{}] if replayed else []):
                 none = False
-                row = {"sink": lander.sink.name, "topic": lander.topic, "hour": found, **reason, "replayed": replayed}
+                row = {
+                    "sink": lander.sink.name,
+                    "topic": lander.topic,
+                    "hour": tile.hour,
+                    **reason,
+                    "replayed": replayed,
+                }
                 if as_json:
                     print_json(row)
                 else:
@@ -92,11 +96,11 @@ def letters_show(
 
     What names in them call a secret is masked, and what a terminal would obey is written out.
     """
-    from s3lake.land.replay.letters import Chosen, letters_of
+    from s3lake.land.replay.letters import Chosen, hours_of, letters_of
 
     chosen, span, count = Chosen(reason), _span(hour, first, last), 0
     for lander in routes(load(config), sink, topic):
-        for found, commits in _hours(lander, span):
+        for tile, commits in hours_of(lander.index, *span):
             for letter in (letter for one in commits for letter in letters_of(lander.store, one, partition)):
                 if not chosen(letter) or offset not in (None, letter.offset):
                     continue
@@ -104,7 +108,7 @@ def letters_show(
                     err.print(f"only the first {limit}: --limit says how many", markup=False)
                     return
                 count += 1
-                row = {"sink": lander.sink.name, "hour": found, **_row(letter, None if whole else 200)}
+                row = {"sink": lander.sink.name, "hour": tile.hour, **_row(letter, None if whole else 200)}
                 tell(as_json, row, _paragraph)
     if not count:
         say(as_json, "no dead letters")
@@ -130,20 +134,23 @@ def letters_replay(
     replayed; the exit code is 3 then.
     """
     from s3lake.land.replay import replay
-    from s3lake.land.replay.letters import Chosen
+    from s3lake.land.replay.letters import Chosen, hours_of
 
     chosen, span = Chosen(reason), _span(hour, first, last)
-    work = [(lander, list(_hours(lander, span))) for lander in routes(load(config), sink, topic)]
+    work = [
+        (lander, [tile.hour for tile, _ in hours_of(lander.index, *span)])
+        for lander in routes(load(config), sink, topic)
+    ]
     if not dry_run and not yes:
         _ask(sum(len(found) for _, found in work))
     tried = failed = 0
     for lander, found in work:
         try:
-            for name, _ in found:
+            for name in found:
                 for replayed in replay(lander, name, chosen, dry_run=dry_run):
                     tried += replayed.chosen
                     row = {"sink": lander.sink.name, "topic": lander.topic, **_of_replay(replayed, dry_run=dry_run)}
-                    tell(as_json, row, _line)
+                    tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['hour']}: {row['summary']}")
         except S3LakeError as error:
             failed += 1
             err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
@@ -170,21 +177,6 @@ def _span(hour: str | None, first: str | None, last: str | None) -> tuple[str, s
         raise ConfigurationError("--hour is one hour, --from and --to are a range: give one of them")
     in_order(hour or first, hour or last)
     return hour or first or "", hour or last or "9"
-
-
-def _hours(lander: "Landing", span: tuple[str, str]) -> "Iterator[tuple[str, list[Manifest]]]":
-    """Hours that have dead letters, or had some that were replayed, and their commits."""
-    from s3lake import hours
-    from s3lake.commit.sums import Commits, of_tile
-    from s3lake.objects.readback import completeness
-
-    head = lander.index.head()
-    wanted = [hour for hour in hours.expand(head[0].hours) if span[0] <= hour <= span[1]] if head else []
-    for hour, tile in completeness.tiles(lander.index, wanted).items():
-        commits = Commits(lander.index, hour, tile.commits) if tile else []
-        sums = of_tile(tile, commits) if tile else None
-        if sums is not None and (sums.dead or sums.taken):
-            yield hour, list(commits)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -215,15 +207,5 @@ def _paragraph(row: Mapping[str, Any]) -> str:
 
 
 def _of_replay(replayed: "Replayed", *, dry_run: bool) -> dict[str, Any]:
-    return {**asdict(replayed), "refused": [msgspec.to_builtins(one) for one in replayed.refused], "done": not dry_run}
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    left = row["chosen"] - row["landed"] - row["skipped"]
-    would = "" if row["done"] else "would be "
-    parts = [f"{row['chosen']:,} dead letters, {row['landed']:,} {would}landed"]
-    parts += [f"{row['skipped']:,} {would}left out"] if row["skipped"] else []
-    reasons = "; ".join(f"{one['stage']}: {one['reason']}" for one in row["refused"])
-    parts += [f"{left:,} left ({reasons})"] if left else []
-    by = f" by commit {row['commit']}" if row["commit"] else ", nothing changes" if row["done"] else ""
-    return f"{row['sink']} {row['topic']} {row['hour']}: {', '.join(parts)}{by}"
+    refused = [msgspec.to_builtins(one) for one in replayed.refused]
+    return {**asdict(replayed), "refused": refused, "done": not dry_run, "summary": str(replayed)}

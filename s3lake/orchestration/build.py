@@ -18,6 +18,7 @@ from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.fleet_sensor import fleet_sensor
 from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
+from s3lake.orchestration.replays import replay_job
 from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
 from s3lake.orchestration.sensors import topic_sensor
 from s3lake.orchestration.sinks import resources_of
@@ -79,6 +80,7 @@ def definitions_of(
         if body is land and sink.name not in own and _is_fleet(sink, by_sink[sink.name])
     }
     cleans = {name: clean_job(catalogue, config.sink(name)) for name in jobs}
+    replays = [replay_job(catalogue, config.sink(name)) for name in jobs if config.sink(name).errors.tolerance == "all"]
     single = {name: topics_of_sink for name, topics_of_sink in by_sink.items() if name not in fleets}
     landed = {topic: _landing(topic, single, config.sinks) for topic in topics}
     alone = {topic: sinks for topic, sinks in landed.items() if sinks}
@@ -92,6 +94,7 @@ def definitions_of(
             *(sink_asset(catalogue, *route, body) for route in routes if route[0].name not in own),
             *assets,
             *(catalogue.sealed(*route) for route in routes),
+            *(catalogue.dead_letters(*route) for route in routes if route[0].errors.tolerance == "all"),
             *examples,
         ],
         asset_checks=[
@@ -107,7 +110,7 @@ def definitions_of(
             *(in_time_sensor(catalogue, config.sink(name), status) for name in jobs),
             *follower(catalogue.name("follow_sealed_hours"), examples, status),
         ],
-        jobs=[*jobs.values(), *fleets.values(), *cleans.values()],
+        jobs=[*jobs.values(), *fleets.values(), *cleans.values(), *replays],
         schedules=[
             *(hourly_schedule(catalogue, config.sink(name), job) for name, job in jobs.items() if name not in fleets),
             *(

@@ -67,6 +67,7 @@ class Catalogue:
         self.keys = self._keys(resources or {})
         self._landed: dict[tuple[str, str], dg.AssetSpec] = {}
         self._sealed: dict[tuple[str, str], dg.AssetSpec] = {}
+        self._dead_letters: dict[tuple[str, str], dg.AssetSpec] = {}
         self._topics: dict[str, dg.AssetSpec] = {}
         self._routes: dict[dg.AssetKey, tuple[Sink, str]] = {}
         names.refuse_clashes((topic, names.identifier("kafka", topic)) for _, topic in self.routes)
@@ -74,7 +75,8 @@ class Catalogue:
             (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
         )
         for sink, topic in self.routes:
-            for key in (self.key(sink, topic), self.sealed_key(sink, topic)):
+            letters = [self.dead_letters_key(sink, topic)] if sink.errors.tolerance == "all" else []
+            for key in (self.key(sink, topic), self.sealed_key(sink, topic), *letters):
                 other, other_topic = self._routes.setdefault(key, (sink, topic))
                 if (other.name, other_topic) != (sink.name, topic):
                     raise ConfigurationError(
@@ -88,7 +90,7 @@ class Catalogue:
         return [(self.config.sink(name), topic) for name, topics in self.topics.items() for topic in topics]
 
     def route(self, key: dg.AssetKey) -> tuple[Sink, str] | None:
-        """Which sink and topic an asset is of, be it of what is landed or of the sealed hours."""
+        """Which sink and topic an asset is of, be it of what is landed, of the sealed hours or of dead letters."""
         return self._routes.get(key)
 
     def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
@@ -107,6 +109,14 @@ class Catalogue:
             self._sealed[sink.name, topic] = spec
         return spec
 
+    def dead_letters(self, sink: Sink, topic: str) -> dg.AssetSpec:
+        """The asset of its dead letters."""
+        spec = self._dead_letters.get((sink.name, topic))
+        if spec is None:
+            spec = self._translator.get_dead_letters_spec(sink, topic, self.landed(sink, topic))
+            self._dead_letters[sink.name, topic] = spec
+        return spec
+
     def topic(self, topic: str) -> dg.AssetSpec:
         spec = self._topics.get(topic)
         if spec is None:
@@ -120,6 +130,10 @@ class Catalogue:
     def sealed_key(self, sink: Sink, topic: str) -> dg.AssetKey:
         """Of its sealed hours."""
         return self.sealed(sink, topic).key
+
+    def dead_letters_key(self, sink: Sink, topic: str) -> dg.AssetKey:
+        """Of its dead letters."""
+        return self.dead_letters(sink, topic).key
 
     def example_key(self, sink: Sink, topic: str) -> dg.AssetKey:
         """Of the example on what `sink` lands of `topic`."""

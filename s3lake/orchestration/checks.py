@@ -21,6 +21,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.letters import share
 from s3lake.orchestration.resources import looking
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.sealed import announcements
@@ -211,12 +212,14 @@ def _lag(seen: _Hour) -> Verdict:
 
 
 def _dead(seen: _Hour) -> Verdict:
-    found: dict[str, Any] = {"dead_letters": seen.landed.sums.dead}
-    if found["dead_letters"]:
+    sums = seen.landed.sums
+    found: dict[str, Any] = {"dead_letters": sums.dead, "share": round(share(sums.dead, sums.read), 6)}
+    if sums.dead:
         bucket = seen.lander.store.bucket
         keys = [file.key for one in seen.landed.manifests for file in one.files if file.kind == "dead_letters"]
         found["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
-    return Verdict(not found["dead_letters"], dg.AssetCheckSeverity.WARN, found)
+    exceeded = seen.lander.sink.errors.threshold.exceeded(sums.dead, sums.read)
+    return Verdict(not exceeded, dg.AssetCheckSeverity.WARN, found)
 
 
 def _behind(lander: "Landing", asked: Sequence[str]) -> dict[str, str]:
@@ -271,6 +274,6 @@ _DESCRIPTIONS = {
     "rows_equal_offsets": "Passes when every record read is a row, a dead letter or a skipped null; other offsets hold "
     "no record.",
     "lag": "Passes when no record of the hour has waited for twice the flush interval.",
-    "dead_letters": "Passes when no record of the hour was refused.",
+    "dead_letters": "Passes when no more records of the hour were refused than errors.threshold says: none by itself.",
     "table": "Passes when the table lists the commits that the index has of the hour.",
 }

@@ -113,6 +113,12 @@ class _Reporter:
     def materialise(self, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
         self.fleet.events.put(partial(self.fleet.materialise, self.topic, hour, metadata, commits))
 
+    def dead_letters(self, hour: str, metadata: dict[str, Any]) -> None:
+        """See `Reporter.dead_letters`."""
+        key = self.fleet.catalogue.dead_letters_key(self.fleet.sink, self.topic)
+        event = dg.AssetMaterialization(key, partition=hour, metadata=metadata)
+        self.fleet.events.put(partial(self.fleet.context.log_event, event))
+
 
 class _Fleet:
     """The topics of one run.

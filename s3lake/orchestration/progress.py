@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import dagster as dg
 
 from s3lake.errors import S3LakeError
-from s3lake.orchestration import metadata, prose
+from s3lake.orchestration import letters, metadata, prose
 from s3lake.orchestration.resources import session_of
 from s3lake.orchestration.versions import version_tags
 from s3lake.plan import due
@@ -65,12 +65,16 @@ class Reporter(Protocol):
         """Store the event of an hour, with its metadata."""
         ...
 
+    def dead_letters(self, hour: str, metadata_of_letters: dict[str, Any]) -> None:
+        """Store the event of its dead letters."""
+        ...
+
 
 class AssetReporter:
     """Into the run of a sink asset."""
 
-    def __init__(self, context: dg.AssetExecutionContext, key: dg.AssetKey) -> None:
-        self._context, self._key = context, key
+    def __init__(self, context: dg.AssetExecutionContext, key: dg.AssetKey, dead_letters_key: dg.AssetKey) -> None:
+        self._context, self._key, self._dead_letters_key = context, key, dead_letters_key
         self.before = _materialised(context, key) if context.retry_number else frozenset()
 
     def say(self, line: str) -> None:
@@ -83,6 +87,12 @@ class AssetReporter:
         tags = version_tags(self._context, self._key, commits)
         self._context.log_event(
             dg.AssetMaterialization(self._key, partition=hour, metadata=metadata_of_hour, tags=tags)
+        )
+
+    def dead_letters(self, hour: str, metadata_of_letters: dict[str, Any]) -> None:
+        """See `Reporter.dead_letters`."""
+        self._context.log_event(
+            dg.AssetMaterialization(self._dead_letters_key, partition=hour, metadata=metadata_of_letters)
         )
 
 
@@ -145,6 +155,9 @@ class Progress:
         words = prose.of_columns(self._landing.sink, self._landing.topic)
         metadata_of_hour = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed), words)
         self._reporter.materialise(landed.tile.hour, metadata_of_hour, landed.tile.commits)
+        metadata_of_letters = letters.of_hour(landed, self._landing)
+        if metadata_of_letters is not None:
+            self._reporter.dead_letters(landed.tile.hour, metadata_of_letters)
 
     def _say(self, line: str) -> None:
         self._reporter.say(f"{self._landing.topic}, {line}")

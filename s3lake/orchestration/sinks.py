@@ -91,7 +91,8 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
     ) -> Landed:
         sink, topic = self._route(key)
         lander = landing(sink, topic, self._kafka, self._s3, spark)
-        lander.observer = progress = Progress(AssetReporter(context, key), lander, hours)
+        reporter = AssetReporter(context, key, self._catalogue.dead_letters_key(sink, topic))
+        lander.observer = progress = Progress(reporter, lander, hours)
 
         def work() -> Landed:
             return Landed(topic, [lander.rewrite(hour) for hour in hours] if rewrite else lander.land(hours))

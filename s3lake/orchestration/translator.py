@@ -41,6 +41,11 @@ def sealed_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
     return dg.AssetKey([*sink_key(sink, topic, prefix).path, "sealed"])
 
 
+def dead_letters_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
+    """The asset of the dead letters of a topic, `s3/<sink>/<topic>/dead_letters`."""
+    return dg.AssetKey([*sink_key(sink, topic, prefix).path, "dead_letters"])
+
+
 def hourly(sink: Sink, *, over: bool = False) -> dg.HourlyPartitionsDefinition:
     """The hours of a sink as Dagster's partitions, UTC, from its `start`.
 
@@ -95,6 +100,21 @@ class SinkTranslator:
             group_name=landed.group_name,
             owners=landed.owners,
             kinds={"s3"},
+            tags={tag: value for tag, value in landed.tags.items() if not tag.startswith("dagster/kind/")},
+        )
+
+    def get_dead_letters_spec(self, sink: Sink, topic: str, landed: dg.AssetSpec) -> dg.AssetSpec:
+        """The external asset of its dead letters; partitions, group, owners and tags are those of `landed`."""
+        return dg.AssetSpec(
+            dg.AssetKey([*landed.key.path, "dead_letters"]),
+            deps=[landed.key],
+            description=f"Records of {topic} that sink {sink.name} has refused, hour by hour; an hour without any has "
+            "no materialisation. `s3lake dead-letters` shows them, and lands them after all, as the job "
+            f"`replay_{names.identifier(sink.name)}` does.",
+            partitions_def=landed.partitions_def,
+            group_name=landed.group_name,
+            owners=landed.owners,
+            kinds={"s3", "json"},
             tags={tag: value for tag, value in landed.tags.items() if not tag.startswith("dagster/kind/")},
         )
 

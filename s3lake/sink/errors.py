@@ -33,6 +33,32 @@ class DeadLetterTopic(Part):
         return value
 
 
+class Threshold(Part):
+    """How many records of an hour may be dead letters before its check fails.
+
+    Attributes:
+        number: of dead letters; 0 unless a share is given.
+        share: of the records that were read, from 0 to 1.
+    """
+
+    number: int | None = None
+    share: float | None = None
+
+    _some = field_validator("number")(at_least(0))
+
+    @field_validator("share")
+    @classmethod
+    def _part(cls, value: float | None) -> float | None:
+        if value is not None and not 0 <= value <= 1:
+            raise ValueError(f"{value} is out of range: from 0 to 1, 0.01 is one of a hundred")
+        return value
+
+    def exceeded(self, dead: int, read: int) -> bool:
+        """Whether so many of so many records are more than either."""
+        most = 0 if self.number is None and self.share is None else self.number
+        return (most is not None and dead > most) or (self.share is not None and dead > self.share * read)
+
+
 class Errors(Part):
     """What a refused record does: fail its micro-batch, or become a dead letter in the same commit.
 
@@ -41,12 +67,17 @@ class Errors(Part):
         dead_letter_topic: a Kafka topic that gets dead letters too.
         max_retries: how often a micro-batch is tried again after an error that may pass.
         retry_interval: seconds before each.
+        threshold: above it the check `dead_letters` of an hour fails.
+        samples: what Dagster is told of some dead letters: their `places`, or some of their `contents` too, without
+            what names in them call a secret.
     """
 
     tolerance: Literal["none", "all"] = "none"
     dead_letter_topic: DeadLetterTopic | None = None
     max_retries: int = 3
     retry_interval: float = 10.0
+    threshold: Threshold = Field(default_factory=Threshold)
+    samples: Literal["places", "contents"] = "places"
 
     _seconds = field_validator("retry_interval", mode="before")(seconds_of)
     _forward = field_validator("max_retries", "retry_interval")(at_least(0))

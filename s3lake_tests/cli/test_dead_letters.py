@@ -82,7 +82,7 @@ def test_a_dry_run_says_what_would_be_done(run: Run, lake: Lake) -> None:
     lake.mended(**MENDED)
     before = dict(lake.store.objects)
     refused = "convert: JSON is malformed: expected … (byte …)"
-    line = f"events verified {HOUR}: 3 dead letters, 2 would be landed, 1 left ({refused})"
+    line = f"events verified {HOUR}: 3 dead letters: 2 can be landed, 1 stay dead letters, 1 for {refused}"
     assert run("replay", "--dry-run").stdout.splitlines()[0] == line
     assert lake.store.objects == before
 
@@ -101,7 +101,7 @@ def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: Lake)
     assert [(one["chosen"], one["landed"], one["done"]) for one in done] == [(3, 2, True), (2, 1, True)]
     assert [one["commit"] for one in done] == [one.id for one in lake.commits]
     assert lake.verified().clean
-    assert ", nothing changes" in run("replay", "--yes", "--hour", HOUR).stdout
+    assert "1 dead letters: 0 can be landed, 1 stay" in run("replay", "--yes", "--hour", HOUR).stdout
 
 
 def test_a_store_that_is_away_ends_with_three(run: Run, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,18 @@ class Replayed:
     skipped: int
     refused: tuple[Reason, ...]
 
+    def __str__(self) -> str:
+        left = self.chosen - self.landed - self.skipped
+        parts = [f"{self.chosen:,} dead letters: {self.landed:,} can be landed"]
+        if self.commit is not None:
+            parts = [f"{self.chosen:,} dead letters: {self.landed:,} landed by commit {self.commit}"]
+        if self.skipped:
+            parts.append(f"{self.skipped:,} left out")
+        if left:
+            reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
+            parts.append(f"{left:,} stay dead letters, {reasons}")
+        return ", ".join(parts)
+
 
 def replay(lander: Landing, hour: str, chosen: Chosen, *, dry_run: bool = False) -> Iterator[Replayed]:
     """Replay the chosen dead letters of an hour, commit by commit, each when the next is asked for.

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+import io
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from s3lake.commit.index import Manifest
+from s3lake import hours
+from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.letters import LETTERS, Reason, Tally, reason_of
+from s3lake.commit.sums import Commits, of_tile
 from s3lake.objects.letters import Letter, letters
-from s3lake.store import Store
+from s3lake.objects.readback import completeness
+from s3lake.plan.tile import Tile
+from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
+
+_PEEK_BYTES = 2**16
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,32 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
             if file.partition == partition
         )
         yield from heapq.merge(*objects, key=lambda letter: letter.offset)
+
+
+def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Letter]:
+    """Some dead letters of these commits, `most` at most: those that begin their objects, of which little is read."""
+    some: list[Letter] = []
+    for manifest in manifests:
+        for file in manifest.files:
+            if file.kind != LETTERS or len(some) >= most:
+                continue
+            start = store.get(file.key, (0, min(file.bytes, _PEEK_BYTES)))
+            if start is not None and start.metadata.get(COMMIT) == manifest.id:
+                whole = start.body[: start.body.rfind(b"\n") + 1]
+                some += itertools.islice(letters(io.BytesIO(whole), file.key), most - len(some))
+    return some
+
+
+def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, Commits]]:
+    """Hours from `first` to `last` that have dead letters, or had some that were replayed, and their commits."""
+    head = index.head()
+    wanted = [hour for hour in hours.expand(head[0].hours) if first <= hour <= last] if head else []
+    for hour, tile in completeness.tiles(index, wanted).items():
+        if tile is not None:
+            commits = Commits(index, hour, tile.commits)
+            sums = of_tile(tile, commits)
+            if sums.dead or sums.taken:
+                yield tile, commits
 
 
 def reasons_of(store: Store, manifest: Manifest) -> tuple[Reason, ...]:

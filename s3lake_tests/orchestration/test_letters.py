@@ -1,0 +1,203 @@
+"""Dead letters in Dagster: an asset's hours that have some, a check with a threshold, and a job that replays them."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from s3lake.commit.sums import Commits
+from s3lake.land.observer import LandedHour
+from s3lake.orchestration import checks, letters, replays
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.progress import Progress
+from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
+from s3lake.sink import Config, Kafka, Sink
+from s3lake.sink.errors import Threshold
+from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations
+from s3lake_tests.verify.world import HOUR, TOPIC
+
+KEY = dead_letters_key("events", TOPIC)
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake().landed(7, 4)
+
+
+def landed(lake: Lake) -> LandedHour:
+    (tile,) = lake.index.tiles()
+    return LandedHour(tile, Commits(lake.index, HOUR, tile.commits), 1)
+
+
+def told(lake: Lake) -> dict[str, Any]:
+    found = letters.of_hour(landed(lake), lake.landing())
+    assert found is not None
+    return found
+
+
+def rows(table: dg.TableMetadataValue) -> list[dict[str, Any]]:
+    return [dict(record.data) for record in table.records]
+
+
+class TestMetadata:
+    def test_counts_by_stage_and_reason_and_names_some(self, lake: Lake) -> None:
+        found = told(lake)
+        assert (found["dead_letters"], found["share"]) == (5, round(5 / 11, 6))
+        assert [(one["stage"], one["count"], one["first"]) for one in rows(found["reasons"])] == [
+            ("layout", 3, "0@2"),
+            ("convert", 2, "0@6"),
+        ]
+        places = [(one["topic-partition"], one["offset"]) for one in rows(found["samples"])]
+        assert places == [("verified-0", offset) for offset in (2, 5, 6, 9, 10)]
+        assert all("_dead_letters" in one for one in found["objects"].value)
+
+    def test_nothing_of_a_record_is_told_by_itself(self) -> None:
+        lake = Lake()
+        lake.land(b'{"password":"hunter2","who":"eva"}', b'{"at":"eva"}')
+        lake.write_index()
+        assert "eva" not in str(told(lake))
+        lake.mended(errors={"tolerance": "all", "samples": "contents"})
+        found = rows(told(lake)["samples"])
+        assert [one["value"] for one in found] == ['{"password":"********","who":"eva"}', '{"at":"eva"}']
+
+    def test_an_hour_without_any_has_none(self) -> None:
+        lake = Lake()
+        lake.land(GOOD % 1)
+        lake.write_index()
+        assert letters.of_hour(landed(lake), lake.landing()) is None
+
+    def test_an_hour_whose_dead_letters_were_all_replayed_says_so(self) -> None:
+        lake = Lake()
+        lake.land(GOOD % 1, b'{"id":2}')
+        lake.write_index()
+        lake.mended(**MENDED)
+        lake.replay()
+        found = told(lake)
+        assert (found["dead_letters"], found["replayed"]) == (0, 1)
+        assert [(one["commit"], one["dead_letters"]) for one in rows(found["replays"])] == [(lake.commits[0].id, 1)]
+
+    def test_objects_that_cannot_be_read_keep_nothing_from_being_told(self, lake: Lake) -> None:
+        for key in [key for key in lake.bodies() if "_dead_letters" in key]:
+            lake.store.delete(key)
+        found = told(lake)
+        assert found["dead_letters"] == 5
+        assert "is gone" in found["not_read"]
+
+
+class Reported:
+    """A reporter that remembers."""
+
+    before: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.letters: list[tuple[str, int]] = []
+
+    def say(self, line: str) -> None: ...
+
+    def warn(self, line: str) -> None: ...
+
+    def materialise(self, *_: Any) -> None: ...
+
+    def dead_letters(self, hour: str, metadata_of_letters: dict[str, Any]) -> None:
+        self.letters.append((hour, metadata_of_letters["dead_letters"]))
+
+
+@pytest.mark.parametrize(("poison", "events"), [([b"{"], [(HOUR, 1)]), ([], [])])
+def test_a_run_stores_an_event_only_for_hours_that_have_some(
+    poison: list[bytes], events: list[tuple[str, int]]
+) -> None:
+    lake, reported = Lake(), Reported()
+    lake.land(GOOD % 1, *poison)
+    lake.write_index()
+    Progress(reported, lake.landing(), [HOUR]).done(landed(lake))
+    assert reported.letters == events
+
+
+@pytest.mark.parametrize(
+    ("threshold", "dead", "fails"),
+    [
+        ({}, 0, False),
+        ({}, 1, True),
+        ({"number": 5}, 5, False),
+        ({"number": 5}, 6, True),
+        ({"share": 0.01}, 10, False),
+        ({"share": 0.01}, 11, True),
+        ({"share": 0.01, "number": 5}, 6, True),
+    ],
+)
+def test_the_check_fails_above_its_threshold(threshold: dict[str, Any], dead: int, fails: bool) -> None:
+    assert Threshold.model_validate(threshold).exceeded(dead, 1_000) is fails
+
+
+def test_a_share_is_at_most_one() -> None:
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        Threshold(share=1.5)
+
+
+class Jobs:
+    """The job of a sink over the lake."""
+
+    def __init__(self, lake: Lake, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+        self.lake, self.instance = lake, instance
+        patch.setattr(replays, "landing", lambda *_: lake.landing())
+        patch.setattr(checks, "looking", lambda *_, **__: lake.landing())
+
+    def run(self, **config: Any) -> dg.ExecuteInProcessResult:
+        text = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(self.lake.sink,))
+        job = build_definitions(text, resources=STAND_INS).resolve_job_def("replay_events")
+        ran = {"ops": {"dead_letters_events": {"config": config}}}
+        return job.execute_in_process(ran, instance=self.instance, raise_on_error=False)
+
+    def events(self, key: dg.AssetKey) -> list[dg.AssetMaterialization]:
+        return materialisations(self.instance, key)
+
+
+@pytest.fixture
+def jobs(lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    return Jobs(lake, instance, monkeypatch)
+
+
+def test_the_job_tries_only_unless_it_is_told_to_land(jobs: Jobs, lake: Lake) -> None:
+    lake.mended(**MENDED)
+    before = dict(lake.store.objects)
+    assert jobs.run().success
+    assert lake.store.objects == before
+    assert jobs.events(KEY) == []
+
+
+def test_the_job_replays_and_tells_the_assets(jobs: Jobs, lake: Lake) -> None:
+    lake.mended(**MENDED)
+    assert jobs.run(dry_run=False, first=HOUR, last=HOUR, topics=[TOPIC]).success
+    assert lake.verified().clean
+    (event,) = jobs.events(KEY)
+    assert (event.partition, event.metadata["dead_letters"].value, event.metadata["replayed"].value) == (HOUR, 2, 3)
+    (hour,) = jobs.events(sink_key("events", TOPIC))
+    assert hour.metadata["dagster/row_count"].value == 9
+    (sealed,) = jobs.events(sealed_key("events", TOPIC))
+    assert sealed.partition == HOUR
+
+
+def test_a_sealed_hour_is_an_event_again_with_the_reason(jobs: Jobs, lake: Lake) -> None:
+    template = MENDED["layout"]["template"]
+    lake.mended(layout={"template": template, "time": {"source": "field", "field": "when"}})  # refused for it then
+    assert jobs.run(dry_run=False).success
+    lake.mended(**MENDED)
+    assert jobs.run(dry_run=False).success
+    reasons = [one.metadata["reason"].value for one in jobs.events(sealed_key("events", TOPIC))]
+    assert reasons == ["landed", "replay"]
+
+
+def test_another_topic_is_refused(jobs: Jobs) -> None:
+    assert not jobs.run(topics=["other"]).success
+
+
+def test_a_sink_that_tolerates_none_has_neither_asset_nor_job() -> None:
+    for tolerance in ("none", "all"):
+        sink = Sink.model_validate(
+            {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": HOUR, "errors": {"tolerance": tolerance}}
+        )
+        config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(sink,))
+        made = build_definitions(config)
+        assert (KEY in made.resolve_asset_graph().get_all_asset_keys()) is (tolerance == "all")
+        assert ("replay_events" in [job.name for job in made.resolve_all_job_defs()]) is (tolerance == "all")
