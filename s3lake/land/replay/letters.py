@@ -6,6 +6,7 @@ import heapq
 import io
 import itertools
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from s3lake import hours
@@ -13,12 +14,12 @@ from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.letters import LETTERS, Reason, Tally, reason_of
 from s3lake.commit.sums import Commits, of_tile
 from s3lake.objects.letters import Letter, letters
-from s3lake.objects.readback import completeness
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
 
 _PEEK_BYTES = 2**16
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,13 @@ def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, C
     """Hours from `first` to `last` that have dead letters, or had some that were replayed, and their commits."""
     head = index.head()
     wanted = [hour for hour in hours.expand(head[0].hours) if first <= hour <= last] if head else []
-    for hour, tile in completeness.tiles(index, wanted).items():
-        if tile is not None:
-            commits = Commits(index, hour, tile.commits)
-            sums = of_tile(tile, commits)
-            if sums.dead or sums.taken:
-                yield tile, commits
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
+        stored = list(pool.map(index.tile, wanted))
+    for tile, _ in filter(None, stored):
+        commits = Commits(index, tile.hour, tile.commits)
+        sums = of_tile(tile, commits)
+        if sums.dead or sums.taken:
+            yield tile, commits
 
 
 def reasons_of(store: Store, manifest: Manifest) -> tuple[Reason, ...]:
