@@ -90,7 +90,9 @@ def finish(
 def fence(index: TopicIndex, hour: str, commit: str) -> bool:
     """Enter `commit` in the tile's garbage, whatever became of it before; False where the tile has it as its own.
 
-    Its writer can no longer enter it as pending, and what became visible of it, however late, is swept.
+    Its writer can no longer enter it as pending, and what became visible of it, however late, is swept. The tile
+    changes even where it lists the commit already: somebody may be about to clear that garbage, who looked for the
+    commit's objects before the last of them was there, and has to look again.
     """
     while True:
         stored = index.tile(hour)
@@ -99,7 +101,8 @@ def fence(index: TopicIndex, hour: str, commit: str) -> bool:
         tile, etag = stored
         if commit in tile.commits or commit == tile.pending:
             return False
-        if commit in tile.garbage or index.swap_tile(tile.changed(garbage=(*tile.garbage, commit)), etag):
+        others = tuple(listed for listed in tile.garbage if listed != commit)
+        if index.swap_tile(tile.changed(garbage=(*others, commit)), etag):
             return True
 
 

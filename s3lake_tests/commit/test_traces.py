@@ -283,6 +283,24 @@ def slow_recovery(world: World) -> None:
     world.check((invariants.i10_no_orphans,), world.view())
 
 
+def swept_meanwhile(world: World) -> None:
+    """The same, while whoever rolled it back has looked for its object, and is about to clear the garbage."""
+    world.kafka.produce(0, 1, 2)
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    world.step(a, twist="slow")
+    s = world.start("S", recovering(0))
+    world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.pending)
+    world.step(s)
+    world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.garbage)
+    world.run(a, until=lambda request: request.puts_tile is not None)
+    for _ in ("switch", "why it failed", "whether it is garbage"):
+        world.step(a)
+    world.run(s)
+    world.run(a)
+    world.check((invariants.i10_no_orphans,), world.view())
+
+
 def swept_by_two(world: World) -> None:
     """S is about to clear garbage that O has swept as well; O has a commit pending when S goes on."""
     world.kafka.produce(0, 1, 2, 3, 4)
@@ -511,6 +529,16 @@ def without_queueing_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "fence", lambda *_: None)
 
 
+def without_queueing_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    fence = recovery.fence
+
+    def wanting(index: TopicIndex, hour: str, commit: str) -> bool:
+        stored = index.tile(hour)
+        return bool(stored and commit in stored[0].garbage) or fence(index, hour, commit)
+
+    monkeypatch.setattr(recovery, "fence", wanting)
+
+
 def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has swept takes the tile as it is then."""
 
@@ -649,6 +677,7 @@ def play(trace: Trace, circumstances: Circumstances, mute: tuple[str, ...] = ())
         (rewrite_twice, DEFAULT),
         (slow_complete, LATE),
         (slow_recovery, LATE),
+        (swept_meanwhile, LATE),
         (swept_by_two, DEFAULT),
         (rewrite_compacted, DEFAULT),
         (refused_manifest, CONFLICTS),
@@ -696,6 +725,7 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (rewrite_twice, without_sweeping_replaced, DEFAULT, (), "I10"),
         (slow_complete, without_queueing_again, LATE, (), "I10"),
         (slow_recovery, without_queueing_again, LATE, (), "I10"),
+        (swept_meanwhile, without_queueing_what_is_queued, LATE, (), "I10"),
         (swept_by_two, tidying_once, DEFAULT, (), "I6"),
         (rewrite_compacted, without_counting, DEFAULT, (), "rewrites"),
         (refused_manifest, believing_refusals, CONFLICTS, (), "I1"),
