@@ -1,6 +1,7 @@
 """The command that takes over from a connector."""
 
 import time
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -22,7 +23,7 @@ from s3lake.cli.options import (
 from s3lake.cli.terminal import err, say, tell
 from s3lake.config import load as configuration
 from s3lake.config.connectors.observed import KEY, OBSERVED
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import Connector, Loaded
 from s3lake.errors import ConfigurationError
 
 Trust = Literal["index", "group", "objects"]
@@ -49,7 +50,7 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Continue the bucket of a connector that was stopped: no gap, no duplicate."""
-    from s3lake.land.adopt import Adoption, KafkaGroups, table
+    from s3lake.land.adopt import Adoption, KafkaGroups, naming_of, table
     from s3lake.land.adopt import adopt as adopted
 
     environment = beside(connector, worker, strict, observed)
@@ -58,21 +59,15 @@ def adopt(
     _propose(loaded, configuration.loaded(config, dialect, {**environment, OBSERVED: "true"}))
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     for lander in routes(loaded.config, sink, topic):
-        connector_file = loaded.connectors.get(lander.sink.name)
-        name = connector or (connector_file.name if connector_file else None)
-        if name is None:
+        own = loaded.connectors.get(lander.sink.name, Connector(""))
+        own = replace(own, name=connector or own.name)
+        if not own.name:
             raise ConfigurationError(
                 f"sink {lander.sink.name}: the configuration does not name the connector to take over from; give its "
                 "name with --connector, or the connector's own file as CONFIG"
             )
         outcome = adopted(
-            Adoption.of(
-                lander.sink,
-                name,
-                lenses=connector_file.lenses if connector_file else False,
-                indexes=connector_file.indexes if connector_file else None,
-                group=connector_file.group if connector_file else "",
-            ),
+            Adoption(own, naming_of(lander.sink, lenses=own.lenses)),
             lander.index,
             lander.offsets,
             groups,

@@ -1,31 +1,12 @@
 """Adopt: go on in a bucket where a connector stopped, with no gap and no duplicate.
 
-`evidence` looks, and changes nothing; `decide` says where each topic-partition goes on; `adopt` finishes what the
-connector left pending and writes the tile that begins there.
+`claims.decide` says where each topic-partition goes on; `adopt` looks, finishes what the connector left pending and
+writes the tile that begins there; a dry run only looks.
 """
 
-from s3lake.land.adopt.adoption import Adopted, Adoption, adopt, evidence
-from s3lake.land.adopt.claims import SOURCES, Claim, Evidence, Source, Start, decide, table
-from s3lake.land.adopt.group import Group, Groups, KafkaGroups
-from s3lake.land.adopt.names import LensesNames, Naming, TemplateNames, naming_of
+from s3lake.land.adopt.adoption import Adopted, Adoption, adopt
+from s3lake.land.adopt.claims import Start, table
+from s3lake.land.adopt.group import Group, KafkaGroups
+from s3lake.land.adopt.names import LensesNames, naming_of
 
-__all__ = [
-    "SOURCES",
-    "Adopted",
-    "Adoption",
-    "Claim",
-    "Evidence",
-    "Group",
-    "Groups",
-    "KafkaGroups",
-    "LensesNames",
-    "Naming",
-    "Source",
-    "Start",
-    "TemplateNames",
-    "adopt",
-    "decide",
-    "evidence",
-    "naming_of",
-    "table",
-]
+__all__ = ["Adopted", "Adoption", "Group", "KafkaGroups", "LensesNames", "Start", "adopt", "naming_of", "table"]

@@ -3,64 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.opening import finish_creation
+from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError
 from s3lake.land.adopt import lenses, objects
 from s3lake.land.adopt.claims import Claim, Evidence, Source, Start, decide, exact
 from s3lake.land.adopt.group import Group, Groups
 from s3lake.land.adopt.locks import recover
-from s3lake.land.adopt.names import LensesNames, Naming, naming_of
+from s3lake.land.adopt.names import LensesNames, Naming
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import Offsets, Snapshot
 from s3lake.store import Store
 
-if TYPE_CHECKING:
-    from s3lake.sink import Sink
-
 
 @dataclass(frozen=True)
 class Adoption:
-    """The connector that a sink takes over from.
+    """The connector that a sink takes over from, and how it names its objects."""
 
-    Attributes:
-        connector: its name, as in Kafka Connect.
-        naming: how it names its objects.
-        lenses: it is the Lenses connector.
-        indexes: `connect.s3.indexes.name` of the Lenses connector; None where it kept no index, as others do not.
-        group: its consumer group, where `consumer.override.group.id` gives it another one than `connect-<connector>`.
-    """
-
-    connector: str
+    connector: Connector
     naming: Naming
-    lenses: bool = False
-    indexes: str | None = None
-    group: str = ""
-
-    @classmethod
-    def of(
-        cls, sink: Sink, connector: str, *, lenses: bool = False, indexes: str | None = None, group: str = ""
-    ) -> Adoption:
-        """The connector whose configuration `sink` was read from.
-
-        Args:
-            sink: as the dialect reads it.
-            connector: its name.
-            lenses: it is the Lenses connector.
-            indexes: as above.
-            group: as above.
-        """
-        return cls(connector, naming_of(sink, lenses=lenses), lenses, indexes, group)
 
     @property
     def consumer_group(self) -> str:
         """The group that its tasks read with."""
-        return self.group or f"connect-{self.connector}"
+        return self.connector.group or f"connect-{self.connector.name}"
 
 
 @dataclass(frozen=True)
@@ -79,18 +50,6 @@ class Adopted:
     starts: dict[int, Start]
     recovered: tuple[str, ...]
     written: bool
-
-
-def evidence(adoption: Adoption, topic: str, store: Store, offsets: Offsets, groups: Groups) -> Evidence:
-    """What is known of where the connector stopped in `topic`. Nothing is changed.
-
-    Pending operations count as finished: `adopt` finishes them before it writes anything else.
-
-    Raises:
-        ConfigurationError: there is no such topic, the connector's index cannot be read, or an operation in it can
-            neither be finished nor undone.
-    """
-    return _look(adoption, topic, store, offsets, groups).evidence
 
 
 def adopt(
@@ -121,7 +80,8 @@ def adopt(
 
     Raises:
         ConfigurationError: the index has tiles, the connector runs still, the sources contradict each other, Kafka
-            does not have the offsets, or the sink starts later.
+            does not have the offsets, or the sink starts later; there is no such topic, the connector's index cannot be
+            read, or an operation in it can neither be finished nor undone.
     """
     topic, store = index.topic, index.store
     hour = hours.key_of_ms(now_ms)
@@ -153,7 +113,10 @@ def adopt(
 
 @dataclass(frozen=True)
 class _Look:
-    """What was found, with what is looked at again before anything is written."""
+    """What was found, with what is looked at again before anything is written.
+
+    Pending operations count as finished: `adopt` finishes them before it writes anything else.
+    """
 
     index: lenses.Found
     group: Group
@@ -182,22 +145,23 @@ def _places(adoption: Adoption, topic: str, store: Store) -> dict[Source, str]:
         "group": f"consumer group {adoption.consumer_group}",
         "objects": f"s3://{store.bucket}/{names.prefix}" if names else "not at all: the names do not tell offsets",
     }
-    if adoption.indexes is None:
+    if adoption.connector.indexes is None:
         return places
-    return {"index": f"s3://{store.bucket}/{adoption.indexes}/{adoption.connector}/", **places}
+    return {"index": f"s3://{store.bucket}/{adoption.connector.indexes}/{adoption.connector.name}/", **places}
 
 
 def _index(adoption: Adoption, topic: str, store: Store) -> lenses.Found:
-    if adoption.indexes is None:
+    connector = adoption.connector
+    if connector.indexes is None:
         return lenses.Found({})
     by_value = isinstance(adoption.naming, LensesNames) and adoption.naming.partition_by
-    return lenses.look(store, adoption.indexes, adoption.connector, topic, by_value=by_value)
+    return lenses.look(store, connector.indexes, connector.name, topic, by_value=by_value)
 
 
 def _group(adoption: Adoption, committed: int | None, index: Claim | None) -> Claim | None:
     if committed is None:
         return None
-    if not adoption.lenses:
+    if not adoption.connector.lenses:
         return exact("group", committed)
     if index is not None and index.certain:
         note = "the connector goes by its index and commits to Kafka afterwards, so its group may lag behind"

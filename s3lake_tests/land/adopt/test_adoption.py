@@ -8,6 +8,7 @@ from s3lake import hours
 from s3lake.commit import opening, protocol
 from s3lake.commit.index import Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Staged
+from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.adopt import (
     Adoption,
@@ -16,7 +17,6 @@ from s3lake.land.adopt import (
     LensesNames,
     Start,
     adopt,
-    evidence,
     table,
 )
 from s3lake.plan.tile import Span
@@ -40,10 +40,10 @@ from s3lake_tests.land.adopt.buckets import (
 HOUR = "2026-11-21T09"
 NOW = hours.start_ms(HOUR) + 1_234_567
 GROUP = f"connect-{CONNECTOR}"
-LENSES = Adoption(CONNECTOR, LensesNames("p/"), lenses=True, indexes=".indexes")
-VALUES = Adoption(CONNECTOR, LensesNames("p/", True), lenses=True, indexes=".indexes")
-CONFLUENT = Adoption(CONNECTOR, named("topics/", buckets.CONFLUENT))
-AIVEN = Adoption(CONNECTOR, named("", buckets.AIVEN, lines=True))
+INDEXED = Connector(CONNECTOR, lenses=True, indexes=".indexes")
+LENSES, VALUES = Adoption(INDEXED, LensesNames("p/")), Adoption(INDEXED, LensesNames("p/", True))
+CONFLUENT = Adoption(Connector(CONNECTOR), named("topics/", buckets.CONFLUENT))
+AIVEN = Adoption(Connector(CONNECTOR), named("", buckets.AIVEN, lines=True))
 MASTER = f"{LOCKS}/Topic(orders)/0.lock"
 TEMPORARY, FINAL = ".temp-upload/Topic(orders)/0/u1p/orders/0/119_1_2.json", "p/orders/0/119_1_2.json"
 
@@ -411,12 +411,12 @@ def test_a_partition_that_kafka_does_not_have_is_refused():
 def test_a_group_of_another_name_can_be_given():
     place = Place()
     place.groups.groups["mine"] = Group({0: 120})
-    assert place.starts(Adoption(CONNECTOR, CONFLUENT.naming, group="mine"))[0] == (120, "group")
+    assert place.starts(Adoption(Connector(CONNECTOR, group="mine"), CONFLUENT.naming))[0] == (120, "group")
 
 
 def test_evidence_says_what_each_source_says():
     place = Place({MASTER: lock(119), FINAL: 1}, {0: 60})
-    assert table(evidence(LENSES, "orders", place.store, place.log, place.groups)) == [
+    assert table(place.adopt(LENSES, dry_run=True).evidence) == [
         "partition  index  group       objects  log",
         "0          120    60 or more  120      0 to 1000",
         "1          -      -           -        0 to 1000",
@@ -450,7 +450,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
         consumer.poll(0.1)
     consumer.commit(offsets=[TopicPartition(topic, 0, 4), TopicPartition(topic, 1, 10)], asynchronous=False)
     index = TopicIndex(bucket(), ".indexes/sink", topic)
-    adoption = Adoption(connector, CONFLUENT.naming)
+    adoption = Adoption(Connector(connector), CONFLUENT.naming)
     options = {"first_hour": "2026-01-01T00", "now_ms": NOW}
 
     with pytest.raises(ConfigurationError, match="is stable, 1 members: the connector runs still"):

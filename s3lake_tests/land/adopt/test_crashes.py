@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from s3lake import hours
 from s3lake.commit.index import TopicIndex
+from s3lake.config import draft
 from s3lake.land.adopt import Adoption, Group, LensesNames, adopt
 from s3lake_tests.land.adopt.buckets import Groups, Log, bucket, copy, delete, lock, named, put
 
@@ -89,7 +90,7 @@ def test_every_record_is_landed_exactly_once(layout, sizes, reports, life):
     groups = Groups({"connect-lake": Group({0: connector.group} if connector.group else {})})
     index = TopicIndex(connector.store, ".indexes/sink", "orders")
     naming = LensesNames("p/") if layout == "default" else named("p/", "{topic}({partition}_{offset:012})", last=True)
-    adoption = Adoption("lake", naming, lenses=True, indexes=".indexes")
+    adoption = Adoption(draft.Connector("lake", lenses=True, indexes=".indexes"), naming)
     # Before its first lock the connector has left nothing that counts, and adoption says so.
     if not any(True for _ in connector.store.list(ROOT)):
         return
