@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Found, Shape
 from s3lake.convert.gate import Refusals
+from s3lake.convert.groups import Group, Losses, rest
+from s3lake.convert.projection import Standing
 from s3lake.convert.schemas import Numbers
 from s3lake.encode.formats import FORMATS
 from s3lake.schema.registry import Connection
@@ -76,41 +78,6 @@ class Converted:
 
 
 @dataclass(frozen=True)
-class _Group:
-    """Rows of a batch with one schema.
-
-    Attributes:
-        numbers: theirs in the batch, None for all in order.
-        keys: as their sidecar has them, where there is one.
-    """
-
-    numbers: pa.Int64Array | None
-    rows: Rows
-    keys: Any = None
-
-    def of_batch(self, reasons: Refusals) -> Refusals:
-        """Reasons by the rows' numbers in the batch."""
-        return reasons if self.numbers is None else {self.numbers[row].as_py(): why for row, why in reasons.items()}
-
-    def without(self, lost: Collection[int]) -> _Group:
-        """The other rows."""
-        left = _rest(len(self.rows), lost)
-        if left is None:
-            return self
-        keys = None if self.keys is None else self.keys.take(left)
-        return _Group(left if self.numbers is None else self.numbers.take(left), self.rows.take(left), keys)
-
-
-@dataclass
-class _Losses:
-    """What rows of a batch lose: see `Converted`."""
-
-    refused: Refusals
-    forbidden: Refusals = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
 class Conversion:
     """A sink's conversion, as plain values: Spark's closures carry it to the workers.
 
@@ -123,6 +90,8 @@ class Conversion:
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
         contract: what values have to be; None where nothing is asked of them.
+        compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
+            of its fields; `backward` and `full`, of one that has them all.
     """
 
     key: str
@@ -139,6 +108,14 @@ class Conversion:
     valued: bool = True
     max_columns: int = sys.maxsize
     contract: Contract | None = None
+    compatibility: str = "none"
+
+    @property
+    def standing(self) -> Standing | None:
+        """What a task remembers of its files' schemas; None where each schema has files of its own."""
+        if self.compatibility == "none" or self._shape is None:
+            return None
+        return Standing(narrow=self.compatibility == "forward")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -189,17 +166,21 @@ class Conversion:
             most=self.max_columns,
         )
 
-    def __call__(self, batch: pa.RecordBatch, columns: Columns) -> Converted:
-        """Convert one batch of records; `columns` are the recorded ones."""
+    def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
+        """Convert one batch of records; `columns` are the recorded ones, `standing` is what the task remembers."""
         rows, refused, left_out = self._read(batch)
+        left = Counter[str]()
+        if standing is not None:
+            value, left = standing.projected(rows.value)
+            rows = replace(rows, value=value)
         broken: Refusals = {}
         if self.contract is not None and self.contract.looks_at_values:
             broken = self.contract.broken(rows.value.data, refused)
-        losses = _Losses(refused | broken)
-        kept = _rest(batch.num_rows, left_out | losses.refused.keys())
+        losses = Losses(refused | broken, dropped=left)
+        kept = rest(batch.num_rows, left_out | losses.refused.keys())
         parts: list[Part] = []
         seen: Columns = {}
-        for group in self._groups(_Group(kept, rows if kept is None else rows.take(kept))):
+        for group in self._groups(Group(kept, rows if kept is None else rows.take(kept))):
             part, columns, more = self._part(group, columns, losses)
             seen = agree(seen, more)
             parts.extend([] if part is None else [part])
@@ -214,6 +195,7 @@ class Conversion:
         tabular = shape is not None
         typed_keys = self.keys is not None and FORMATS[self.keys].tabular
         spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
+        spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
         wanted = Wanted(tabular, texts=texts, spliced=spliced, registry=self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
@@ -239,7 +221,7 @@ class Conversion:
             refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
 
-    def _groups(self, every: _Group) -> Iterator[_Group]:
+    def _groups(self, every: Group) -> Iterator[Group]:
         """Rows with one schema each: in a table wherever they stand, in a text only side by side."""
         rows, kept = every.rows, every.numbers
         if not len(rows):
@@ -250,9 +232,9 @@ class Conversion:
             return
         for group in groups:
             at = pa.array(group, pa.int64())
-            yield _Group(at if kept is None else kept.take(at), rows.take(at))
+            yield Group(at if kept is None else kept.take(at), rows.take(at))
 
-    def _part(self, group: _Group, columns: Columns, losses: _Losses) -> tuple[Part | None, Columns, Columns]:
+    def _part(self, group: Group, columns: Columns, losses: Losses) -> tuple[Part | None, Columns, Columns]:
         """Rows of one schema: what is written, and the columns with those seen; `losses` gets what they lose."""
         seen: Columns = {}
         streams: Streams = {}
@@ -287,7 +269,7 @@ class Conversion:
         texts = rows.column("key").data if self.keyed else None
         return Part(group.numbers, streams, values, schema.name if schema else None, texts), columns, seen
 
-    def _table(self, shape: Shape, group: _Group, columns: Columns, losses: _Losses) -> tuple[_Group, Found]:
+    def _table(self, shape: Shape, group: Group, columns: Columns, losses: Losses) -> tuple[Group, Found]:
         """Rows as a table, held to the contract."""
         contract = self.contract
         if contract is None or not contract.holds_fields:
@@ -378,10 +360,6 @@ def _concatenated(one: Any, other: Any) -> Any:
     if isinstance(one, pa.RecordBatch):
         return pa.Table.from_batches([one, other]).combine_chunks().to_batches()[0]
     return pa.concat_arrays([one, other])
-
-
-def _rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
-    return pa.array([row for row in range(total) if row not in without], pa.int64()) if without else None
 
 
 def _filled(values: pa.BinaryArray) -> pa.BinaryArray:

@@ -154,6 +154,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         valued=valued,
         max_columns=sink.max_columns,
         contract=contract(sink),
+        compatibility=sink.contract.compatibility,
     )
 
 

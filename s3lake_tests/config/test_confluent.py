@@ -391,3 +391,33 @@ def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
     """Commits whose files are alike are read together, and are found by that."""
     sink = load({"store.kafka.keys": "true"}).config.sinks[0]
     assert hash(binding.written_by(sink)) == hash(binding.written_by(sink))
+
+
+SCHEMAS: dict[str, str | None] = {
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://registry:8081",
+    "format.class": f"{FORMAT}parquet.ParquetFormat",
+}
+
+
+@pytest.mark.parametrize("mode", ["NONE", "BACKWARD", "FORWARD", "FULL"])
+def test_compatibility_says_which_schemas_share_files(mode: str) -> None:
+    loaded = load({**SCHEMAS, "schema.compatibility": mode})
+    assert loaded.config.sinks[0].contract.compatibility == mode.lower()
+    lossy = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
+    assert noticed(loaded).get("schema.compatibility") == (lossy if mode == "FORWARD" else None)
+
+
+def test_compatibility_without_schemas_is_told() -> None:
+    plain: dict[str, str | None] = {
+        **SCHEMAS,
+        "schema.compatibility": "FULL",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "value.converter.schema.registry.url": None,
+    }
+    loaded = load(plain)
+    assert loaded.config.sinks[0].contract.compatibility == "none"
+    assert noticed(loaded)["schema.compatibility"] == (
+        "has no meaning: values of json have no schema, and columns grow"
+    )

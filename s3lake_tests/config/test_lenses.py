@@ -376,3 +376,26 @@ def test_keys_of_lenses_are_in_any_case() -> None:
 def test_old_class_names_are_known() -> None:
     old = "com.datamountaineer.streamreactor.connect.aws.s3.sink.S3SinkConnector"
     assert bases.load(bases.LENSES, {"connector.class": old}).config.sinks[0].name == "demo"
+
+
+SCHEMAS = {
+    "value__converter": "io.confluent.connect.avro.AvroConverter",
+    "value__converter__schema__registry__url": "http://registry:8081",
+}
+
+
+@pytest.mark.parametrize(
+    ("keys", "compatibility"),
+    [
+        ({}, "none"),
+        ({"schema.change.detector": "default"}, "none"),
+        ({"schema.change.detector": "version"}, "backward"),
+        ({"schema.change.detector": "compatibility"}, "backward"),
+        ({"latest.schema.optimization.enabled": "true"}, "backward"),
+        ({"schema.change.detector": "version", "latest.schema.optimization.enabled": "false"}, "backward"),
+    ],
+)
+def test_what_a_change_of_schema_does_says_which_schemas_share_files(keys: dict[str, str], compatibility: str) -> None:
+    changes = {f"connect.s3.{key}".replace(".", "__"): value for key, value in keys.items()}
+    assert sink("STOREAS `PARQUET`", **SCHEMAS, **changes).contract.compatibility == compatibility
+    assert sink("STOREAS `JSON`", **SCHEMAS, **changes).contract.compatibility == "none"

@@ -18,13 +18,18 @@ FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
 
 
 class World:
-    """A topic of one topic-partition, and a sink called events."""
+    """A topic of one topic-partition, and a sink called events.
+
+    Attributes:
+        batch_rows: how many records a task gets at once.
+    """
 
     def __init__(self, **settings: Any) -> None:
         self.kafka = FakeKafka(1)
         self.store = MemoryStore("lake")
         self.records: list[Record] = []
         self.settings = settings
+        self.batch_rows = 10_000
 
     @property
     def sink(self) -> Sink:
@@ -55,6 +60,6 @@ class World:
     def _read(self, reads: Intervals) -> Batches:
         def of(partition: int) -> Iterable[pa.RecordBatch]:
             rows = [one for one in self.records if one.partition == partition and within(one, reads)]
-            return [batch(rows)] if rows else []
+            return [batch(rows[at : at + self.batch_rows]) for at in range(0, len(rows), self.batch_rows)]
 
         return {partition: of(partition) for partition in reads}

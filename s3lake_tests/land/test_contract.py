@@ -11,7 +11,9 @@ from s3lake.errors import GateError, RecordError, TerminalError
 from s3lake.orchestration import metadata
 from s3lake.schema.changes import Change
 from s3lake.schema.types import Primitive
+from s3lake_tests.convert.test_avro_values import datum, record
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
+from s3lake_tests.schema.registry.server import framed, serving
 
 PARQUET = {"format": {"type": "parquet"}}
 TOLERANT = {"errors": {"tolerance": "all"}}
@@ -166,3 +168,29 @@ def test_a_topic_s_fixed_columns_are_those_of_its_newest_commit() -> None:
     landing = made.landing()
     landing.land([FIRST])
     assert present(landing.index) == {"value": Primitive.STRING}
+
+
+V1 = record(("id", "long"))
+V2 = record(("id", "long"), ("note", ["null", "string"]))
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+@pytest.mark.parametrize(("compatibility", "sizes"), [("none", [10, 10, 10, 10]), ("backward", [1, 19, 20])])
+def test_old_and_new_producers_together_give_a_file_for_each_schema_and_flush_at_most(
+    format: str, compatibility: str, sizes: list[int]
+) -> None:
+    with serving() as registry:
+        made = World(
+            format={"type": format},
+            converter={"value": "avro", "registry": {"url": registry.url}},
+            flush={"count": 20 if compatibility == "backward" else 10},
+            schema={"compatibility": compatibility},
+        )
+        old, new = registry.add(V1), registry.add(V2)
+        for number in range(20):
+            made.produce(0, framed(old, datum(V1, {"id": number})))
+            made.produce(0, framed(new, datum(V2, {"id": number, "note": "n"})))
+        made.batch_rows = 1
+        (landed,) = made.landing().land([FIRST])
+    assert sorted(file.records for file in landed.manifests[0].files) == sizes
+    assert landed.sums.landed == 40

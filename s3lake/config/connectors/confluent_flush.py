@@ -48,9 +48,8 @@ def flushed(keys: Keys, sink: Draft, real: Given[bool], timed: Callable[[], bool
             )
         if sink.get("flush.interval") > schedule.value / SECONDS:
             sink.put("flush.interval", schedule.to(lambda ms: ms / SECONDS))
-    mode = keys.choice("schema.compatibility", {word: word for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}, "NONE")
-    if mode.setting and mode.value != "NONE":
-        keys.report.notice(mode.setting, "a schema has files of its own; without one the columns grow with the data")
+    modes = {word: word.lower() for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}
+    connect.compatible(keys, sink, keys.choice("schema.compatibility", modes, "NONE"))
 
 
 def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from s3lake.config.connectors import transforms
 from s3lake.config.draft import Connector, Draft
 from s3lake.config.keys import Given, Keys
+from s3lake.encode.formats import FORMATS
 from s3lake.text import expressions
 
 LARGEST_FILE = 80 * 10**9
@@ -25,6 +26,7 @@ _MEANINGLESS = {
     "plugin.path": "has no meaning: s3lake has no plugins",
     "group.id": "has no meaning: offsets are in the index; no consumer group is used",
 }
+_WITH_SCHEMAS = ("avro", "protobuf", "json_schema", "connect_json")
 _CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
 _QUEUE = "errors.deadletterqueue."
 _OFFSETS = "has no meaning: offsets are in the index; no consumer group is used"
@@ -176,3 +178,19 @@ def parallelism(keys: Keys, common: Draft) -> None:
     if tasks.setting is not None:
         common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
         keys.report.notice(tasks.setting, f"is how many cores Spark takes: spark.master local[{tasks.value}]")
+
+
+def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
+    """Put which schemas share files, where values have one and files too."""
+    if mode.value == "none":
+        return
+    form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value"))
+    if not FORMATS[form].tabular:
+        keys.report.notice(mode.setting, f"has no meaning with format {form}: its files have no schema")
+    elif converter not in _WITH_SCHEMAS:
+        keys.report.notice(mode.setting, f"has no meaning: values of {converter} have no schema, and columns grow")
+    else:
+        sink.put("schema.compatibility", mode)
+        if mode.value == "forward":
+            message = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
+            keys.report.notice(mode.setting, message)

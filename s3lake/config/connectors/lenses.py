@@ -87,6 +87,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     sinks = _sinks(keys, each, name, topics, real)
     for sink in sinks or [Draft()]:  # keys are known even where no statement can be read
         _codec(keys, sink, real)
+        _compatible(keys, sink)
     kcql_sink.shared(keys)
     keys.meaningless(_MEANINGLESS)
     overrides.apply(keys, common, sinks, environment)
@@ -157,14 +158,15 @@ def _behaviour(keys: Keys, sink: Draft) -> None:
     if index.value:
         sink.put("index.prefix", index)
     _policy(keys, sink)
-    detector = keys.choice(f"{_P}schema.change.detector", {"default": 0, "version": 1, "compatibility": 2}, "default")
-    if detector.setting:
-        keys.report.notice(
-            detector.setting, "a schema has files of its own; without one the columns grow with the data"
-        )
-    optimised = keys.boolean(f"{_P}latest.schema.optimization.enabled", False)
-    if optimised.setting:
-        keys.report.notice(optimised.setting, "has no meaning: schemas that alternate never cut each other's files")
+
+
+def _compatible(keys: Keys, sink: Draft) -> None:
+    """Which schemas share files: all but `default` ask for files of the newest one, in which nothing is lost."""
+    detectors = {"default": "none", "version": "backward", "compatibility": "backward"}
+    detector = keys.choice(f"{_P}schema.change.detector", detectors, "default")
+    newest = keys.boolean(f"{_P}latest.schema.optimization.enabled", False)
+    connect.compatible(keys, sink, detector)
+    connect.compatible(keys, sink, newest.to(lambda asked: "backward" if asked else "none"))
 
 
 def _policy(keys: Keys, sink: Draft) -> None:

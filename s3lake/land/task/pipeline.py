@@ -213,6 +213,7 @@ class _Task:
         self._source: Outcome | None = None
         self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
+        self._standing = work.conversion.standing
         self._broken = 0
         self._dropped: Counter[str] = Counter()
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
@@ -263,7 +264,7 @@ class _Task:
         if ready.refused and not self._refuse(partition, ready.original, ready.stage, ready.refused):
             return
         original = _taken(ready.original, ready.rows)  # row by row what `ready.batch` was made of
-        converted = self.work.conversion(ready.batch, self._columns)
+        converted = self.work.conversion(ready.batch, self._columns, self._standing)
         if converted.columns != self._columns and self.work.conversion.has_columns:
             self._columns, self._grown = converted.columns, True
             self.staging.abort()  # all of it will be read once more, with these columns

@@ -1,0 +1,205 @@
+"""Records with a schema, written with the schema of a file that stands already, where they fit into it.
+
+So producers of two versions give one file, and not one each. What a field lacks is filled as Avro fills it: with its
+default, or null. Nothing is rounded, and what is left out is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from s3lake.convert import pruning
+from s3lake.convert.cells import Column
+from s3lake.convert.schemas import Gathering
+from s3lake.schema.arrow import arrow_type
+from s3lake.schema.connect import Schema
+from s3lake.schema.details import Detail
+from s3lake.schema.types import Columns, Primitive, Type, fields_of, item_of
+from s3lake.schema.unite import joined
+
+_EXACT = {
+    (Primitive.INT32, Primitive.INT64),
+    (Primitive.INT32, Primitive.DOUBLE),
+    (Primitive.FLOAT, Primitive.DOUBLE),
+}
+"""Types that another holds without rounding; a long in a double would be rounded."""
+
+
+@dataclass
+class Standing:
+    """The schemas that a task's files have so far, by the name of their record.
+
+    Attributes:
+        narrow: whether a record is written with a schema that lacks some of its fields; else with one that has more.
+    """
+
+    narrow: bool
+    schemas: dict[str | None, list[Schema]] = field(default_factory=dict)
+
+    def projected(self, column: Column) -> tuple[Column, Counter[str]]:
+        """The column with as few schemas as hold it, and how many records lost which field."""
+        schemas, lost = column.schemas, Counter[str]()
+        if schemas is None:
+            return column, lost
+        present = {int(code): schemas.distinct[code] for code in np.unique(schemas.codes) if code >= 0}
+        places = schemas.at if schemas.arrays else None
+        as_texts = places is None
+        for schema in present.values():
+            self._learn(schema, as_texts)
+        targets = {code: self._target(schema, as_texts) for code, schema in present.items()}
+        if targets == present:
+            return column, lost
+        gathering, texts = Gathering.of(len(schemas.codes)), column.data.to_pylist() if as_texts else []
+        for code, seen in present.items():
+            rows, target = np.flatnonzero(schemas.codes == code), targets[code]
+            gone = set(_beyond(fields_of(target.type), fields_of(seen.type)))
+            if places is None:
+                for row in rows.tolist() if gone else ():
+                    texts[row] = _cut(texts[row], seen.type, gone, lost)
+                gathering.add(target, rows, None)
+                continue
+            array = schemas.arrays[code].take(pa.array(places[rows]))
+            if gone:
+                array, holding = pruning.array(array, gone)
+                lost.update({path: int(held.sum()) for path, held in holding.items() if held.any()})
+            gathering.add(target, rows, array if seen == target else _filled(array, target.type, target.detail))
+        data = pa.array(texts, pa.binary()) if as_texts and lost else column.data
+        return replace(column, data=data, schemas=gathering.gathered()), lost
+
+    def _learn(self, schema: Schema, as_texts: bool) -> None:
+        """A schema stands, unless one does that it fits into; it takes the place of those that fit into it."""
+        standing = self.schemas.setdefault(schema.name, [])
+        if schema in standing or any(self._fits(schema, one, as_texts) for one in standing):
+            return
+        standing[:] = [*(one for one in standing if not self._fits(one, schema, as_texts)), schema]
+
+    def _target(self, schema: Schema, as_texts: bool) -> Schema:
+        standing = self.schemas[schema.name]
+        return schema if schema in standing else next(one for one in standing if self._fits(schema, one, as_texts))
+
+    def _fits(self, seen: Schema, target: Schema, as_texts: bool) -> bool:
+        """Whether records of one schema can be written with another; what a text lacks becomes null."""
+        fields, others = fields_of(seen.type), fields_of(target.type)
+        more = _beyond(fields, others) if self.narrow else _beyond(others, fields)
+        if not fields or not others or any(True for _ in more):
+            return False
+        return _holds(target.type, target.detail, seen.type, seen.detail, nulls_only=as_texts)
+
+
+def _cut(text: bytes, type: Type, gone: Collection[str], lost: Counter[str]) -> bytes:
+    """A value as JSON without fields; those that it held are counted."""
+    held: set[str] = set()
+
+    def departs(path: str, value: msgspec.Raw, _type: Type) -> bool:
+        if path in gone and bytes(value) != b"null":
+            held.add(path)
+        return path in gone
+
+    left = bytes(pruning.text(msgspec.Raw(text), type, "", departs))
+    lost.update(held)
+    return left
+
+
+def _beyond(columns: Columns, others: Columns, path: str = "") -> Iterable[str]:
+    """Paths of fields that the others have beyond the columns."""
+    for name, type in others.items():
+        here = joined(path, name)
+        if name not in columns:
+            yield here
+        else:
+            yield from _inside(columns[name], type, here)
+
+
+def _inside(type: Type, other: Type, path: str) -> Iterable[str]:
+    if fields_of(type):
+        yield from _beyond(fields_of(type), fields_of(other), path)
+    elif fields_of(item_of(type)):
+        yield from _inside(item_of(type), item_of(other), f"{path}[]")
+
+
+def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None, *, nulls_only: bool) -> bool:
+    """Whether values of a type fit into another, but for fields that the other lacks.
+
+    Args:
+        target: the other.
+        detail: its detail.
+        seen: theirs.
+        seen_detail: its detail.
+        nulls_only: whether what they lack can only be null.
+    """
+    fields, others = fields_of(target), fields_of(seen)
+    if fields and others:
+        details, seen_details = _by_name(target, detail), _by_name(seen, seen_detail)
+        return all(
+            _null_fits(details.get(name), seen_details.get(name))
+            and _holds(type, details.get(name), others[name], seen_details.get(name), nulls_only=nulls_only)
+            if name in others
+            else (default := _default(type, details.get(name))) is not None and not (nulls_only and default.is_valid)
+            for name, type in fields.items()
+        )
+    if arrow_type(target).__class__ is arrow_type(seen).__class__ and pa.types.is_nested(arrow_type(target)):
+        inner, seen_inner = _inner(detail), _inner(seen_detail)
+        return _null_fits(inner, seen_inner) and _holds(
+            item_of(target), inner, item_of(seen), seen_inner, nulls_only=nulls_only
+        )
+    return target == seen or (seen, target) in _EXACT
+
+
+def _by_name(type: Type, detail: Detail | None) -> dict[str, Detail]:
+    return dict(zip(fields_of(type), detail.inner, strict=False)) if detail else {}
+
+
+def _inner(detail: Detail | None) -> Detail | None:
+    return detail.inner[0] if detail and detail.inner else None
+
+
+def _null_fits(detail: Detail | None, seen: Detail | None) -> bool:
+    return detail is None or not detail.required or (seen is not None and seen.required)
+
+
+def _default(type: Type, detail: Detail | None) -> pa.Scalar | None:
+    """What a field is where a record lacks it; None where it has to be there."""
+    arrow = arrow_type(type)
+    if detail is None or (detail.default is None and not detail.required):
+        return pa.scalar(None, arrow)
+    if detail.default is None:
+        return None
+    value: Any = json.loads(detail.default)
+    if type is Primitive.BINARY:
+        value = value.encode("latin-1")
+    try:
+        return pa.scalar(value, arrow)
+    except (pa.ArrowException, TypeError, ValueError):
+        return None
+
+
+def _filled(array: pa.Array, type: Type, detail: Detail | None) -> pa.Array:
+    """An array as one of a type that holds it."""
+    if array.offset and pa.types.is_nested(array.type):
+        array = pa.concat_arrays([array])
+    nulls, arrow = array.is_null() if array.null_count else None, arrow_type(type)
+    if pa.types.is_struct(arrow):
+        details = _by_name(type, detail)
+        children = []
+        for name, inner in fields_of(type).items():
+            at = array.type.get_field_index(name)
+            if at >= 0:
+                children.append(_filled(array.field(at), inner, details.get(name)))
+            else:
+                children.append(pa.repeat(_default(inner, details.get(name)), len(array)))
+        return pa.StructArray.from_arrays(children, fields=list(arrow), mask=nulls)
+    if pa.types.is_map(arrow):
+        items = _filled(array.items, item_of(type), _inner(detail))
+        return pa.MapArray.from_arrays(array.offsets, array.keys, items, mask=nulls)
+    if pa.types.is_list(arrow):
+        values = _filled(array.values, item_of(type), _inner(detail))
+        return pa.ListArray.from_arrays(array.offsets, values, type=arrow, mask=nulls)
+    return array.cast(arrow)
