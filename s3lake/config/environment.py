@@ -44,7 +44,6 @@ def filled(text: str, look_up: Callable[[str], tuple[str, str, bool]], spots: Se
     """A text with its references replaced; `$${` stands for a plain `${`.
 
     Args:
-        text: the text.
         look_up: from what stands between the braces to its value, its spelling in native YAML, and whether it is
             secret.
         spots: where each character of the text stands.

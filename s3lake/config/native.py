@@ -61,7 +61,6 @@ def rewritten(
     """A configuration as YAML that can be loaded again, defaults left out, and the variables that hold its secrets.
 
     Args:
-        config: the configuration.
         references: where its values came from: they stand in the text instead of the values.
 
     Returns:

@@ -162,7 +162,6 @@ def backfill(demo: Stage, tell: Callable[[str], None]) -> None:
     What follows sealed hours is materialised of those that were sealed.
 
     Args:
-        demo: the stage.
         tell: called with what the run logs, while it works.
 
     Raises:

@@ -64,7 +64,6 @@ class KafkaOffsets:
     KafkaUnavailableError where the brokers do not answer in time, and ConfigurationError where they refuse to at all.
 
     Args:
-        bootstrap_servers: of the cluster.
         properties: as in the configuration, see `s3lake.kafka.properties`.
         timeout_s: within which every method answers or raises.
 

@@ -34,7 +34,6 @@ class PublishedGroup:
 
     Attributes:
         name: of the group.
-        bootstrap_servers: of the cluster.
         properties: as in the configuration, see `s3lake.kafka.properties`.
     """
 

@@ -192,7 +192,6 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
     """The rule of keys.
 
     Args:
-        sink: the sink.
         topic: one of its topics.
         renamed: mark of the commit.
         wallclock_ms: the micro-batch's time, whenever its tasks run: a retry gives the same keys.

@@ -56,8 +56,6 @@ def opened(
     """The columns of a file, and their rows, of those columns that are asked for.
 
     Args:
-        body: the object.
-        key: its name.
         columns: that are read, of those that there are; None for all.
         alone: what the one column is called of a file whose datums are no records of columns.
 

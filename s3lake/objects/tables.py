@@ -31,8 +31,6 @@ def opened(shape: Shape, body: Body, key: str, columns: Collection[str] | None =
 
     Args:
         shape: of the file.
-        body: the object.
-        key: its name.
         columns: that are read, of those that there are; None for all.
 
     Raises:

@@ -36,7 +36,6 @@ class Catalogue:
     """The entries of one configuration.
 
     Attributes:
-        config: the configuration.
         topics: by sink.
         keys: of resources.
     """
@@ -52,7 +51,6 @@ class Catalogue:
         """Ask the translator of every topic of every sink.
 
         Args:
-            config: the configuration.
             translator: the user's, if any.
             topics: by sink; without them the broker is asked for those of an expression.
             resources: stand-ins for `kafka`, `s3` and `spark`: an object, or the key of what the project has.

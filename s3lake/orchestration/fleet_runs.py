@@ -113,7 +113,6 @@ class FleetRuns:
             instance: where runs are.
             catalogue: what all is called.
             sink: whose fleet it is.
-            now_ms: the clock.
         """
         self._instance, self._catalogue, self._sink, self._now_ms = instance, catalogue, sink, now_ms
         self._ended: set[str] = set()

@@ -133,7 +133,6 @@ def offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetada
     """The tile's intervals, a topic-partition a row.
 
     Args:
-        topic: its name.
         tile: the hour.
         ends: of an hour under way, where its topic-partitions end now.
     """

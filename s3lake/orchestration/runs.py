@@ -58,7 +58,6 @@ def after(last: RunRecord, now_ms: int, refused: Refused | None, *, at_once: boo
 
     Args:
         last: the run.
-        now_ms: the clock.
         refused: why it failed for good.
         at_once: it was dead and ended by the sensor itself.
     """

@@ -31,7 +31,6 @@ def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequen
 
     Args:
         catalogue: what all is called.
-        sink: the sink.
         job: what lands it.
         together: the topics of a fleet, whose job is told in its config what to land.
     """

@@ -88,7 +88,6 @@ def left_behind(
         looked: tiles that this tick has read.
         announced_before: hours that were announced as an earlier tick saw; advice, as all of a cursor.
         complete: hours that the index is known to call complete.
-        now_ms: the clock.
 
     Returns:
         The announcements, and what of `announced_before` is right now.

@@ -22,7 +22,6 @@ def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None
     """Topics per sink, by name. A sink whose expression matches nothing yet has none until the location is reloaded.
 
     Args:
-        config: the configuration.
         matches: topics per expression; without them those of `matching`.
     """
     by_expression = matching(config) if matches is None else matches

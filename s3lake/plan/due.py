@@ -43,7 +43,6 @@ class Age:
     """Times, in milliseconds.
 
     Attributes:
-        now_ms: the clock.
         interval_ms: `flush.interval`.
         landed_ms: when the open tile was landed last; 0 if it never was.
         seen_ms: when it was first seen that something waits.
@@ -75,7 +74,6 @@ def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = N
     Args:
         last: the latest hour that has a tile; None where none has, and everything from the sink's start is due.
         policy: of the sink.
-        now_ms: the clock.
         most: how many of them, the oldest; None for all.
     """
     now = hours.key_of_ms(now_ms)

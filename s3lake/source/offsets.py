@@ -58,7 +58,6 @@ class Offsets(Protocol):
         """The topic's offsets around `hour`.
 
         Args:
-            topic: its name.
             hour: see `LogRange`.
             known: the topic was there before. A broker that has just started says of any topic that there is none; of
                 a known one that is believed only when it is said until the question's time is over.
@@ -89,7 +88,6 @@ class Offsets(Protocol):
         offsets now are other records, if there are any.
 
         Args:
-            topic: its name.
             reached: per topic-partition an offset up to which the log went, and the leader's epoch then.
 
         Raises:

@@ -39,7 +39,6 @@ class Reader(Protocol):
         passed over; offsets that never had a record for readers, as Kafka's transaction markers, are.
 
         Args:
-            topic: the topic.
             ranges: what to read.
             columns: names of `SCHEMA`.
 

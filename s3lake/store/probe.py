@@ -68,7 +68,6 @@ def probe(store: Store, index: str, data: str) -> None:
     is missing, or a store that loses metadata, must show before the first record is landed, not at the first crash.
 
     Args:
-        store: the bucket.
         index: below it `.probe/<random>` is written and deleted again.
         data: what keys of data begin with; `.probe/<random>` is uploaded and deleted there.
 

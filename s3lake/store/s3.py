@@ -34,7 +34,6 @@ class S3Store:
 
     Attributes:
         connection: how to reach it.
-        bucket: its name.
         requests: attempts made so far by operation name; it starts empty in every process.
     """
 

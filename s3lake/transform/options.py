@@ -12,11 +12,7 @@ T = TypeVar("T")
 
 
 class OptionError(ValueError):
-    """An option is wrong, missing or unknown.
-
-    Attributes:
-        option: its name.
-    """
+    """An option is wrong, missing or unknown."""
 
     def __init__(self, message: str, option: str = "") -> None:
         super().__init__(message)

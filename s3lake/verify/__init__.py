@@ -54,9 +54,7 @@ def verify(
 
     Args:
         sink: the sink, as configured now.
-        topic: the topic.
         index: the index of this sink and topic.
-        bootstrap_servers: of the cluster.
         properties: for the Kafka clients, as in the configuration.
         grid: which hours are looked at, and the clock.
         advance: called with how many more of the committed offsets are compared.

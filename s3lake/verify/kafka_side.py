@@ -89,7 +89,6 @@ class KafkaLog:
     """`Log` of a real cluster.
 
     Args:
-        bootstrap_servers: of the cluster.
         properties: as in the configuration, see `s3lake.kafka.properties`.
         patience_s: how long reading goes on without a record or an end before it is given up.
     """

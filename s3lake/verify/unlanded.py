@@ -36,7 +36,6 @@ class Grid:
         start: from here on every hour should have a tile.
         first: the first hour asked for; None for the first that has a tile, or should.
         last: the last hour asked for, included; None for the present.
-        now_ms: the clock.
         grace_ms: how long after its end an hour stays open.
     """
 

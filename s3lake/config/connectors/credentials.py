@@ -138,8 +138,6 @@ def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own
     """How objects are encrypted: by S3's own keys, by those of its key service, or by one that we bring along.
 
     Args:
-        keys: the connector's.
-        common: where it goes.
         algorithm: the key that says how.
         kms_key: the key that names the key service's, where the connector has one.
         own_key: the key that holds one of the owner's, where the connector has one.

@@ -76,7 +76,6 @@ def read(
     """The values in `text`, and each as a setting with its path as its key.
 
     Args:
-        text: the document.
         report: gets what is wrong; `UNKNOWN` stands for a value that cannot be had.
         hidden: whether the value at a path must never be printed.
         environment: where `${NAME}` comes from.

@@ -72,7 +72,6 @@ def adopt(
         offsets: where Kafka's log stands.
         groups: the consumer groups of the same cluster.
         first_hour: the sink's `start`.
-        now_ms: the clock.
         trust: the source that counts where the sources contradict each other.
         accept_expired: go on although Kafka no longer has the records from where the connector stopped; the first run
             records them as expired.

@@ -17,7 +17,6 @@ def records(body: bytes, key: str, *, lines: bool) -> int | None:
     """Records in an object, or None where its bytes do not tell.
 
     Args:
-        body: the object.
         key: its key; the extension says what text is.
         lines: text without an extension is one record a line.
     """

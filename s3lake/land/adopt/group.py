@@ -57,7 +57,6 @@ class KafkaGroups:
     """`Groups` of a real cluster.
 
     Args:
-        bootstrap_servers: of the cluster.
         properties: as in the configuration, see `s3lake.kafka.properties`.
     """
 

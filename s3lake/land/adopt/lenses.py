@@ -37,10 +37,7 @@ def look(store: Store, indexes: str, connector: str, topic: str, *, by_value: bo
     """What the index of `connector` says of `topic`, as if everything pending were finished already.
 
     Args:
-        store: the bucket.
         indexes: `connect.s3.indexes.name`.
-        connector: its name.
-        topic: the topic.
         by_value: objects are partitioned by values of the records.
 
     Raises:

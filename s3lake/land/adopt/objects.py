@@ -42,9 +42,7 @@ def claims(store: Store, naming: Naming, topic: str, more: Iterable[str] = ()) -
     """What the objects of `topic` say, per topic-partition.
 
     Args:
-        store: the bucket.
         naming: how the connector names its objects.
-        topic: the topic.
         more: keys of objects that will be there once pending operations are finished.
     """
     names = naming.names(topic)

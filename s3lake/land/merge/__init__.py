@@ -75,7 +75,6 @@ def merge(
 
     Args:
         index: the index of the sink and topic.
-        sink: the sink.
         stores: opens the bucket.
         hour: an hour that is complete.
         manifests: its commits'.

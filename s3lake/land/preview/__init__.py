@@ -55,7 +55,6 @@ def preview(
 
     Args:
         sink: the sink; what its `errors.tolerance` says of refused records is done.
-        topic: the topic.
         records: in any order; offsets of a topic-partition are unique.
         now_ms: the micro-batch's wallclock, epoch milliseconds; now without it.
         spark: the session's settings, of which only a sink with SQL has need.

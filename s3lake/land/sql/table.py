@@ -43,7 +43,6 @@ class Tabulate:
     """First stage: records as rows of a table, for SQL.
 
     Attributes:
-        topic: the topic.
         key, value: converters, after transforms.
         source: what was seen so far of `value`, a struct, and of `key`; a value that is no object is a struct of one
             field `value`.

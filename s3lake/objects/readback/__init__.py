@@ -36,7 +36,6 @@ def frame(
 
     Args:
         spark: gives the session; called when the hours can be read.
-        sink: the sink.
         topic: one of its topics.
         stores: opens the bucket.
         asked: the hours.

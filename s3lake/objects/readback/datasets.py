@@ -41,7 +41,6 @@ def dataset(
     formats are read here, all of them.
 
     Args:
-        sink: the sink.
         topic: one of its topics.
         stores: opens the bucket.
         connection: how Arrow's own file system reaches it.

@@ -54,7 +54,6 @@ class LakeTable:
         name: namespace and name.
         index: that it follows.
         bucket: of the files.
-        sink: its name.
         catalog_properties: where the table is entered.
         connection: how S3 is reached.
         location: of its metadata; None leaves it to the catalog.
