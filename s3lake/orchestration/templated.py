@@ -1,6 +1,7 @@
 """The sink model as Dagster's YAML has it: any value may be a template, and each setting says what it means."""
 
 import functools
+import warnings
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -25,7 +26,10 @@ def templated(part: type[Part]) -> type[BaseModel]:
         description = described.get(setting) or (resolver.description if resolver else None)
         about = Field(default=_default(field), description=description, examples=field.examples)
         fields[setting] = (annotation if annotation is str else annotation | str, about)
-    return create_model(part.__name__, __config__=ConfigDict(extra="forbid"), __doc__=summary(part), **fields)
+    with warnings.catch_warnings():
+        # Dagster asks a model for the keys of its YAML by name, and pydantic has an old method `schema`.
+        warnings.filterwarnings("ignore", r'Field name "schema" .* shadows an attribute', UserWarning)
+        return create_model(part.__name__, __config__=ConfigDict(extra="forbid"), __doc__=summary(part), **fields)
 
 
 def settings(part: type[Part], context: dg.ResolutionContext, model: BaseModel) -> dict[str, Any]:

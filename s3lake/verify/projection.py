@@ -159,7 +159,8 @@ def _double(value: Any) -> Any:
 def _float(value: Any) -> Any:
     value = _double(value)
     try:
-        return struct.unpack("<f", struct.pack("<f", value))[0] if type(value) is float else value
+        # Less than the least float is nothing, of which there are two as well.
+        return struct.unpack("<f", struct.pack("<f", value))[0] + 0.0 if type(value) is float else value
     except OverflowError:
         return misfit(value)
 
