@@ -31,7 +31,7 @@ from traffic import Traffic
 
 from s3lake import hours
 from s3lake.land.landing import Landing
-from s3lake.orchestration.resources import KafkaResource, S3Resource, landing
+from s3lake.orchestration.resources import S3Resource, landing, source_of
 
 RUN, ALL = "run", "all"
 KILLS = (RUN, CODE, DAEMON, CONNECT, ALL)
@@ -86,7 +86,7 @@ class Stage:
 
     def __init__(self, made: Production, instance: dg.DagsterInstance, rng: random.Random) -> None:
         self._made, self._instance, self._rng = made, instance, rng
-        parts = KafkaResource(made.config.kafka), S3Resource(made.config.s3)
+        parts = source_of(made.config), S3Resource(made.config.s3)
         sink = made.config.sink(SINK)
         self._landings: dict[str, Landing] = {topic: landing(sink, topic, *parts, spark=None) for topic in made.topics}
         self.nothing = dict.fromkeys(made.topics, 0)

@@ -9,7 +9,7 @@ from requests_log import Request
 from traffic import Traffic
 
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.orchestration.resources import KafkaResource, S3Resource, landing
+from s3lake.orchestration.resources import S3Resource, landing, source_of
 from s3lake.orchestration.translator import sealed_key
 from s3lake.sink import Sink
 
@@ -31,7 +31,7 @@ def sealed(instance: dg.DagsterInstance, sink: Sink, wanted: Sequence[str]) -> d
 def indexes(production: Production) -> dict[str, TopicIndex]:
     """Of each topic."""
     config = production.config
-    parts = KafkaResource(config.kafka), S3Resource(config.s3)
+    parts = source_of(config), S3Resource(config.s3)
     return {topic: landing(config.sink(SINK), topic, *parts, spark=None).index for topic in production.topics}
 
 

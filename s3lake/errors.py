@@ -15,7 +15,8 @@ S3LakeError
 │   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
 └── TransientError            the same request may pass later
     ├── FencedError           another writer changed the tile first; plan again
-    ├── KafkaUnavailableError
+    ├── SourceUnavailableError  what topics are landed from did not answer in time
+    │   └── KafkaUnavailableError
     ├── MissingDocumentError  the index names a document that the store does not show, now
     ├── SparkUnavailableError a worker, an executor, the session or its local disk gave out
     ├── TableUnavailableError a table or its catalog was in the way; the index is as it is
@@ -105,7 +106,11 @@ class FencedError(TransientError):
     """Another writer changed the tile first; nothing of this attempt is visible."""
 
 
-class KafkaUnavailableError(TransientError):
+class SourceUnavailableError(TransientError):
+    """What topics are landed from did not answer in time."""
+
+
+class KafkaUnavailableError(SourceUnavailableError):
     """The brokers did not answer in time."""
 
 

@@ -31,6 +31,7 @@ ROOMS = [
     "config",
     "source",
     "kafka",
+    "iggy",
     "plan",
     "store",
     "commit",

@@ -57,6 +57,8 @@ def adopt(
     loaded = configuration.loaded(config, dialect, environment)
     notices(loaded)
     _propose(loaded, configuration.loaded(config, dialect, {**environment, OBSERVED: "true"}))
+    if loaded.config.kafka is None:
+        raise ConfigurationError("adopt takes over from connectors of Kafka Connect, and source is not Kafka")
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     for lander in routes(loaded.config, sink, topic):
         own = loaded.connectors.get(lander.sink.name, Connector(""))

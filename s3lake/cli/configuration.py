@@ -49,6 +49,7 @@ def check(
 ) -> None:
     """What a configuration comes to: its sinks, what it sets and where that was read from, and what is doubtful."""
     from s3lake.kafka.properties import client_properties
+    from s3lake.source.opening import opener
 
     loaded = configuration.loaded(config, dialect, beside(name, worker, strict, observed), to_land=connect)
     effective = loaded.config.model_dump(mode="json", by_alias=True)
@@ -68,7 +69,10 @@ def check(
         _print_settings(loaded, everything=everything)
     for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
         tell(as_json, {"notice": notice}, lambda row: f"notice: {row['notice']}")
-    client_properties(loaded.config.kafka.properties)  # raises where librdkafka cannot be told what they mean
+    if loaded.config.kafka is not None:
+        client_properties(loaded.config.kafka.properties)  # raises where librdkafka cannot be told what they mean
+    elif loaded.config.source is not None:
+        opener(loaded.config.source.type)  # raises where no package brings it
     if connect:
         failed = False
         for group in reach.attempts(loaded.config):
@@ -103,11 +107,13 @@ def _settings(config: Config) -> dict[tuple[str | int, ...], Any]:
 
 def _of_defaults(config: Config) -> Config:
     """The same sinks with nothing set but what has no default."""
-    kafka = config.kafka.model_dump(include={"bootstrap_servers"})
+    where = config.model_dump(
+        include={"kafka": {"bootstrap_servers"}, "source": {"type", "address"}}, exclude_none=True
+    )
     required = {"name", "topics", "topics_regex", "bucket", "start"}
     sinks = [sink.model_dump(include=required, exclude_defaults=True) for sink in config.sinks]
     # Without their prefixes sinks may be in each other's way: each is validated by itself.
-    (first, *others) = (Config.model_validate({"kafka": kafka, "sinks": [sink]}) for sink in sinks)
+    (first, *others) = (Config.model_validate({**where, "sinks": [sink]}) for sink in sinks)
     return first.model_copy(update={"sinks": (first.sinks[0], *(other.sinks[0] for other in others))})
 
 

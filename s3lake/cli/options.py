@@ -105,7 +105,7 @@ def routes(
     config: Config, sink: str | None = None, topic: str | None = None, *, hasty: bool = False
 ) -> Iterator["Landing"]:
     """Every sink and topic that the options leave; `hasty` ones only look, and give up within seconds."""
-    from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource, landing
+    from s3lake.orchestration.resources import S3Resource, SparkResource, landing, source_of
     from s3lake.orchestration.topics import topics_of
 
     sinks_named(config, sink)
@@ -116,7 +116,7 @@ def routes(
         asked = f"--topic {topic}: " if topic else ""
         raise ConfigurationError(f"{asked}no such topic is landed; those of {sink or 'all sinks'} are: {topics}")
     kafka, s3, spark = (
-        KafkaResource(config.kafka, 3.0 if hasty else 5.0),
+        source_of(config, 3.0 if hasty else 5.0),
         S3Resource(config.s3),
         SparkResource(config.spark),
     )

@@ -12,7 +12,7 @@ from s3lake.sink import Config, Sink
 from s3lake.store import COMMIT, Store
 
 if TYPE_CHECKING:
-    from s3lake.kafka.client import KafkaOffsets
+    from s3lake.source.offsets import Offsets
 
 Attempt = tuple[str, Callable[[], object]]
 """What is tried, and how."""
@@ -21,14 +21,14 @@ UNTRIED = "not tried, after what failed before it"
 
 def attempts(config: Config) -> Iterator[Sequence[Attempt]]:
     """Everything to try, in the order in which a run would meet it; of a group what follows needs what precedes."""
-    from s3lake.kafka.client import KafkaOffsets
+    from s3lake.source.opening import opened
     from s3lake.store.connection import S3Connection
     from s3lake.store.probe import probe
     from s3lake.store.s3 import S3Store
 
-    offsets = KafkaOffsets(config.kafka.bootstrap_servers, config.kafka.properties)
+    source = opened(config)
     topics = sorted({topic for sink in config.sinks for topic in sink.topics})
-    yield [(f"kafka {config.kafka.bootstrap_servers}", functools.partial(_topics, offsets, topics))]
+    yield [(source.place, functools.partial(_topics, source.offsets, topics))]
     for sink in config.sinks:
         if sink.converter.registry is not None and sink.converter.registry.url:
             yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_registry, sink))]
@@ -53,7 +53,7 @@ def outcome(attempt: Callable[[], object]) -> str:
     return "ok"
 
 
-def _topics(offsets: "KafkaOffsets", topics: Sequence[str]) -> None:
+def _topics(offsets: "Offsets", topics: Sequence[str]) -> None:
     """Whether this user may see the offsets of every topic; one that is not there yet has none."""
     offsets.topics()
     for topic in topics:

@@ -63,7 +63,8 @@ def verify(
 
 
 def verified(config: Config, landings: Sequence["Landing"], grids: Sequence["Grid"], *, quiet: bool) -> list["Report"]:
-    from s3lake.verify import verify as compare
+    from s3lake.verify import verify_against
+    from s3lake.verify.logs import log_of
 
     total = sum(_offsets(lander, grid) for lander, grid in zip(landings, grids, strict=True))
     done = 0
@@ -74,18 +75,11 @@ def verified(config: Config, landings: Sequence["Landing"], grids: Sequence["Gri
             done = min(total, done + offsets)  # what is compared again, or was landed meanwhile, counts once
             progress(done)
 
-        return [
-            compare(
-                lander.sink,
-                lander.topic,
-                lander.index,
-                config.kafka.bootstrap_servers,
-                config.kafka.properties,
-                grid,
-                advance,
-            )
-            for lander, grid in zip(landings, grids, strict=True)
-        ]
+        with log_of(config) as log:
+            return [
+                verify_against(lander.sink, lander.index, log, grid, advance)
+                for lander, grid in zip(landings, grids, strict=True)
+            ]
 
 
 def _offsets(lander: "Landing", grid: "Grid") -> int:

@@ -97,13 +97,13 @@ def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) ->
 
 
 def _together(parts: Sequence[Loaded], location: str) -> Loaded:
-    """Several files as one configuration: all their sinks, and what they agree on of Kafka and Spark.
+    """Several files as one configuration: all their sinks, and what they agree on of the source and Spark.
 
     Where they say otherwise how S3 is reached, their sinks say it.
     """
     parts = [parts[0], *(_with_its_own_s3(part, parts[0].config) for part in parts[1:])]
     first, *others = [part.config for part in parts]
-    for name in ("kafka", "spark"):
+    for name in ("kafka", "source", "spark"):
         for other in others:
             if getattr(other, name) != getattr(first, name):
                 raise ConfigurationError(
@@ -111,7 +111,7 @@ def _together(parts: Sequence[Loaded], location: str) -> Loaded:
                     "settings into each file, or give the files one by one"
                 )
     values = {
-        **{name: getattr(first, name) for name in ("kafka", "s3", "spark")},
+        **{name: getattr(first, name) for name in ("kafka", "source", "s3", "spark")},
         "sinks": [sink for part in parts for sink in part.config.sinks],
         "examples": any(part.config.examples for part in parts),
     }

@@ -21,7 +21,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Part
 from s3lake.text.masking import is_masked, is_secret
 
-_HIDDEN = (("s3", "credentials"), ("kafka", "properties"))
+_HIDDEN = (("s3", "credentials"), ("kafka", "properties"), ("source", "options"))
 
 
 def loads(text: str, name: str) -> Config:
@@ -66,8 +66,9 @@ def rewritten(
     Returns:
         The text, variable -> dotted path of the secret that it stands for, and what has to be said of references.
     """
-    values: dict[str, Any] = {name: _least(getattr(config, name)) for name in ("kafka", "s3", "spark")}
-    values = {name: part for name, part in values.items() if part}
+    parts = {name: getattr(config, name) for name in ("kafka", "source", "s3", "spark")}
+    least = {name: _least(part) for name, part in parts.items() if part is not None}
+    values: dict[str, Any] = {name: part for name, part in least.items() if part}
     values["sinks"] = [_least(sink) for sink in config.sinks]
     if config.examples:
         values["examples"] = True

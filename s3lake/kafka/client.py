@@ -23,7 +23,6 @@ from s3lake.kafka import epochs
 from s3lake.kafka.age import oldest_s
 from s3lake.kafka.properties import client_properties
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
-from s3lake.text import expressions
 from s3lake.text.masking import shown, without
 
 A = TypeVar("A")
@@ -137,14 +136,6 @@ class KafkaOffsets:
 
     def topics(self) -> list[str]:
         return self._answer("the names of topics", _Asking.names)
-
-    def matching(self, regex: str) -> list[str]:
-        """Names of the topics that the whole of `regex` fits, in order."""
-        expression = expressions.compiled(regex)
-        try:
-            return [topic for topic in self.topics() if expression.fits(topic)]
-        except expressions.EndlessError as error:
-            raise ConfigurationError(f"topics_regex: {error}") from None
 
     def _answer(self, what: str, question: Callable[["_Asking"], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)

@@ -13,6 +13,7 @@ from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.kafka.group import PublishedGroup
 from s3lake.orchestration.catalogue import ResourceKeys
+from s3lake.source.opening import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from s3lake.kafka.reader import Brokers
     from s3lake.land.landing import Landing
     from s3lake.land.task.pipeline import Stores
+    from s3lake.source.opening import Source
     from s3lake.store.connection import S3Connection
 
 
@@ -45,6 +47,26 @@ class KafkaResource:
     def dead_letter_topic(self, route: sink.Sink, topic: str) -> DeadLetterTopic | None:
         """Where refused records of `topic` go; None where the sink names no such topic."""
         return DeadLetterTopic.of(route, topic, self._kafka.bootstrap_servers, self._kafka.properties)
+
+
+class SourceResource:
+    """A source that is not Kafka: nobody there is told how far it is landed, and no letters go there."""
+
+    def __init__(self, source: "Source") -> None:
+        self.offsets, self.reader = source.offsets, source.reader
+
+    def group(self, route: sink.Sink) -> None:
+        """There is none."""
+
+    def dead_letter_topic(self, route: sink.Sink, topic: str) -> None:
+        """There is none: the configuration refuses it."""
+
+
+def source_of(config: sink.Config, timeout_s: float = 5.0) -> KafkaResource | SourceResource:
+    """Where the topics of a configuration are; a question to it is answered, or fails, within `timeout_s` seconds."""
+    if config.kafka is not None:
+        return KafkaResource(config.kafka, timeout_s)
+    return SourceResource(opened(config, timeout_s))
 
 
 class SparkResource:
@@ -118,7 +140,7 @@ def connection(route: sink.Sink, s3: Any) -> "S3Connection":
 
 
 def landing(
-    route: sink.Sink, topic: str, kafka: KafkaResource, s3: Any, spark: Any, *, hasty: bool = False
+    route: sink.Sink, topic: str, kafka: KafkaResource | SourceResource, s3: Any, spark: Any, *, hasty: bool = False
 ) -> "Landing":
     """What lands `topic` into `route`; the Spark session is made when there is something to read."""
     from s3lake.land.landing import Landing

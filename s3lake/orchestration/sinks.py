@@ -14,13 +14,13 @@ from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.progress import Announced, AssetReporter, Progress
 from s3lake.orchestration.resources import (
-    KafkaResource,
     S3Resource,
     SparkResource,
     connection,
     landing,
     resource,
     session_of,
+    source_of,
     stores,
 )
 from s3lake.orchestration.retries import retried
@@ -194,7 +194,7 @@ def resources_of(catalogue: Catalogue, stand_ins: Mapping[str, Any]) -> dict[str
     if not isinstance(stand_ins.get("s3") or S3Resource(config.s3), S3Resource):
         _asks_nothing_more(config)
     parts = {
-        keys.kafka: stand_ins.get("kafka") or KafkaResource(config.kafka),
+        keys.kafka: stand_ins.get("kafka") or source_of(config),
         keys.s3: stand_ins.get("s3") or S3Resource(config.s3),
         keys.spark: stand_ins.get("spark") or SparkResource(config.spark),
     }

@@ -1,6 +1,6 @@
-"""The topics of each sink. Named ones need no broker; those of an expression are asked for once, and remembered.
+"""The topics of each sink. Named ones need nobody; those of an expression are asked for once, and remembered.
 
-A code location must load with Kafka down, so what the broker said last is kept beside Dagster's own state.
+A code location must load with Kafka down, so what was said last is kept beside Dagster's own state.
 """
 
 import json
@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.client import KafkaOffsets
+from s3lake.errors import SourceUnavailableError
 from s3lake.sink import Config
+from s3lake.source.offsets import matching as matching_topics
+from s3lake.source.opening import opened
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S = 3.0
@@ -32,20 +33,19 @@ def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None
 
 
 def matching(config: Config) -> Mapping[str, Sequence[str]]:
-    """Topics per expression: as the broker says, else as it said last. Without an expression nobody is asked."""
+    """Topics per expression: as the source says, else as it said last. Without an expression nobody is asked."""
     expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
     if not expressions:
         return {}
-    kafka, remembered = config.kafka, _remembered()
-    remembered_topics = remembered.get(kafka.bootstrap_servers, {})
-    offsets = KafkaOffsets(kafka.bootstrap_servers, kafka.properties, _TIMEOUT_S)
+    source, remembered = opened(config, _TIMEOUT_S), _remembered()
+    remembered_topics = remembered.get(source.place, {})
     try:
-        matches = {one: offsets.matching(one) for one in expressions}
-    except KafkaUnavailableError as error:
+        matches = {one: matching_topics(source.offsets, one) for one in expressions}
+    except SourceUnavailableError as error:
         _log.warning("%s Going by the topics known before.", error)
         return remembered_topics
     if remembered_topics | matches != remembered_topics:
-        _remember({**remembered, kafka.bootstrap_servers: remembered_topics | matches})
+        _remember({**remembered, source.place: remembered_topics | matches})
     return matches
 
 
@@ -54,7 +54,7 @@ def _path() -> Path:
 
 
 def _remembered() -> dict[str, dict[str, list[str]]]:
-    """By brokers and expression. Anything else that stands there is as good as nothing."""
+    """By source and expression. Anything else that stands there is as good as nothing."""
     try:
         matches = json.loads(_path().read_text())
         return {

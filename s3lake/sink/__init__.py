@@ -17,6 +17,7 @@ from s3lake.sink.layout import Layout, Padding, Time
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.registry import Registry
 from s3lake.sink.sink import Index, Sink
+from s3lake.sink.source import Source
 from s3lake.sink.sql import Sql
 from s3lake.sink.table import Table
 from s3lake.sink.transforms import Transform
@@ -43,6 +44,7 @@ __all__ = [
     "Retries",
     "Sidecars",
     "Sink",
+    "Source",
     "Spark",
     "Sql",
     "Table",

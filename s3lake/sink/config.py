@@ -8,20 +8,23 @@ from pydantic import Field, field_validator, model_validator
 from s3lake.sink.connections import S3, Kafka, Spark
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.sink import Sink
+from s3lake.sink.source import Source
 
 
 class Config(Part):
     """A whole native configuration.
 
     Attributes:
-        kafka: where the topics are.
+        kafka: where the topics are; either this or `source`.
+        source: where the topics are, if not in Kafka.
         s3: where the buckets are, but of sinks that say it themselves.
         spark: the session that runs work in.
         sinks: routes from topics to buckets, at least one.
         examples: example assets downstream of Parquet sinks of JSON, to look at.
     """
 
-    kafka: Kafka
+    kafka: Kafka | None = None
+    source: Source | None = None
     s3: S3 = Field(default_factory=S3)
     spark: Spark = Field(default_factory=Spark)
     sinks: tuple[Sink, ...]
@@ -33,6 +36,27 @@ class Config(Part):
         if not value:
             raise ValueError("at least one sink is needed, with name, topics, bucket and start")
         return value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Config":
+        if self.kafka is None and self.source is None:
+            raise Misfit(
+                "is missing: write kafka: {bootstrap_servers: HOST:PORT}, or source: {type: iggy, ...}", "kafka"
+            )
+        if self.source is None:
+            return self
+        if self.kafka is not None:
+            raise Misfit("topics are in one place: take out source, or kafka", "source")
+        for position, sink in enumerate(self.sinks):
+            if sink.errors.dead_letter_topic is not None:
+                message = "dead letters go to a topic of Kafka, and source is none: take it out; they are in the bucket"
+                raise Misfit(message, "sinks", position, "errors", "dead_letter_topic")
+            for place, topic in enumerate(sink.topics if self.source.type == "iggy" else ()):
+                if "." not in topic.strip("."):
+                    raise Misfit(
+                        f"{topic!r} names no stream of Iggy: write STREAM.TOPIC", "sinks", position, "topics", place
+                    )
+        return self
 
     @model_validator(mode="after")
     def _sinks_apart(self) -> "Config":

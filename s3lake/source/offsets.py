@@ -1,8 +1,11 @@
-"""What planning needs to know of a topic, taken at one moment; the only answer Kafka ever gives to `plan`."""
+"""What planning needs to know of a topic, taken at one moment; the only answer a source ever gives to `plan`."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from s3lake.errors import ConfigurationError
+from s3lake.text import expressions
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,17 @@ class Offsets(Protocol):
         A topic-partition of which nothing is reached begins at the log start.
         """
         ...
+
+
+def matching(offsets: Offsets, regex: str) -> list[str]:
+    """Names of the topics that the whole of `regex` fits, in order.
+
+    Raises:
+        SourceUnavailableError: nobody answered in time.
+        ConfigurationError: the source refuses to answer at all, or the expression does not come to an end.
+    """
+    expression = expressions.compiled(regex)
+    try:
+        return [topic for topic in offsets.topics() if expression.fits(topic)]
+    except expressions.EndlessError as error:
+        raise ConfigurationError(f"topics_regex: {error}") from None

@@ -16,7 +16,8 @@ from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.verify import index_side
 from s3lake.verify.comparison import Question
-from s3lake.verify.kafka_side import KafkaLog, Log, LogStartMoved
+from s3lake.verify.kafka_side import KafkaLog
+from s3lake.verify.log import Log, LogStartMoved
 from s3lake.verify.report import Checked, Difference, Kind, Report, Unchecked, Unlanded, combined
 from s3lake.verify.tiles import Advance, compared
 from s3lake.verify.unlanded import Grid, unlanded

@@ -13,7 +13,7 @@ from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
 from s3lake.schema.types import Primitive, Struct, Type
 from s3lake.verify import connect, digest, parts, projection, tables
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 from s3lake.verify.projection import misfit
 
 _KAFKA = b"kafka"

@@ -24,8 +24,8 @@ from s3lake.verify.detail import Differing, Places, Spill
 from s3lake.verify.digest import Sums
 from s3lake.verify.framed import Telling
 from s3lake.verify.index_side import Note, Segment
-from s3lake.verify.kafka_side import Log, Records
 from s3lake.verify.letters import DeadLetters, in_words
+from s3lake.verify.log import Log, Records
 from s3lake.verify.reading import Group, Reading
 from s3lake.verify.report import Kind, Unchecked
 

@@ -12,7 +12,7 @@ from s3lake.commit.written import Envelope
 from s3lake.objects.parts import headers_of, members, text_of
 from s3lake.objects.shape import BYTES, Shape
 from s3lake.verify import digest, parts
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 
 _Members = Mapping[str, msgspec.Raw]
 

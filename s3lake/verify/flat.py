@@ -9,7 +9,7 @@ from typing import Any
 from s3lake.objects.parts import flat_fields
 from s3lake.objects.shape import Shape
 from s3lake.verify import connect, digest, parts
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 
 
 class FlatRows:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from s3lake.objects.shape import BYTES, Shape
 from s3lake.schema.registry import Connection, UnknownSchema, client
 from s3lake.verify import avro, parts, projection
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 
 if TYPE_CHECKING:
     from s3lake.sink import Registry

@@ -16,7 +16,7 @@ from s3lake.verify import digest, parts
 from s3lake.verify.columns import Columns
 from s3lake.verify.envelope import Envelopes
 from s3lake.verify.flat import FlatRows
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 
 _OfTexts = Callable[[Sequence[bytes]], list[bytes]]
 _OfRecords = Callable[[Records], list[bytes]]

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
@@ -16,73 +16,13 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.kafka.properties import client_properties
 from s3lake.source.offsets import Snapshot
+from s3lake.verify.log import LogStartMoved, Records
 
 _log = logging.getLogger(__name__)
 _MOST = 10_000
 _MOST_BYTES = 32_000_000
 _EXPIRED = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 _REFUSED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
-
-
-Headers = Sequence[tuple[str, bytes | None]]
-"""Headers of one record, in order; names may repeat."""
-
-
-class Records(NamedTuple):
-    """Records of one topic-partition, in offset order: sequences of equal length, `keys` and `headers` if asked for."""
-
-    partition: int
-    offsets: Sequence[int]
-    timestamps: Sequence[int]
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] = ()
-    headers: Sequence[Headers] = ()
-
-    def only(self, positions: Sequence[int]) -> "Records":
-        """Some of the records."""
-
-        def some(of: Sequence[Any]) -> list[Any]:
-            return [of[position] for position in positions] if of else []
-
-        partition, *columns = self
-        return Records(partition, *map(some, columns))
-
-    def within(self, start: int, end: int) -> "Records":
-        """Records with offsets of `[start, end)`; the same object where that is all of them."""
-        if start <= self.offsets[0] and self.offsets[-1] < end:
-            return self
-        return self.only([position for position, offset in enumerate(self.offsets) if start <= offset < end])
-
-
-class LogStartMoved(Exception):
-    """Kafka expired offsets between asking for the log start and reading them."""
-
-
-class Log(Protocol):
-    """A topic's log, as verifying needs it."""
-
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
-        """See `Offsets.snapshot`."""
-        ...
-
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Offsets.first_since`."""
-        ...
-
-    def compacted(self, topic: str) -> bool:
-        """Whether records may vanish between others, because a later one has their key."""
-        ...
-
-    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
-        """Committed records of `[start, end)` per topic-partition, each in offset order, until every end is reached.
-
-        `parts` says what else is needed of them, "key" or "headers": each costs.
-
-        Raises:
-            LogStartMoved: Kafka no longer has a start.
-            KafkaUnavailableError: nothing came for too long.
-        """
-        ...
 
 
 class KafkaLog:

@@ -8,7 +8,7 @@ from s3lake.store import Store
 from s3lake.verify import digest, s3_side
 from s3lake.verify.detail import Places
 from s3lake.verify.index_side import Note, Segment
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 
 
 class DeadLetters:

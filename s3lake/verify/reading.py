@@ -13,7 +13,7 @@ from s3lake.objects import content
 from s3lake.objects.shape import Shape
 from s3lake.verify import digest, judge, s3_side
 from s3lake.verify.judge import Judge
-from s3lake.verify.kafka_side import Records
+from s3lake.verify.log import Records
 from s3lake.verify.woven import Woven
 
 _ROWS = 10_000

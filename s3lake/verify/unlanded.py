@@ -18,7 +18,7 @@ from s3lake.verify.report import Unlanded
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
-    from s3lake.verify.kafka_side import Log
+    from s3lake.verify.log import Log
 
 Offsets = Mapping[int, int]
 """An offset per topic-partition."""

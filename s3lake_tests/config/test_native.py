@@ -205,7 +205,7 @@ def test_a_mistake_in_an_anchor_is_told_once() -> None:
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
 def test_an_empty_file(text: str) -> None:
     assert error(text).startswith(
-        "s3lake.yaml:1:1: the file is empty; a mapping is needed with kafka, s3, spark, sinks"
+        "s3lake.yaml:1:1: the file is empty; a mapping is needed with kafka, source, s3, spark, sinks"
     )
 
 

@@ -14,7 +14,8 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.kafka.client import KafkaOffsets
 from s3lake.verify import verify, verify_against
-from s3lake.verify.kafka_side import KafkaLog, LogStartMoved
+from s3lake.verify.kafka_side import KafkaLog
+from s3lake.verify.log import LogStartMoved
 from s3lake_tests.processes import until
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, texts
 

@@ -20,7 +20,7 @@ from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, verify_against
-from s3lake.verify.kafka_side import Headers, LogStartMoved, Records
+from s3lake.verify.log import Headers, LogStartMoved, Records
 from s3lake.verify.tiles import Advance
 
 HOUR = "2026-11-20T05"

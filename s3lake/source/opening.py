@@ -1,0 +1,74 @@
+"""The source of a configuration: Kafka, Iggy, or what another package brings by an entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Protocol
+
+from s3lake.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from s3lake.sink import Config
+    from s3lake.source.offsets import Offsets
+    from s3lake.source.records import Reader
+
+GROUP = "s3lake.sources"
+_OURS = {"kafka": "s3lake.kafka.source:KafkaSource", "iggy": "s3lake.iggy.source:IggySource"}
+
+
+class Source(Protocol):
+    """What topics are landed from. Opening it asks nobody anything."""
+
+    @property
+    def place(self) -> str:
+        """What and where it is, as messages and memories call it: `kafka localhost:9092`; no secret in it."""
+        ...
+
+    @property
+    def offsets(self) -> Offsets:
+        """What planning, sensors and checks ask."""
+        ...
+
+    @property
+    def reader(self) -> Reader:
+        """What travels to the tasks."""
+        ...
+
+
+Opener = Callable[[Mapping[str, Any], float], Source]
+"""What an entry point names: settings (`source.options` of a plugin), and within how many seconds to answer."""
+
+
+def opened(config: Config, timeout_s: float = 5.0) -> Source:
+    """The source of a configuration; every question to it is answered, or fails, within `timeout_s` seconds.
+
+    Raises:
+        ConfigurationError: no package brings it, or it cannot be told what the configuration says.
+    """
+    if config.source is not None:
+        return opener(config.source.type)(config.source.settings, timeout_s)
+    assert config.kafka is not None, "one of both is there"
+    settings = {"bootstrap_servers": config.kafka.bootstrap_servers, "properties": config.kafka.properties}
+    return opener("kafka")(settings, timeout_s)
+
+
+def opener(source_type: str) -> Opener:
+    """What opens sources of a type.
+
+    Raises:
+        ConfigurationError: no installed package brings it.
+    """
+    if source_type in _OURS:
+        module, _, name = _OURS[source_type].partition(":")
+        own: Opener = getattr(import_module(module), name)
+        return own
+    for point in entry_points(group=GROUP, name=source_type):
+        theirs: Opener = point.load()
+        return theirs
+    others = sorted({"iggy", *(point.name for point in entry_points(group=GROUP))})
+    raise ConfigurationError(
+        f"source.type: no installed package brings {source_type!r}; there are {', '.join(others)}. A package brings a "
+        f"source by an entry point in the group {GROUP}"
+    )

@@ -1,0 +1,91 @@
+"""What a configuration may say of Iggy, and what it is told where it cannot be right."""
+
+import pytest
+
+from s3lake.config import native
+from s3lake.errors import ConfigurationError
+from s3lake.iggy.connection import Connection
+from s3lake.iggy.source import IggySource
+from s3lake.source.opening import opened
+
+SINK = "{name: events, topics: [shop.orders], bucket: lake, start: 2026-11-20T00}"
+
+
+def text(source: str, sink: str = SINK) -> str:
+    return f"source: {source}\nsinks:\n  - {sink}\n"
+
+
+def refusal(source: str, sink: str = SINK) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        native.loads(text(source, sink), "f")
+    return str(caught.value)
+
+
+IGGY = "{type: iggy, address: 'iggy:8090', username: lake, password: hunter2}"
+
+
+def test_a_server_is_opened_as_it_is_written() -> None:
+    source = opened(native.loads(text(IGGY), "f"), 3.0)
+    assert isinstance(source, IggySource)
+    assert source.place == "iggy iggy:8090"
+    assert source._connection == Connection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
+
+
+def test_its_secrets_are_printed_nowhere() -> None:
+    config = native.loads(text(IGGY), "f")
+    printed, variables, _ = native.rewritten(config)
+    shown = [
+        native.dump(config),
+        printed,
+        repr(config),
+        repr(opened(config)),
+        repr(opened(config).reader),
+        refusal("{type: iggy, address: 'a', password: hunter2}"),
+    ]
+    assert "hunter2" not in "".join(shown)
+    assert list(variables.values()) == ["source.password"]
+
+
+def test_what_is_written_again_is_read_again() -> None:
+    config = native.loads(text("{type: iggy, address: 'iggy:3000', transport: http}"), "f")
+    assert native.loads(native.rewritten(config)[0], "f") == config
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("{type: kafka}", "Kafka has a place of its own"),
+        ("{type: iggy}", "address is missing"),
+        ("{type: iggy, address: 'lake@iggy:8090'}", "write HOST:PORT, without a user"),
+        ("{type: iggy, address: 'iggy:8090', username: lake}", "username and password belong together"),
+        ("{type: iggy, address: 'iggy:3000', transport: http, token: x}", "source.token: stands for username"),
+        ("{type: iggy, address: 'iggy:8090', transport: udp}", "source.transport"),
+        ("{type: iggy, address: 'iggy:8090', domain: x}", "source.domain: is of an encrypted connection"),
+        ("{type: iggy, address: 'iggy:8090', options: {a: 1}}", "source.options: are of plugins"),
+        ("{type: other, address: 'iggy:8090'}", "source.address: is of type iggy"),
+    ],
+)
+def test_what_cannot_be_right_is_told_with_its_place(source: str, told: str) -> None:
+    assert told in refusal(source)
+
+
+def test_a_topic_without_its_stream_is_refused() -> None:
+    sink = "{name: events, topics: [orders], bucket: lake, start: 2026-11-20T00}"
+    assert "sinks.0.topics.0: 'orders' names no stream of Iggy: write STREAM.TOPIC" in refusal(IGGY, sink).replace(
+        "sinks[0].topics[0]", "sinks.0.topics.0"
+    )
+
+
+def test_dead_letters_go_to_no_topic_of_kafka() -> None:
+    sink = SINK[:-1] + ", errors: {tolerance: all, dead_letter_topic: {name: dead}}}"
+    assert "dead letters go to a topic of Kafka, and source is none" in refusal(IGGY, sink)
+
+
+def test_topics_are_in_one_place() -> None:
+    with pytest.raises(ConfigurationError, match="topics are in one place: take out source, or kafka"):
+        native.loads(text(IGGY) + "kafka: {bootstrap_servers: 'k:9092'}\n", "f")
+
+
+def test_a_source_that_no_package_brings_is_told() -> None:
+    with pytest.raises(ConfigurationError, match=r"no installed package brings 'other'; there are iggy\."):
+        opened(native.loads(text("{type: other}"), "f"))
