@@ -125,6 +125,7 @@ def serving(first: int = 0) -> Iterator[IggyServer]:
 class _Handler(BaseHTTPRequestHandler):
     iggy: IggyServer
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet an answer, or each waits 40 ms for the client's acknowledgement
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
@@ -235,6 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+        self.wfile.flush()
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

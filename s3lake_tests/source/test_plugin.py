@@ -1,0 +1,66 @@
+"""The example of a source that another package brings, installed as packages are, landed and verified."""
+
+import importlib
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from s3lake.config import native
+from s3lake.sink import Config
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.lake import START, at
+from s3lake_tests.source.inline import body, inline, verified
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "lines_source.py"
+POINT = "[s3lake.sources]\nlines = lines_source:LinesSource\n"
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    packages, metadata = tmp_path / "packages", tmp_path / "packages" / "lines_source-1.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-source\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(POINT)
+    shutil.copy(EXAMPLE, packages)
+    monkeypatch.syspath_prepend(packages)
+    importlib.invalidate_caches()
+    (tmp_path / "logs" / "clicks").mkdir(parents=True)
+    yield tmp_path / "logs"
+    sys.modules.pop("lines_source", None)
+
+
+def config(directory: Path) -> Config:
+    return native.loads(
+        f"source: {{type: lines, options: {{directory: '{directory}'}}}}\n"
+        f"sinks:\n  - {{name: events, topics: [clicks], bucket: lake, start: {START}, format: {{type: json}}}}\n",
+        "f",
+    )
+
+
+def test_a_source_of_another_package_is_landed_and_verified(directory: Path) -> None:
+    lines = [f'{at(START, minute)} {{"minute": {minute}}}\n' for minute in (0, 30, 60)]
+    for partition in range(2):
+        (directory / "clicks" / f"{partition}.txt").write_text("".join(lines))
+    configured = config(directory)
+    lander = inline(configured, "clicks", MemoryStore("lake"), lambda: at(START, 90))
+    (landed,) = lander.land([START])
+    assert landed.tile.complete
+    rows = [json.loads(line) for line in body(lander, START).splitlines()]
+    assert [row["minute"] for row in rows] == [0, 30, 0, 30]
+    report = verified(configured, lander)
+    assert report.clean
+    assert [(one.partition, one.landed) for one in report.checked] == [(0, 2), (1, 2)]
+
+
+def test_what_a_plugins_source_gave_otherwise_is_a_difference(directory: Path) -> None:
+    log = directory / "clicks" / "0.txt"
+    log.write_text(f'{at(START)} {{"minute": 0}}\n{at(START, 60)} {{}}\n')
+    configured = config(directory)
+    lander = inline(configured, "clicks", MemoryStore("lake"), lambda: at(START, 90))
+    lander.land([START])
+    log.write_text(f'{at(START)} {{"minute": 5}}\n{at(START, 60)} {{}}\n')
+    assert not verified(configured, lander).clean
