@@ -61,6 +61,7 @@ for command in (
     landed.rewrite,
     landed.clean,
     change.compact,
+    change.erase,
     spark.spark,
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name

@@ -1,8 +1,8 @@
 """Commands that change what has landed: each says what it would do, and does it with --yes."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +25,8 @@ from s3lake.text.quantities import size_of
 if TYPE_CHECKING:
     from s3lake.change.holding import Holding
 
+Outcomes = Iterator[tuple[Any, bool]]
+"""What becomes of hours, and whether anything does."""
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it, and do not only say what would be done.")]
 
 
@@ -46,9 +48,54 @@ def compact(
 
     most = _size(size)
 
-    def hours_of(holding: "Holding") -> Iterator[tuple[Any, Callable[[], Any] | None]]:
+    def hours_of(holding: "Holding") -> Outcomes:
         for plan in compactions(holding, holding.hours(first, last), most):
-            yield plan, None if plan.obstacle else partial(compact, holding, plan.hour, most)
+            yield (compact(holding, plan.hour, most) if yes and not plan.obstacle else plan), not plan.obstacle
+
+    in_order(first, last)
+    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+
+
+def erase(
+    where: Annotated[
+        str, typer.Option(metavar="SQL", help="Of which rows: a condition over the columns of an object, for DuckDB.")
+    ],
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    letters: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="Of which dead letters, where their columns do not have what --where names."),
+    ] = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take rows out of landed hours: of data, of keys and headers beside it, and of dead letters.
+
+    It says what is taken from which object. Kafka keeps what it has, and a bucket with versions keeps versions.
+    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    """
+    from s3lake.change.condition import Condition
+    from s3lake.change.erase import Person, erase, erasures
+    from s3lake.commit.clean import clean
+    from s3lake.sink.collisions import Keys
+
+    person = Person(Condition(where), Condition(letters, "--letters") if letters else None)
+
+    def hours_of(holding: "Holding") -> Outcomes:
+        for hour in holding.hours(first, last):
+            if yes and holding.manifests(hour) is not None:
+                done = erase(holding, hour, person)
+                if done.records:
+                    yield done, True
+                continue
+            for plan in erasures(holding, [hour], person):
+                yield plan, not plan.obstacle
+        if yes:
+            # What writers that died have left, in objects, uploads and manifests.
+            clean(holding.index, now_ms=int(time.time() * 1000), keys=Keys.of(holding.sink, holding.index.topic))
 
     in_order(first, last)
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
@@ -58,7 +105,7 @@ def _change(
     config: str | None,
     sink: str | None,
     topic: str | None,
-    hours_of: Callable[["Holding"], Iterator[tuple[Any, Callable[[], Any] | None]]],
+    hours_of: Callable[["Holding"], Outcomes],
     *,
     yes: bool,
     as_json: bool,
@@ -69,8 +116,8 @@ def _change(
         config: where it is.
         sink: only this one.
         topic: only this one.
-        hours_of: what would become of each hour, and what does it; None where nothing can.
-        yes: do it.
+        hours_of: gives what becomes of each hour, and does it where that was asked for.
+        yes: whether it was.
         as_json: for programs.
     """
     from s3lake.change.holding import Holding
@@ -79,10 +126,9 @@ def _change(
     for lander in routes(load(config), sink, topic):
         name = {"sink": lander.sink.name, "topic": lander.topic}
         try:
-            for plan, work in hours_of(Holding.of(lander)):
-                outcome = work() if work and yes else plan
-                planned += work is not None
-                row = {**name, **asdict(outcome), "done": bool(work and yes), "summary": str(outcome)}
+            for outcome, possible in hours_of(Holding.of(lander)):
+                planned += possible
+                row = {**name, **asdict(outcome), "done": possible and yes, "summary": str(outcome)}
                 tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['summary']}")
         except ConfigurationError:
             raise

@@ -27,6 +27,7 @@ EXIT_CODES: Mapping[int, str] = {
 DIFFERENT: Mapping[str, str] = {
     "demo": "a record is not landed, missing or duplicated",
     "compact": "hours would be changed, and --yes was not said",
+    "erase": "rows would be taken out, and --yes was not said",
     "preview": "a record is refused, and the sink tolerates none",
     "test": "a case differs, or nothing is expected of it",
     "verify": "a record is not landed, missing, duplicated or changed",

@@ -119,6 +119,24 @@ def clean(
     return done
 
 
+def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE) -> None:
+    """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
+
+    Keys of objects may say what was to be erased. Nobody has to sweep what was replaced once more, as long as the tile
+    lists no garbage: each of its uploads had been completed.
+    """
+    stored = index.tile(hour)
+    if stored is None or stored[0].garbage or stored[0].pending is not None:
+        return
+    found = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), pace)
+    manifests = [manifest for manifest in found if manifest is not None]
+    if any(manifest.reason == reason for manifest in manifests):
+        replaced = {commit for manifest in manifests for commit in manifest.replaces} - {*stored[0].commits}
+        for manifest in manifests:
+            if manifest.id in replaced:
+                _forget(index, manifest)
+
+
 def _all_listed(stored: tuple[Tile, str] | None, names: set[str]) -> bool:
     """Whether the tile lists every manifest; where it is gone, nobody will ever list one."""
     return stored is None or names <= {commit + _MANIFEST for commit in stored[0].commits}

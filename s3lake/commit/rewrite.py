@@ -36,16 +36,16 @@ def begin_rewrite(
     tile, etag = ready(index, hour, pace)
     if not tile.landed:
         raise IncompleteError(unfinished)
-    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
-    if head.topic_id and kafka.topic_id != head.topic_id:
-        raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
-    same_log(index, offsets, tile, kafka)
     if tile.sums is not UNSET and tile.sums.erased:
         raise DataLossError(
             f"{index.topic} {hour}: {tile.sums.erased:,} of its records were erased, or expired by retention; a "
             "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "
             "reformat` writes them anew without Kafka"
         )
+    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
+    if head.topic_id and kafka.topic_id != head.topic_id:
+        raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
+    same_log(index, offsets, tile, kafka)
     batch = whole(tile, kafka)
     if tile.expired or batch.expired:
         raise DataLossError(

@@ -74,7 +74,7 @@ def opened(
         if header["magic"] != b"Obj\x01" or schema["type"] != "record":
             raise ValueError("its schema is no record")
         # The library makes dates of numbers, and Python has none after the year 9999; Arrow takes the numbers.
-        header["meta"]["avro.schema"] = json.dumps(_without_logical_types(schema)).encode()
+        header["meta"]["avro.schema"] = json.dumps(without_logical_types(schema)).encode()
         plain = io.BytesIO()
         fastavro.schemaless_writer(plain, _HEADER, header)
         plain.write(stream.read())
@@ -164,11 +164,10 @@ def _scaled(unscaled: bytes, scale: int) -> Decimal:
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 
 
-def _without_logical_types(schema: Any) -> Any:
+def without_logical_types(schema: Any) -> Any:
+    """A schema in which times are numbers."""
     if isinstance(schema, dict):
         return {
-            name: _without_logical_types(part)
-            for name, part in schema.items()
-            if name not in ("logicalType", "default")
+            name: without_logical_types(part) for name, part in schema.items() if name not in ("logicalType", "default")
         }
-    return list(map(_without_logical_types, schema)) if isinstance(schema, list) else schema
+    return list(map(without_logical_types, schema)) if isinstance(schema, list) else schema

@@ -31,12 +31,12 @@ def opened(
     frame = shape.frame or LINES
     text = whole(blocks(body, key, shape.codec), frame, key)
     if frame.between not in (b"\n", b"\r\n"):
-        text = b"\n".join(_records(text, frame.between))
+        text = b"\n".join(rows(text, frame.between))
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
     try:
         names = list(shape.columns.fields if shape.columns else columns or ())
         if shape.header or not names:
-            first = next(_records(text, b"\n"))
+            first = next(rows(text, b"\n"))
             fields = csv.read_csv(io.BytesIO(first + b"\n"), parse_options=parsing).column_names
             if shape.header:
                 names, text = fields, text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
@@ -81,7 +81,7 @@ def _decoded(texts: pa.Array) -> pa.Array:
     return pa.array([None if cell is None else base64.b64decode(cell, validate=True) for cell in cells], pa.binary())
 
 
-def _records(text: bytes, between: bytes) -> Iterator[bytes]:
+def rows(text: bytes, between: bytes) -> Iterator[bytes]:
     """Records of a file: inside of quotes the separator is text."""
     pieces: list[bytes] = []
     quotes = 0

@@ -83,6 +83,13 @@ class Shape:
         return self.format in ("avro", "parquet") or (self.format == "csv" and self.envelope is None)
 
     @property
+    def separable(self) -> bool:
+        """Whether a record is never more than one piece between separators."""
+        if self.in_columns or self.frame is None or self.format.startswith("json"):
+            return True
+        return self.format != "bytes" and b"\n" in self.frame.between
+
+    @property
     def spread(self) -> str | None:
         """The part of a record whose own fields are the columns; None where an envelope's fields are."""
         if self.envelope is None:

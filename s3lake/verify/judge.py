@@ -63,13 +63,6 @@ class _Texts:
         yield from map(self._rows, content.records(self._shape, body, key))
 
 
-def separable(shape: Shape) -> bool:
-    """Whether a record is never more than one piece between separators."""
-    if shape.in_columns or shape.frame is None or shape.format.startswith("json"):
-        return True
-    return shape.format != "bytes" and b"\n" in shape.frame.between
-
-
 def in_pieces(shape: Shape) -> bool:
     """Whether a file's pieces are those of its records: no separator begins within another one."""
     between = shape.frame.between if shape.frame else b""

@@ -65,11 +65,9 @@ class Reading:
         self._judges: dict[str, Judge] = {}
         self._wholes: dict[str, Whole] = {}
         for stream, stream_shape in shapes.items():
-            if judge.separable(stream_shape) or (
-                stream == "data" and len(shapes) == 1 and judge.in_pieces(stream_shape)
-            ):
+            if stream_shape.separable or (stream == "data" and len(shapes) == 1 and judge.in_pieces(stream_shape)):
                 self._judges[stream] = judge.of(stream_shape, index.topic)
-            if not judge.separable(stream_shape):
+            if not stream_shape.separable:
                 self._wholes[stream] = Whole(
                     stream_shape, [group.files[stream] for group in groups if stream in group.files]
                 )

@@ -57,8 +57,8 @@ def copied(sink: Sink, store: Store, manifest: Manifest, commit: str) -> list[Fi
     done: list[File] = []
 
     def copy(file: File) -> None:
-        key = _named(file.key, mark_of(manifest.id), mark_of(commit), endings)
-        done.append(_copied(store, manifest, file, key, commit))
+        key = named(file.key, mark_of(manifest.id), mark_of(commit), endings)
+        done.append(copied_as(store, manifest, file, key, commit))
 
     try:
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-replay") as pool:
@@ -72,7 +72,7 @@ def copied(sink: Sink, store: Store, manifest: Manifest, commit: str) -> list[Fi
     return done
 
 
-def _named(key: str, mark: str, new: str, endings: Sequence[str]) -> str:
+def named(key: str, mark: str, new: str, endings: Sequence[str]) -> str:
     """The key with the new commit's mark: in the place of the old one's, else before the ending."""
     if mark in key:
         return key.replace(mark, new)
@@ -80,7 +80,8 @@ def _named(key: str, mark: str, new: str, endings: Sequence[str]) -> str:
     return key.removesuffix(ending) + new + ending
 
 
-def _copied(store: Store, manifest: Manifest, file: File, key: str, commit: str) -> File:
+def copied_as(store: Store, manifest: Manifest, file: File, key: str, commit: str) -> File:
+    """A file of `manifest`, staged as one of `commit` under another key, byte by byte."""
     spill = Spill()
     upload = Upload(store, key, {COMMIT: commit}, spill)
     try:

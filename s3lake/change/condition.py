@@ -1,0 +1,76 @@
+"""A condition in SQL over the rows of an object, asked of DuckDB.
+
+DuckDB and not Spark: a row is looked at where its object is read, batch by batch, in this process and without a JVM;
+nothing is shuffled, and objects that hold none of the rows cost a look and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from s3lake.errors import ConfigurationError
+
+_ROW = "s3lake row"
+_WHOLE = re.compile(r"\*|\b(?:rows|columns)\b|^\s*(?:true|false)\s*$", re.IGNORECASE)
+"""What names all columns, or needs none."""
+
+
+class Condition:
+    """Which rows are meant."""
+
+    def __init__(self, sql: str, option: str = "--where") -> None:
+        """`option` is what the user calls it.
+
+        Raises:
+            ConfigurationError: DuckDB is not installed.
+        """
+        try:
+            import duckdb
+        except ImportError:
+            raise ConfigurationError(f"{option} is asked of DuckDB: pip install 's3lake[duckdb]'") from None
+        self.sql, self._option, self._error = sql, option, duckdb.Error
+        self._database: Any = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
+
+    def columns(self, schema: pa.Schema) -> pa.Schema:
+        """Those of a schema that the condition may name."""
+        every = '"' in self.sql or _WHOLE.search(self.sql)
+        return pa.schema([field for field in schema if every or _names(self.sql, field.name)])
+
+    def rows(self, batch: pa.RecordBatch, key: str) -> list[int]:
+        """The rows of a batch for which it is true, in order.
+
+        Raises:
+            ConfigurationError: it cannot be asked of the columns that there are, which are said.
+        """
+        if not self.columns(batch.schema):  # `user` alone is a function in SQL
+            raise self._unfit(key, batch.schema, "it names none of its columns")
+        numbers = pa.array(range(batch.num_rows), pa.int64())
+        numbered = pa.Table.from_batches([batch]).append_column(_ROW, numbers)
+        self._database.register("rows", numbered)
+        try:
+            answer = self._database.execute(f'SELECT "{_ROW}" FROM rows WHERE ({self.sql}\n) ORDER BY 1').fetchall()
+        except self._error as error:
+            raise self._unfit(key, batch.schema, _said(error)) from None
+        finally:
+            self._database.unregister("rows")
+        return [row for (row,) in answer]
+
+    def _unfit(self, key: str, schema: pa.Schema, why: str) -> ConfigurationError:
+        there = ", ".join(f"{field.name} {field.type}" for field in schema)
+        return ConfigurationError(f"{self._option} cannot be asked of {key}: {why}. Its columns are: {there}")
+
+
+def _names(sql: str, column: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+def _said(error: Exception) -> str:
+    """What DuckDB says of the statement; what it says of a value quotes it."""
+    import duckdb
+
+    if isinstance(error, duckdb.BinderException | duckdb.ParserException | duckdb.CatalogException):
+        return str(error).splitlines()[0].rstrip(".")
+    return f"a value does not fit it ({type(error).__name__}); try(...) around an expression makes such a value null"

@@ -1,0 +1,373 @@
+"""Erase: rows of landed hours for which a condition holds, from data, sidecars and dead letters.
+
+The objects that hold such a row are written anew without it, the others of their commit copied, and at the end nothing
+is left of the old ones: neither objects nor the manifests that name them. Kafka is not asked, and keeps what it has.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import msgspec
+import pyarrow as pa
+
+from s3lake.change import rest
+from s3lake.change.condition import Condition
+from s3lake.change.holding import Holding, alike
+from s3lake.commit.clean import forget_replaced
+from s3lake.commit.index import File, Manifest, Read
+from s3lake.commit.letters import LETTERS, Reason, Tally
+from s3lake.commit.letters import united as letters_united
+from s3lake.commit.protocol import Attempt, Staged, mark_of
+from s3lake.commit.recovery import abort
+from s3lake.encode.formats import FORMATS
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError
+from s3lake.land.replay.beside import copied_as, named
+from s3lake.land.task.outcomes import merged
+from s3lake.objects import Shape, batches, columns, tables
+from s3lake.objects.letters import Letter, letters
+from s3lake.schema.types import Columns, from_document
+from s3lake.store import COMMIT
+from s3lake.store.reading import opened
+from s3lake.store.upload import Spill, Upload
+
+REASON = "erase"
+_TRIES = 5
+_LETTER_COLUMNS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))),
+        ("stage", pa.string()),
+        ("message", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Which rows are erased.
+
+    Attributes:
+        where: of data and sidecars.
+        letters: of dead letters, which have other columns; None to ask them the same.
+    """
+
+    where: Condition
+    letters: Condition | None = None
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What is taken out of one object; `replaced_by` is empty before it is done, and where nothing of it is left."""
+
+    key: str
+    kind: str
+    rows: int
+    of: int
+    replaced_by: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} of {self.of:,} rows of {self.key}"
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What is taken out of an hour.
+
+    Attributes:
+        records: rows and dead letters; sidecars hold the same records once more.
+        copied: objects without such a row that are written again as they are, because their commit is replaced.
+        obstacle: why the hour stays as it is; empty where it does not.
+    """
+
+    hour: str
+    records: int = 0
+    objects: tuple[Erased, ...] = ()
+    copied: int = 0
+    obstacle: str = ""
+
+    def __str__(self) -> str:
+        if self.obstacle:
+            return f"{self.hour}: it stays as it is: {self.obstacle}"
+        taken = "".join(f"\n  {one}" for one in self.objects)
+        return f"{self.hour}: {self.records:,} records; {self.copied:,} objects beside them are copied{taken}"
+
+
+def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator[Erasure]:
+    """What erasing would do; nothing is said of hours that hold no such row.
+
+    Raises:
+        ConfigurationError: the condition cannot be asked of the columns of an hour.
+        DataLossError: an object is gone, or cannot be read.
+    """
+    for hour in hours:
+        stored = holding.index.tile(hour)
+        if stored is None or not stored[0].commits:
+            continue
+        manifests = holding.manifests(hour)
+        if manifests is None:
+            yield Erasure(hour, obstacle="it is not landed as a whole; its commits so far are not looked at")
+            continue
+        commits = [one for one in _looked(holding, manifests, person) if one.records]
+        if commits:
+            yield _told(hour, commits)
+
+
+def erase(holding: Holding, hour: str, person: Person) -> Erasure:
+    """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them.
+
+    Raises:
+        ConfigurationError: the condition cannot be asked of the columns of the hour.
+        DataLossError: an object is gone, or cannot be read; what is not done is as it was.
+        TransientError: the store, the table or another writer was in the way: this can be repeated.
+    """
+    done: list[_Commit] = []
+    made: dict[str, str] = {}
+    for tries in range(1, _TRIES + 1):
+        holding.tidied(hour)
+        commits = {
+            one.manifest.id: one for one in _looked(holding, holding.manifests(hour) or [], person) if one.records
+        }
+        try:
+            for group in alike([one.manifest for one in commits.values()]):
+                own = [commits[manifest.id] for manifest in group]
+                holding.exchange(hour, group, REASON, partial(_staged, holding, own, made))
+                done += own
+        except FencedError:
+            if tries == _TRIES:
+                raise
+            continue
+        break
+    forget_replaced(holding.index, hour, REASON)
+    return _told(hour, done, made)
+
+
+@dataclass
+class _Source:
+    """Files of one commit that hold the same records: data and sidecars by stream, or dead letters."""
+
+    files: dict[str, File] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    @property
+    def first(self) -> File:
+        return next(iter(self.files.values()))
+
+
+@dataclass
+class _Commit:
+    """One commit, and which of its rows are meant."""
+
+    holding: Holding
+    manifest: Manifest
+
+    @cached_property
+    def sources(self) -> list[_Source]:
+        sources: dict[tuple[int, str | None, int, bool], _Source] = {}
+        for file in self.manifest.files:
+            place = (file.partition, file.group, file.first_offset, file.kind == LETTERS)
+            sources.setdefault(place, _Source()).files[file.kind] = file
+        return list(sources.values())
+
+    @property
+    def records(self) -> int:
+        return sum(len(source.gone) for source in self.sources)
+
+    def shape(self, stream: str) -> Shape:
+        sink, shape = self.holding.sink, Shape("json", codec="none")
+        if stream == LETTERS:
+            return shape
+        shape = Shape.of(self.manifest, key=sink.converter.key, value=sink.converter.value)
+        return shape if stream == "data" else shape.sidecar(stream)
+
+    def body(self, file: File) -> bytes:
+        """The bytes of an object; rows are looked for in one object at a time.
+
+        Raises:
+            DataLossError: it is gone, or is another one.
+        """
+        with opened(self.holding.index.store, file.key, file.bytes, self.manifest.id) as body:
+            return body.read()
+
+
+def _looked(holding: Holding, manifests: Sequence[Manifest], person: Person) -> list[_Commit]:
+    stored = holding.index.columns()
+    recorded = from_document(stored[0].columns) if stored else {}
+    commits = [_Commit(holding, manifest) for manifest in manifests]
+    for commit in commits:
+        for source in commit.sources:
+            if LETTERS in source.files:
+                source.gone = set(_letters(commit, source.files[LETTERS], person))
+            else:
+                source.gone = set(_rows(commit, source, person.where, recorded))
+    return commits
+
+
+def _rows(commit: _Commit, source: _Source, where: Condition, recorded: Columns) -> Iterator[int]:
+    """The rows that are meant. Columns that its hour has, and not these records, are null."""
+    whole: dict[str, pa.ChunkedArray] = {}
+    first, data = source.first, commit.shape("data")
+    for stream in sorted(source.files):  # data before keys
+        file, shape = source.files[stream], commit.shape(stream)
+        if not shape.separable:
+            raise ConfigurationError(
+                f"{file.key}: its records cannot be told apart, because their separator may stand inside of one: "
+                "nothing can be taken out of it. Retention takes out whole hours"
+            )
+        table = _table(shape, commit.body(file), file.key, where, recorded)
+        if table.num_columns and table.num_rows != file.records:
+            raise DataLossError(f"{file.key} has {table.num_rows} rows, its manifest says {file.records}")
+        whole = {**{name: table[name] for name in table.column_names}, **whole}
+    declared = columns.of(data, data.columns.fields if data.columns else recorded)
+    for one in where.columns(declared) or declared:
+        whole.setdefault(one.name, pa.chunked_array([pa.nulls(first.records, one.type)]))
+    row = 0
+    for batch in pa.table(whole).combine_chunks().to_batches():
+        yield from (row + at for at in where.rows(batch, first.key))
+        row += batch.num_rows
+
+
+def _table(shape: Shape, body: bytes, key: str, where: Condition, recorded: Columns) -> pa.Table:
+    """The columns that are asked for, of those that a file really has."""
+    if shape.format in ("parquet", "avro"):
+        asked = where.columns(tables.opened(shape, body, key).schema)
+        read = tables.opened(shape, body, key, asked.names).batches
+    else:
+        asked = where.columns(columns.of(shape, shape.columns.fields if shape.columns else recorded))
+        read = batches(shape, body, key, asked)
+    return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
+
+
+def _letters(commit: _Commit, file: File, person: Person) -> Iterator[int]:
+    rows = [_row(letter) for letter in letters(io.BytesIO(commit.body(file)), file.key)]
+    batch = pa.RecordBatch.from_pylist(rows, _LETTER_COLUMNS)
+    if person.letters is not None:
+        yield from person.letters.rows(batch, file.key)
+        return
+    try:
+        yield from person.where.rows(batch, file.key)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error}. Dead letters hold what could not be converted: say by --letters which of them are meant, for "
+            "example --letters \"contains(value, 'alice@example.org')\""
+        ) from None
+
+
+def _row(letter: Letter) -> Mapping[str, object]:
+    return {
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "timestamp": letter.timestamp_ms,
+        "key": _text(letter.key),
+        "value": _text(letter.value),
+        "headers": [{"name": name, "value": _text(value)} for name, value in letter.headers],
+        "stage": letter.stage,
+        "message": letter.message,
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")
+
+
+def _staged(holding: Holding, commits: Sequence[_Commit], made: dict[str, str], attempt: Attempt) -> Staged:
+    """What takes the place of commits; `made` gets the key of each object that was written without some of its rows."""
+    files: list[File] = []
+    try:
+        for commit in commits:
+            for source in commit.sources:
+                for stream, file in source.files.items():
+                    if len(source.gone) < file.records:
+                        files.append(_written(holding, commit, stream, file, source.gone, attempt.commit))
+                        if source.gone:
+                            made[file.key] = files[-1].key
+    except BaseException:
+        abort(holding.index.store, files)
+        raise
+    last = commits[-1].manifest
+    manifests = [one.manifest for one in commits]
+    return Staged(
+        files=tuple(sorted(files, key=lambda file: file.key)),
+        reads=_reads(commits),
+        format=last.format,
+        converter=last.converter,
+        nulls=last.nulls,
+        shape=last.shape,
+        columns=last.columns,
+        waits=tuple(wait for one in manifests for wait in one.waits),
+        letters=letters_united(_reasons(one) for one in commits),
+        taken=tuple(taken for one in manifests for taken in one.taken),
+    )
+
+
+def _written(holding: Holding, commit: _Commit, stream: str, file: File, gone: set[int], new: str) -> File:
+    landed = holding.sink.landed
+    shape, store = commit.shape(stream), holding.index.store
+    ending = FORMATS[shape.format].extension(shape.codec or "none")
+    endings = sorted((*landed.sidecars.endings, f".{stream}{ending}", landed.extension, ending), key=len, reverse=True)
+    key = named(file.key, mark_of(commit.manifest.id), mark_of(new), endings)
+    if not gone:
+        return copied_as(store, commit.manifest, file, key, new)
+    spill = Spill()
+    upload = Upload(store, key, {COMMIT: new}, spill)
+    try:
+        rest.write(shape, commit.body(file), file.key, gone, upload.write, spill)
+        identity, parts = upload.finish(key)
+    except BaseException:
+        with suppress(S3LakeError):
+            upload.abort()
+        raise
+    finally:
+        spill.close()
+    records = file.records - len(gone)
+    return msgspec.structs.replace(
+        file, key=key, upload=identity, parts=parts, records=records, bytes=upload.size, digest=""
+    )
+
+
+def _reads(commits: Sequence[_Commit]) -> dict[int, Read]:
+    reads = merged(one.manifest.partitions for one in commits)
+    for source in (source for commit in commits for source in commit.sources if source.gone):
+        count, read = len(source.gone), reads[source.first.partition]
+        if LETTERS in source.files:
+            read = msgspec.structs.replace(read, dead=read.dead - count)
+        else:
+            read = msgspec.structs.replace(read, landed=read.landed - count)
+        reads[source.first.partition] = msgspec.structs.replace(read, erased=read.erased + count)
+    return reads
+
+
+def _reasons(commit: _Commit) -> tuple[Reason, ...]:
+    """Why the dead letters that are left are some."""
+    dead = [source for source in commit.sources if LETTERS in source.files]
+    if not any(source.gone for source in dead):
+        return commit.manifest.letters
+    tally = Tally()
+    for source in dead:
+        file = source.files[LETTERS]
+        for row, letter in enumerate(letters(io.BytesIO(commit.body(file)), file.key)):
+            if row not in source.gone:
+                tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+    return tally.reasons
+
+
+def _told(hour: str, commits: Sequence[_Commit], made: Mapping[str, str] = {}) -> Erasure:
+    objects = tuple(
+        Erased(file.key, file.kind, len(source.gone), file.records, made.get(file.key, ""))
+        for commit in commits
+        for source in commit.sources
+        if source.gone
+        for file in source.files.values()
+    )
+    copied = sum(len(source.files) for commit in commits for source in commit.sources if not source.gone)
+    return Erasure(hour, sum(commit.records for commit in commits), objects, copied)
