@@ -28,7 +28,7 @@ from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError
 from s3lake.land.replay.beside import copied_as, named
 from s3lake.land.task.outcomes import merged
-from s3lake.objects import Shape, batches, columns, tables
+from s3lake.objects import Shape, batches, columns, content, tables
 from s3lake.objects.letters import Letter, letters
 from s3lake.schema.types import Columns, from_document
 from s3lake.store import COMMIT
@@ -218,12 +218,13 @@ def _rows(commit: _Commit, source: _Source, where: Condition, recorded: Columns)
     first, data = source.first, commit.shape("data")
     for stream in sorted(source.files):  # data before keys
         file, shape = source.files[stream], commit.shape(stream)
-        if not shape.separable:
+        body = commit.body(file)
+        if not shape.separable and sum(map(len, content.records(shape, body, file.key))) != file.records:
             raise ConfigurationError(
-                f"{file.key}: its records cannot be told apart, because their separator may stand inside of one: "
+                f"{file.key}: its records cannot be told apart, because their separator stands inside of one: "
                 "nothing can be taken out of it. Retention takes out whole hours"
             )
-        table = _table(shape, commit.body(file), file.key, where, recorded)
+        table = _table(shape, body, file.key, where, recorded)
         if table.num_columns and table.num_rows != file.records:
             raise DataLossError(f"{file.key} has {table.num_rows} rows, its manifest says {file.records}")
         whole = {**{name: table[name] for name in table.column_names}, **whole}
@@ -241,6 +242,10 @@ def _table(shape: Shape, body: bytes, key: str, where: Condition, recorded: Colu
     if shape.format in ("parquet", "avro"):
         asked = where.columns(tables.opened(shape, body, key).schema)
         read = tables.opened(shape, body, key, asked.names).batches
+    elif shape.format == "bytes":
+        name = shape.envelope.fields[0] if shape.envelope else "value"
+        asked = where.columns(pa.schema([(name, pa.binary())]))
+        read = (pa.record_batch([pa.array(some, pa.binary())], [name]) for some in content.records(shape, body, key))
     else:
         asked = where.columns(columns.of(shape, shape.columns.fields if shape.columns else recorded))
         read = batches(shape, body, key, asked)

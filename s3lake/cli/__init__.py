@@ -62,6 +62,7 @@ for command in (
     landed.clean,
     change.compact,
     change.erase,
+    change.retention,
     spark.spark,
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name

@@ -20,7 +20,7 @@ from s3lake.cli.options import (
 )
 from s3lake.cli.terminal import DIFFERENCES, FAILED, err, say, tell
 from s3lake.errors import ConfigurationError, S3LakeError
-from s3lake.text.quantities import size_of
+from s3lake.text.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
     from s3lake.change.holding import Holding
@@ -46,7 +46,7 @@ def compact(
     """
     from s3lake.change.compact import compact, compactions
 
-    most = _size(size)
+    most = int(_quantity("--size", size, size_of))
 
     def hours_of(holding: "Holding") -> Outcomes:
         for plan in compactions(holding, holding.hours(first, last), most):
@@ -101,6 +101,32 @@ def erase(
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
 
 
+def retention(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="As 30d, counted from the end of an hour; without it the sink's `retention`."),
+    ] = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let hours that are too old go: from objects, index and table together.
+
+    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    """
+    from s3lake.change.retention import expire, expired, kept_s
+
+    age = None if older_than is None else _quantity("--older-than", older_than, seconds_of)
+
+    def hours_of(holding: "Holding") -> Outcomes:
+        for plan in expired(holding, holding.hours(), kept_s(holding, age), int(time.time() * 1000)):
+            yield (expire(holding, plan.hour) if yes and not plan.obstacle else plan), not plan.obstacle
+
+    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+
+
 def _change(
     config: str | None,
     sink: str | None,
@@ -144,8 +170,8 @@ def _change(
         raise typer.Exit(DIFFERENCES)
 
 
-def _size(text: str) -> int:
+def _quantity(option: str, text: str, read: Callable[[str], Any]) -> float:
     try:
-        return int(size_of(text))
+        return float(read(text))
     except ValueError as error:
-        raise ConfigurationError(f"--size {text}: {error}") from None
+        raise ConfigurationError(f"{option} {text}: {error}") from None

@@ -91,6 +91,7 @@ class Sink(Part):
         max_columns: that files of parquet, avro and csv may have.
         memory_budget: of open files, per Python worker; beyond it they go to local disk.
         sealed: what is expected of an hour that is over.
+        retention: how long after their end hours are kept, in seconds; None: for ever.
         table: that follows the commits by reference; None for none.
         index: where the index lives.
         owners: who answers for its assets in Dagster: `team:data`, `ann@example.com`.
@@ -126,6 +127,7 @@ class Sink(Part):
     max_columns: int = 2000
     memory_budget: int = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
+    retention: float | None = None
     table: Table | None = None
     index: Index = Field(default_factory=Index)
     owners: tuple[str, ...] = ()
@@ -140,11 +142,12 @@ class Sink(Part):
     )
     _prefix = field_validator("prefix")(plain_path)
     _bytes = field_validator("memory_budget", mode="before")(size_of)
-    _seconds = field_validator("close_grace", mode="before")(seconds_of)
+    _seconds = field_validator("close_grace", "retention", mode="before")(seconds_of)
     _some = field_validator("batch_records", "hours_per_run", "max_columns")(at_least(1))
     _forward = field_validator("close_grace")(at_least(0))
+    _an_hour = field_validator("retention")(at_least(3600))
     _budget_shown = field_serializer("memory_budget")(size_text)
-    _grace_shown = field_serializer("close_grace")(duration_text)
+    _grace_shown = field_serializer("close_grace", "retention")(duration_text)
 
     @field_validator("fleet", mode="before")
     @classmethod

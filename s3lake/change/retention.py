@@ -1,0 +1,113 @@
+"""Retention: hours that are older than a sink keeps them leave objects, index and table together.
+
+The tile stays, with a commit that has no files and says how many records it had: so nobody takes the hour for one that
+was never landed, and lands it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from s3lake import hours as hourly
+from s3lake.change.holding import Holding
+from s3lake.commit.clean import forget_replaced
+from s3lake.commit.index import Manifest, Read
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.errors import ConfigurationError
+from s3lake.land.task.outcomes import merged
+
+REASON = "retention"
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """An hour that is too old.
+
+    Attributes:
+        records: rows and dead letters that leave it.
+        files: objects that hold them.
+        bytes: of these.
+        obstacle: why it stays; empty where it does not.
+    """
+
+    hour: str
+    records: int
+    files: int
+    bytes: int
+    obstacle: str = ""
+
+    def __str__(self) -> str:
+        if self.obstacle:
+            return f"{self.hour}: it stays: {self.obstacle}"
+        return f"{self.hour}: {self.records:,} records in {self.files:,} files of {self.bytes:,} bytes go"
+
+
+def kept_s(holding: Holding, older_than_s: float | None) -> float:
+    """For how long hours are kept: as it was asked for, else as the sink says.
+
+    Raises:
+        ConfigurationError: neither says it.
+    """
+    seconds = holding.sink.retention if older_than_s is None else older_than_s
+    if seconds is None:
+        raise ConfigurationError(
+            f"sink {holding.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
+        )
+    return seconds
+
+
+def expired(holding: Holding, hours: Iterable[str], seconds: float, now_ms: int) -> Iterator[Expiry]:
+    """Hours that are over for more than `seconds`, and have objects."""
+    for hour in hours:
+        if hourly.end_ms(hour) + seconds * 1000 > now_ms:
+            return
+        stored = holding.index.tile(hour)
+        if stored is None or not stored[0].commits:
+            continue
+        manifests = holding.manifests(hour)
+        if manifests is None:
+            yield Expiry(hour, 0, 0, 0, "it is not landed as a whole; land it, or what Kafka has left of it")
+        elif any(manifest.files for manifest in manifests):
+            yield _expiry(hour, manifests)
+
+
+def expire(holding: Holding, hour: str) -> Expiry:
+    """Let the objects of an hour go that is landed as a whole, wherever an earlier try stopped.
+
+    Raises:
+        FencedError: another writer was faster.
+        S3LakeError: the store or the table was in the way; this can be repeated.
+    """
+    holding.tidied(hour)
+    manifests = holding.manifests(hour) or []
+    if any(manifest.files for manifest in manifests):
+
+        def nothing(_: Attempt) -> Staged:
+            last = manifests[-1]
+            return Staged(
+                files=(),
+                reads={number: _gone(read) for number, read in merged(one.partitions for one in manifests).items()},
+                format=last.format,
+                converter=last.converter,
+                nulls=last.nulls,
+                shape=last.shape,
+                columns=last.columns,
+                waits=tuple(wait for one in manifests for wait in one.waits),
+            )
+
+        holding.exchange(hour, manifests, REASON, nothing)
+    forget_replaced(holding.index, hour, REASON)
+    return _expiry(hour, manifests)
+
+
+def _gone(read: Read) -> Read:
+    return msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)
+
+
+def _expiry(hour: str, manifests: Iterable[Manifest]) -> Expiry:
+    files = [file for manifest in manifests for file in manifest.files]
+    records = sum(file.records for file in files if file.kind in ("data", "dead_letters"))
+    return Expiry(hour, records, len(files), sum(file.bytes for file in files))

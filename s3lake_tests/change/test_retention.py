@@ -1,0 +1,64 @@
+"""Retention: hours that are too old leave the objects, and the index says where their records went."""
+
+import pytest
+
+from s3lake import hours
+from s3lake.change.holding import Holding
+from s3lake.change.retention import Expiry, expire, expired, kept_s
+from s3lake.commit.sealing import Sealing
+from s3lake.errors import ConfigurationError
+from s3lake_tests.change.parts import holding, killed_everywhere
+from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.land.merge.test_merge import values
+from s3lake_tests.verify.world import HOUR
+
+DAY_S = 86_400.0
+OLD_MS = hours.end_ms(HOUR) + 86_400_000
+
+
+def landed(**sink: object) -> Parts:
+    world = Parts(flush={"count": 2}, **sink)
+    world.land(*values(1, 2, 3), b"no JSON")
+    world.land(*values(4))
+    world.write_index()
+    return world
+
+
+def test_an_hour_is_too_old_when_it_is_over_for_longer_than_it_is_kept() -> None:
+    world = landed()
+    assert list(expired(holding(world), [HOUR], DAY_S, OLD_MS - 1)) == []
+    (expiry,) = expired(holding(world), [HOUR], DAY_S, OLD_MS)
+    assert (expiry.records, expiry.files) == (5, 4)
+    assert list(world.bodies()) != []
+
+
+def test_wherever_a_process_dies_the_next_one_ends_without_objects_and_with_every_record_accounted_for() -> None:
+    world = landed()
+    for place in killed_everywhere(world, lambda one: expire(one, HOUR)):
+        assert (world.bodies(), world.store.uploads) == ({}, {}), place
+        report = world.verified()
+        assert report.clean, (place, report.differences)
+        assert [(one.erased, one.landed, one.missing) for one in report.checked] == [(5, 0, 0)], place
+        head = world.index.head()
+        assert head is not None
+        assert Sealing.of(world.index, head[0]).flaw(HOUR) is None, place
+        (manifest,) = holding(world).manifests(HOUR) or []
+        assert (manifest.reason, {"c0", "c1"} & {*world.index.manifest_ids(HOUR)}) == ("retention", set()), place
+
+
+def test_it_is_done_once() -> None:
+    world = landed()
+    assert str(expire(holding(world), HOUR)).startswith(f"{HOUR}: 5 records in 4 files")
+    after = dict(world.store.objects)
+    assert list(expired(holding(world), [HOUR], DAY_S, OLD_MS)) == []
+    assert expire(holding(world), HOUR) == Expiry(HOUR, 0, 0, 0)
+    assert world.store.objects == after
+
+
+def test_what_is_said_at_the_command_goes_before_what_the_sink_says() -> None:
+    def of(**sink: object) -> Holding:
+        return holding(Parts(**sink))
+
+    assert (kept_s(of(retention="30d"), None), kept_s(of(retention="30d"), 7.0)) == (30 * DAY_S, 7.0)
+    with pytest.raises(ConfigurationError, match=r"`retention: 30d`, or say --older-than"):
+        kept_s(of(), None)
