@@ -147,7 +147,7 @@ class Sink(Part):
     _forward = field_validator("close_grace")(at_least(0))
     _an_hour = field_validator("retention")(at_least(3600))
     _budget_shown = field_serializer("memory_budget")(size_text)
-    _grace_shown = field_serializer("close_grace", "retention")(duration_text)
+    _durations_shown = field_serializer("close_grace", "retention", when_used="unless-none")(duration_text)
 
     @field_validator("fleet", mode="before")
     @classmethod
