@@ -19,14 +19,14 @@ from sink import SCHEMA_ID, registry
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.reader import Brokers
 from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document
 from s3lake.schema.unite import agree
 from s3lake.sink import Sink
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.store.memory import MemoryStore
 

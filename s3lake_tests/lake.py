@@ -15,11 +15,11 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.kafka.reader import Brokers
 from s3lake.land.landing import Landing
 from s3lake.sink import Config, Sink
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.reader import Brokers
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.verify import Grid, Report, verify

@@ -14,12 +14,12 @@ from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
-from s3lake.kafka.reader import Brokers
 from s3lake.land.landing import Landing
 from s3lake.orchestration import metadata, sealed, sensors
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
+from s3lake.source.kafka.reader import Brokers
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore

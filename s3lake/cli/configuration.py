@@ -48,7 +48,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """What a configuration comes to: its sinks, what it sets and where that was read from, and what is doubtful."""
-    from s3lake.kafka.properties import client_properties
+    from s3lake.source.kafka.properties import client_properties
     from s3lake.source.opening import opener
 
     loaded = configuration.loaded(config, dialect, beside(name, worker, strict, observed), to_land=connect)

@@ -32,7 +32,6 @@ from s3lake.transform.chain import Chain
 if TYPE_CHECKING:
     from s3lake.convert.contract import Contract
     from s3lake.convert.values import Conversion
-    from s3lake.kafka.dead_letter_topic import DeadLetterTopic
     from s3lake.land.sql.table import Tabulate
     from s3lake.land.task.pipeline import Stores, Work
     from s3lake.land.task.staging import FileRule
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from s3lake.schema.registry import Connection
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink
+    from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
     from s3lake.transform.sql import Query
 
 _NO_LIMIT = 2**63 - 1

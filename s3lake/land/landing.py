@@ -26,8 +26,6 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
-from s3lake.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.kafka.group import PublishedGroup
 from s3lake.land import binding, gate
 from s3lake.land.follower import Follower
 from s3lake.land.job import Engine, Job, TaskEngine
@@ -41,6 +39,8 @@ from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
 from s3lake.schema.types import from_document
 from s3lake.sink.collisions import Keys
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.group import PublishedGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
 from s3lake.store import Store

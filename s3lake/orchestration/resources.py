@@ -9,18 +9,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from s3lake import sink
-from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.kafka.group import PublishedGroup
 from s3lake.orchestration.catalogue import ResourceKeys
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.group import PublishedGroup
 from s3lake.source.opening import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.kafka.reader import Brokers
     from s3lake.land.landing import Landing
     from s3lake.land.task.pipeline import Stores
+    from s3lake.source.kafka.reader import Brokers
     from s3lake.source.opening import Source
     from s3lake.store.connection import S3Connection
 
@@ -36,7 +36,7 @@ class KafkaResource:
     @property
     def reader(self) -> "Brokers":
         """The cluster, as Spark's tasks reach it."""
-        from s3lake.kafka.reader import Brokers
+        from s3lake.source.kafka.reader import Brokers
 
         return Brokers(self._kafka.bootstrap_servers, self._kafka.properties)
 

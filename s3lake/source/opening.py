@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from s3lake.source.records import Reader
 
 GROUP = "s3lake.sources"
-_OURS = {"kafka": "s3lake.kafka.source:KafkaSource", "iggy": "s3lake.iggy.source:IggySource"}
+_OURS = {"kafka": "s3lake.source.kafka.source:KafkaSource", "iggy": "s3lake.source.iggy.source:IggySource"}
 
 
 class Source(Protocol):

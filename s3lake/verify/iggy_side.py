@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import SourceUnavailableError
-from s3lake.iggy.connection import Connection
-from s3lake.iggy.log import Log as Partition
-from s3lake.iggy.log import described
-from s3lake.iggy.offsets import IggyOffsets
+from s3lake.source.iggy.connection import Connection
+from s3lake.source.iggy.log import Log as Partition
+from s3lake.source.iggy.log import described
+from s3lake.source.iggy.offsets import IggyOffsets
 from s3lake.source.offsets import Snapshot
 from s3lake.verify.log import Headers, LogStartMoved, Records
 

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.properties import client_properties
 from s3lake.source.offsets import Snapshot
 from s3lake.verify.log import LogStartMoved, Records
 
@@ -29,7 +29,7 @@ class KafkaLog:
     """`Log` of a real cluster.
 
     Args:
-        properties: as in the configuration, see `s3lake.kafka.properties`.
+        properties: as in the configuration, see `s3lake.source.kafka.properties`.
         patience_s: how long reading goes on without a record or an end before it is given up.
     """
 

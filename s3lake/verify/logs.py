@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.iggy.connection import Connection
 from s3lake.sink import Config
+from s3lake.source.iggy.connection import Connection
 from s3lake.source.offsets import Snapshot
 from s3lake.source.opening import Source, opened
 from s3lake.source.records import Range

@@ -30,7 +30,7 @@ import yaml
 from s3lake import cli, hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.config import load as configuration
-from s3lake.kafka import client
+from s3lake.source.kafka import client
 from s3lake_tests.lake import NOBODY, START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
 

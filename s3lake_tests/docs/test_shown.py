@@ -26,11 +26,11 @@ import s3lake
 from s3lake import errors
 from s3lake.cli import app
 from s3lake.demo.run import SINK
-from s3lake.kafka.properties import client_properties
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.land.preview.records import read
 from s3lake.sink import Config, Sink
+from s3lake.source.kafka.properties import client_properties
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed
 from s3lake_tests.docs.test_links import DOCUMENTS, ROOT

@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.kafka.reader import Brokers
 from s3lake.land.given import Batches, GivenEngine, Record, batch, within
 from s3lake.land.landing import Landing
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Sink
+from s3lake.source.kafka.reader import Brokers
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms
 

@@ -22,11 +22,11 @@ from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
-from s3lake.kafka import reader
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
 from s3lake.objects import readback
 from s3lake.plan.tile import Span
+from s3lake.source.kafka import reader
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.processes import until
 

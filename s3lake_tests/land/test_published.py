@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from s3lake.kafka import group
-from s3lake.kafka.group import PublishedGroup
+from s3lake.source.kafka import group
+from s3lake.source.kafka.group import PublishedGroup
 from s3lake_tests.lake import Lake, at, values
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]

@@ -8,9 +8,9 @@ import pytest
 
 from s3lake.commit.index import File, Read
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.kafka.reader import Brokers
 from s3lake.land.landing import Landing
 from s3lake.sink import Sink
+from s3lake.source.kafka.reader import Brokers
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms

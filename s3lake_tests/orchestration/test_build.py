@@ -18,12 +18,12 @@ from s3lake import hours
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.kafka.client import KafkaOffsets
 from s3lake.orchestration import resources, topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import code_version
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
+from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.memory import MemoryStore
 
 EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"

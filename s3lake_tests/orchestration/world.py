@@ -13,10 +13,10 @@ from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.reader import Brokers
 from s3lake.orchestration import resources, sensors
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
+from s3lake.source.kafka.reader import Brokers
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import Store
 from s3lake_tests import indexes

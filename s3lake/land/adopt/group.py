@@ -18,7 +18,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka.properties import client_properties
 
 _STOPPED = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 _AGAIN = {
@@ -57,7 +57,7 @@ class KafkaGroups:
     """`Groups` of a real cluster.
 
     Args:
-        properties: as in the configuration, see `s3lake.kafka.properties`.
+        properties: as in the configuration, see `s3lake.source.kafka.properties`.
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] = {}) -> None:

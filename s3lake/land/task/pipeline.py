@@ -23,7 +23,6 @@ from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
 from s3lake.errors import S3LakeError, SparkUnavailableError
-from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
 from s3lake.land.task.prepared import Prepared, after_sql
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
@@ -31,6 +30,7 @@ from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
 from s3lake.schema.types import Columns, to_document
 from s3lake.schema.unite import agree
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 from s3lake.store import Store
 
 if TYPE_CHECKING:

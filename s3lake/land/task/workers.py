@@ -11,8 +11,8 @@ import confluent_kafka  # noqa: F401
 import pandas  # noqa: F401 - pyarrow looks for it when it makes its first array
 from pyspark import daemon, worker  # noqa: F401
 
-from s3lake.kafka import reader  # noqa: F401
 from s3lake.land.task import pipeline  # noqa: F401
+from s3lake.source.kafka import reader  # noqa: F401
 from s3lake.store import s3  # noqa: F401
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from s3lake import hours
 from s3lake.commit.index import TopicIndex, Watermark
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
-from s3lake.kafka.reader import Brokers
 from s3lake.land.landing import Landing
 from s3lake.land.metrics import FAMILIES, Scrape
 from s3lake.land.metrics import scrape as scrapes
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
+from s3lake.source.kafka.reader import Brokers
 from s3lake.source.offsets import Waiting
 from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore

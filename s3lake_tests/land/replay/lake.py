@@ -6,11 +6,11 @@ import pytest
 
 from s3lake.commit.index import Manifest
 from s3lake.commit.sums import Commits
-from s3lake.kafka.reader import Brokers
 from s3lake.land.landing import Landing
 from s3lake.land.replay import Replayed, replay
 from s3lake.land.replay.letters import Chosen, letters_of
 from s3lake.sink import Sink
+from s3lake.source.kafka.reader import Brokers
 from s3lake.store import Store
 from s3lake_tests.commit.world import FakeKafka
 from s3lake_tests.land.merge.parts import Parts

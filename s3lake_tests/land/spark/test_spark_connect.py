@@ -29,7 +29,7 @@ TEN = "2026-01-05T10"
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 SUITES = [
     "s3lake_tests/land/spark/test_spark.py",
-    "s3lake_tests/kafka/test_dead_letters_landed.py",
+    "s3lake_tests/source/kafka/test_dead_letters_landed.py",
     "s3lake_tests/land/sql/test_projection.py",
     "s3lake_tests/orchestration/test_io_manager.py",
     "s3lake_tests/land/test_landing.py",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka.properties import client_properties
 from s3lake.text.masking import shown, without
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class DeadLetterTopic:
         connector: what context headers call the sink.
         context_headers: whether there are any.
         replication_factor: of the topic, should it have to be created; -1 for the brokers' own.
-        properties: as in the configuration, see `s3lake.kafka.properties`; secrets among them.
+        properties: as in the configuration, see `s3lake.source.kafka.properties`; secrets among them.
         timeout_s: within which a record has to be taken.
         producer: connects; what it is given hears of broken connections.
     """
@@ -285,7 +285,7 @@ def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    from s3lake.kafka.client import KafkaOffsets
+    from s3lake.source.kafka.client import KafkaOffsets
 
     if KafkaOffsets(servers, dict(properties)).ranges(name):
         return

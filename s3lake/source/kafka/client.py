@@ -19,9 +19,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
-from s3lake.kafka import epochs
-from s3lake.kafka.age import oldest_s
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka import epochs
+from s3lake.source.kafka.age import oldest_s
+from s3lake.source.kafka.properties import client_properties
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
 from s3lake.text.masking import shown, without
 
@@ -63,7 +63,7 @@ class KafkaOffsets:
     KafkaUnavailableError where the brokers do not answer in time, and ConfigurationError where they refuse to at all.
 
     Args:
-        properties: as in the configuration, see `s3lake.kafka.properties`.
+        properties: as in the configuration, see `s3lake.source.kafka.properties`.
         timeout_s: within which every method answers or raises.
 
     Raises:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from s3lake.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.land.task.outcomes import Done, Failed, Grown
 from s3lake.land.task.pipeline import Work
-from s3lake_tests.kafka.test_dead_letter_topic import FakeProducer
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
+from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer
 
 TOLERANT: dict[str, Any] = {"errors": {"tolerance": "all"}}
 BAD = Record(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR + 5)

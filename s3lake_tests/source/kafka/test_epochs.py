@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka.client import KafkaOffsets
+from s3lake.source.kafka.client import KafkaOffsets
 
 HOUR = "2026-01-05T10"
 

@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka.properties import client_properties
 
 _log = logging.getLogger(__name__)
 _REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
@@ -34,7 +34,7 @@ class PublishedGroup:
 
     Attributes:
         name: of the group.
-        properties: as in the configuration, see `s3lake.kafka.properties`.
+        properties: as in the configuration, see `s3lake.source.kafka.properties`.
     """
 
     name: str

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError, TransientError
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka.properties import client_properties
 from s3lake.source.records import HEADERS, Range
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Brokers:
     """The cluster as a task reaches it: plain values that travel to workers.
 
     Attributes:
-        properties: as in the configuration, see `s3lake.kafka.properties`; secrets among them.
+        properties: as in the configuration, see `s3lake.source.kafka.properties`; secrets among them.
     """
 
     bootstrap_servers: str

@@ -18,8 +18,8 @@ from s3lake.land.landing import Landing
 from s3lake.orchestration.resources import S3Resource, landing, source_of
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.lake import START, at
+from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.source.inline import body, inline, verified
 
 if TYPE_CHECKING:

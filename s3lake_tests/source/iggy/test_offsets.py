@@ -6,10 +6,10 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, SourceUnavailableError
-from s3lake.iggy.connection import Connection
-from s3lake.iggy.offsets import IggyOffsets
+from s3lake.source.iggy.connection import Connection
+from s3lake.source.iggy.offsets import IggyOffsets
 from s3lake.source.offsets import LogRange, Waiting
-from s3lake_tests.iggy.server import PASSWORD, USER, IggyServer, serving
+from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, serving
 
 HOUR = "2026-01-05T08"
 START_US = hours.start_ms(HOUR) * 1000

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import SourceUnavailableError, TransientError
-from s3lake.iggy import reader
-from s3lake.iggy.reader import IggyReader
+from s3lake.source.iggy import reader
+from s3lake.source.iggy.reader import IggyReader
 from s3lake.source.records import SCHEMA, Range
-from s3lake_tests.iggy.server import IggyServer, header, serving
-from s3lake_tests.iggy.test_offsets import START_US, connection
+from s3lake_tests.source.iggy.server import IggyServer, header, serving
+from s3lake_tests.source.iggy.test_offsets import START_US, connection
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.errors import RecordError, SourceUnavailableError, TransientError
-from s3lake.iggy.connection import Connection, Gone
-from s3lake.iggy.headers import name, text
-from s3lake.iggy.log import Log, described
+from s3lake.source.iggy.connection import Connection, Gone
+from s3lake.source.iggy.headers import name, text
+from s3lake.source.iggy.log import Log, described
 from s3lake.source.records import HEADERS, Range
 
 if TYPE_CHECKING:

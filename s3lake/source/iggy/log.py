@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError
-from s3lake.iggy.names import Name, candidates
+from s3lake.source.iggy.names import Name, candidates
 
 if TYPE_CHECKING:
     from apache_iggy import IggyClient, Partition, PollingStrategy, ReceiveMessage, TopicDetails

@@ -17,8 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka import Producer as Confluent
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, connected, create
 from s3lake.sink import Sink
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, connected, create
 
 STAMP = 1_767_600_000_000
 REFUSED: dict[str, Any] = {
@@ -152,7 +152,7 @@ def test_nothing_connects_before_there_is_something_to_send() -> None:
 
 
 def test_confluent_kafka_is_imported_only_to_send() -> None:
-    program = "import sys, s3lake.kafka.dead_letter_topic; print('confluent_kafka' in sys.modules)"
+    program = "import sys, s3lake.source.kafka.dead_letter_topic; print('confluent_kafka' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
 

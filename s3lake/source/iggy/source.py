@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from s3lake.iggy.connection import Connection
-from s3lake.iggy.offsets import IggyOffsets
+from s3lake.source.iggy.connection import Connection
+from s3lake.source.iggy.offsets import IggyOffsets
 
 if TYPE_CHECKING:
-    from s3lake.iggy.reader import IggyReader
+    from s3lake.source.iggy.reader import IggyReader
 
 
 class IggySource:
@@ -23,6 +23,6 @@ class IggySource:
     @property
     def reader(self) -> IggyReader:
         """The server, as Spark's tasks reach it."""
-        from s3lake.iggy.reader import IggyReader  # and Arrow, which nobody needs who only asks
+        from s3lake.source.iggy.reader import IggyReader  # and Arrow, which nobody needs who only asks
 
         return IggyReader(self._connection)

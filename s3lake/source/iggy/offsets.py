@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from s3lake import hours
 from s3lake.errors import SourceUnavailableError
-from s3lake.iggy.connection import Connection, Gone
-from s3lake.iggy.log import Log, described
-from s3lake.iggy.names import Name, together
+from s3lake.source.iggy.connection import Connection, Gone
+from s3lake.source.iggy.log import Log, described
+from s3lake.source.iggy.names import Name, together
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 
 from s3lake.errors import ConfigurationError
-from s3lake.kafka.properties import client_properties
+from s3lake.source.kafka.properties import client_properties
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -16,9 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
-from s3lake.kafka import reader
-from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.reader import Brokers
+from s3lake.source.kafka import reader
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import SCHEMA, Range
 from s3lake_tests.processes import until
 

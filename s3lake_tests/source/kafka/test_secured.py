@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives.serialization import (
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 from s3lake.errors import KafkaUnavailableError
-from s3lake.kafka import reader
-from s3lake.kafka.client import KafkaOffsets
-from s3lake.kafka.reader import Brokers
+from s3lake.source.kafka import reader
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 
 pytestmark = pytest.mark.kafka

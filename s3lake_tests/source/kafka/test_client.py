@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.kafka import client
-from s3lake.kafka.client import KafkaOffsets
+from s3lake.source.kafka import client
+from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.offsets import LogRange, Snapshot
 
 HOUR = "2026-01-05T10"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from s3lake.kafka.client import KafkaOffsets
+from s3lake.source.kafka.client import KafkaOffsets
 
 if TYPE_CHECKING:
-    from s3lake.kafka.reader import Brokers
+    from s3lake.source.kafka.reader import Brokers
 
 
 class KafkaSource:
@@ -22,6 +22,6 @@ class KafkaSource:
     @property
     def reader(self) -> Brokers:
         """The cluster, as Spark's tasks reach it."""
-        from s3lake.kafka.reader import Brokers  # and Arrow, which nobody needs who only asks
+        from s3lake.source.kafka.reader import Brokers  # and Arrow, which nobody needs who only asks
 
         return Brokers(**self._settings)
