@@ -76,6 +76,7 @@ def work(
         keys=keys,
         files=file_rule(sink),
         tolerant=sink.errors.tolerance == "all",
+        log=sink.errors.log,
         wallclock_ms=wallclock_ms,
         chain=transforms,
         projected=sink.sql is not None,
@@ -269,4 +270,7 @@ def refuse_other_types(sink: Sink, topic: str, recorded: Columns) -> None:
 
 
 def _registry(sink: Sink) -> Connection | None:
-    return sink.converter.registry.connection if sink.converter.registry else None
+    registry, errors = sink.converter.registry, sink.errors
+    if registry is None:
+        return None
+    return replace(registry.connection, patience_s=errors.retry_timeout, longest_pause_s=errors.retry_delay)

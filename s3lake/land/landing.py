@@ -86,6 +86,7 @@ class Landing:
     engine: Callable[[TaskEngine], Engine] = lambda own: own
     committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     table: LakeTable | None = None
+    retries: int = field(default=0, init=False)  # of requests that tasks have made
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
 
@@ -271,6 +272,7 @@ class Landing:
         done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
         for outcome in done:
             self._staging.update(outcome.requests)
+            self.retries += outcome.retries
         try:
             gate.must_be_open(self.sink, self.topic, attempt.tile.hour, done)
         except GateError:

@@ -103,6 +103,11 @@ class _Reporter:
     topic: str
     before: frozenset[str]
 
+    @property
+    def attempt(self) -> int:
+        """See `Reporter`."""
+        return self.fleet.attempt
+
     def say(self, line: str) -> None:
         """In the step's output and not in the run's log, where each line of a hundred topics would be an event."""
         print(line, flush=True)
@@ -139,6 +144,7 @@ class _Fleet:
     ) -> None:
         self.context, self.catalogue, self.sink = context, catalogue, sink
         self.failed: dict[str, BaseException] = {}
+        self.attempt = 0
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self.reached: dict[str, Mapping[int, int]] = {}
         self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
@@ -148,6 +154,7 @@ class _Fleet:
         """Land all of it, what may pass again and again, as often as the sink says."""
         left = dict(hours_by_topic)
         for tries in range(1 + self.sink.errors.max_retries):
+            self.attempt = tries
             if tries:
                 self.context.log.warning(f"{len(left)} topics met something that may pass; they are tried again")
                 time.sleep(self.sink.errors.retry_interval)

@@ -94,6 +94,12 @@ def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:
     return {"schema_changes": dg.MetadataValue.table(rows, schema)} if rows else {}
 
 
+def retried(requests: int, attempts: int) -> dict[str, int]:
+    """What a run had to try again until then, where it had to: requests of the store, and the whole of its work."""
+    counts = {"retried_requests": requests, "retried_attempts": attempts}
+    return {name: count for name, count in counts.items() if count}
+
+
 def numbers(sums: "Sums") -> dict[str, int]:
     """What there is of an hour; what mostly is not there only where it is."""
     uncommon = {"dead_letters": sums.dead, "late": sums.late, "erased": sums.erased}

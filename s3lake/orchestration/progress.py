@@ -48,10 +48,14 @@ class Reporter(Protocol):
 
     Attributes:
         before: hours that an earlier attempt of the run has materialised.
+        attempt: how many there were before this one.
     """
 
     @property
     def before(self) -> frozenset[str]: ...
+
+    @property
+    def attempt(self) -> int: ...
 
     def say(self, line: str) -> None:
         """Keep a line."""
@@ -75,6 +79,7 @@ class AssetReporter:
 
     def __init__(self, context: dg.AssetExecutionContext, key: dg.AssetKey, dead_letters_key: dg.AssetKey) -> None:
         self._context, self._key, self._dead_letters_key = context, key, dead_letters_key
+        self.attempt = context.retry_number
         self.before = _materialised(context, key) if context.retry_number else frozenset()
 
     def say(self, line: str) -> None:
@@ -154,6 +159,8 @@ class Progress:
     def _materialise(self, landed: "LandedHour") -> None:
         words = prose.of_columns(self._landing.sink, self._landing.topic)
         metadata_of_hour = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed), words)
+        retries = self._landing.retries + getattr(self._landing.store, "retries", 0)
+        metadata_of_hour |= metadata.retried(retries, self._reporter.attempt)
         self._reporter.materialise(landed.tile.hour, metadata_of_hour, landed.tile.commits)
         metadata_of_letters = letters.of_hour(landed, self._landing)
         if metadata_of_letters is not None:

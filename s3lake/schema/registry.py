@@ -9,6 +9,8 @@ Ids never change their meaning, so each is fetched once per process. Secrets are
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +39,8 @@ class Connection:
     Attributes:
         urls: of the same registry; the first that answers is taken.
         timeout: seconds that one request may take.
+        patience_s: for how long a request is tried again that gets no answer; None without end. Three times at least.
+        longest_pause_s: between two of them; each pause is about twice the one before.
         descriptors: a descriptor set of Protobuf instead of a registry, of which every value is the message `message`.
     """
 
@@ -48,6 +52,8 @@ class Connection:
     cert_file: str | None = None
     key_file: str | None = None
     timeout: float = 10.0
+    patience_s: float | None = 0.0
+    longest_pause_s: float = 60.0
     descriptors: bytes = field(default=b"", repr=False)
     message: str = ""
 
@@ -156,16 +162,21 @@ class Client:
 
     def _get(self, path: str) -> _Answer:
         problem: Exception | None = None
-        for number in range(_ROUNDS):
-            if number:
-                time.sleep(_PAUSE_S * number)
+        pause = 0.0
+        patience = self._connection.patience_s
+        until = math.inf if patience is None else time.monotonic() + patience
+        for rounds in itertools.count(1):
             for url in self._connection.urls:
                 try:
                     return self._asked(f"{url.rstrip('/')}/{path}", url)
                 except _Unavailable as error:
                     problem = error
+            pause = min(2 * pause or _PAUSE_S, self._connection.longest_pause_s) or _PAUSE_S
+            if rounds >= _ROUNDS and time.monotonic() + pause > until:
+                break
+            time.sleep(pause)
         raise TransientError(
-            f"Schema Registry at {', '.join(self._connection.urls)} did not answer in {_ROUNDS} attempts: {problem}. "
+            f"Schema Registry at {', '.join(self._connection.urls)} did not answer in {rounds} attempts: {problem}. "
             "Check that it is up and that converter.registry.url is right."
         )
 

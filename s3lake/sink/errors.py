@@ -67,6 +67,11 @@ class Errors(Part):
         dead_letter_topic: a Kafka topic that gets dead letters too.
         max_retries: how often a micro-batch is tried again after an error that may pass.
         retry_interval: seconds before each.
+        retry_timeout: for how long a question to the Schema Registry is asked again that gets no answer, before its
+            micro-batch fails; null without end.
+        retry_delay: seconds between two of them, at most.
+        log: a line for each refused record in the log of the worker that read it: its stage and `reason`, its `place`
+            too, or `none`.
         threshold: above it the check `dead_letters` of an hour fails.
         samples: what Dagster is told of some dead letters: their `places`, or some of their `contents` too, without
             what names in them call a secret.
@@ -76,12 +81,15 @@ class Errors(Part):
     dead_letter_topic: DeadLetterTopic | None = None
     max_retries: int = 3
     retry_interval: float = 10.0
+    retry_timeout: float | None = 0.0
+    retry_delay: float = 60.0
+    log: Literal["none", "reason", "place"] = "none"
     threshold: Threshold = Field(default_factory=Threshold)
     samples: Literal["places", "contents"] = "places"
 
-    _seconds = field_validator("retry_interval", mode="before")(seconds_of)
-    _forward = field_validator("max_retries", "retry_interval")(at_least(0))
-    _interval_shown = field_serializer("retry_interval")(duration_text)
+    _seconds = field_validator("retry_interval", "retry_timeout", "retry_delay", mode="before")(seconds_of)
+    _forward = field_validator("max_retries", "retry_interval", "retry_timeout", "retry_delay")(at_least(0))
+    _shown = field_serializer("retry_interval", "retry_timeout", "retry_delay", when_used="unless-none")(duration_text)
 
     @model_validator(mode="after")
     def _letters_are_tolerated(self) -> "Errors":

@@ -35,12 +35,14 @@ class S3Store:
     Attributes:
         connection: how to reach it.
         requests: attempts made so far by operation name; it starts empty in every process.
+        retries: how many of them were repetitions.
     """
 
     def __init__(self, connection: S3Connection, bucket: str) -> None:
         self.connection = connection
         self.bucket = bucket
         self.requests: Counter[str] = Counter()
+        self.retries = 0
         self._counting = threading.Lock()
 
     def __reduce__(self) -> tuple[type["S3Store"], tuple[S3Connection, str]]:
@@ -241,6 +243,8 @@ class S3Store:
                 raise meaning from None  # its text is in the meaning, without secrets
 
         def tell(state: tenacity.RetryCallState) -> None:
+            with self._counting:
+                self.retries += 1
             error = state.outcome.exception() if state.outcome else None
             _log.info("%s: attempt %d of %d: %s", what, state.attempt_number, connection.max_attempts, error)
 

@@ -1,6 +1,7 @@
 """Keys of Kafka Connect itself, `s3lake.*`, and values that stand elsewhere."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,9 +65,6 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
         "admin.override.client.id",
         "offset.flush.interval.ms",
         "errors.retry.timeout",
-        "errors.retry.delay.max.ms",
-        "errors.log.enable",
-        "errors.log.include.messages",
         "errors.deadletterqueue.topic.replication.factor",
         "config.action.reload",
         "group.id",
@@ -75,6 +73,31 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
 )
 def test_keys_of_the_framework_are_accepted_with_a_reason(key: str) -> None:
     assert key in noticed(given({key: "5"}))
+
+
+def errors(**keys: str) -> Any:
+    (sink,) = given({name.replace("__", "."): value for name, value in keys.items()}).config.sinks
+    return sink.errors
+
+
+def test_questions_to_the_registry_are_asked_again_for_as_long_as_connect_tries() -> None:
+    found = errors(errors__retry__timeout="300000", errors__retry__delay__max__ms="5000")
+    assert (found.retry_timeout, found.retry_delay) == (300.0, 5.0)
+    assert errors(errors__retry__timeout="-1").retry_timeout is None
+    assert (errors().retry_timeout, errors().retry_delay) == (0.0, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "log"),
+    [
+        ({}, "none"),
+        ({"errors__log__enable": "true"}, "reason"),
+        ({"errors__log__enable": "true", "errors__log__include__messages": "true"}, "place"),
+        ({"errors__log__include__messages": "true"}, "none"),
+    ],
+)
+def test_refused_records_are_logged_where_connect_would_log_them(keys: dict[str, str], log: str) -> None:
+    assert errors(**keys).log == log
 
 
 QUEUE = "errors.deadletterqueue."

@@ -53,7 +53,7 @@ LOADS = {
     "tagged.json": (1, "s3.object.tagging: no tags say which records an object holds: that stands in its"),
     "dlq-without-tolerance.json": (2, "nothing goes there without errors.tolerance=all"),
     "protobuf.json": (1, "s3.part.size: closes a file at that size"),
-    "dlq.json": (2, "errors.log.enable: has no meaning"),
+    "dlq.json": (2, "tasks.max: is how many cores"),
     "unclosed-quote.json": (1, "path.format: a quote is not closed"),
     "rotate.json": (1, "tasks.max: is how many cores"),
     "regex-field.json": (2, "tasks.max: is how many cores"),

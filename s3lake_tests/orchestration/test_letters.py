@@ -89,6 +89,7 @@ class Reported:
     """A reporter that remembers."""
 
     before: frozenset[str] = frozenset()
+    attempt = 0
 
     def __init__(self) -> None:
         self.letters: list[tuple[str, int]] = []
@@ -97,7 +98,8 @@ class Reported:
 
     def warn(self, line: str) -> None: ...
 
-    def materialise(self, *_: Any) -> None: ...
+    def materialise(self, _: str, metadata_of_hour: dict[str, Any], __: Any) -> None:
+        self.hour = metadata_of_hour
 
     def dead_letters(self, hour: str, metadata_of_letters: dict[str, Any]) -> None:
         self.letters.append((hour, metadata_of_letters["dead_letters"]))
@@ -112,6 +114,15 @@ def test_a_run_stores_an_event_only_for_hours_that_have_some(
     lake.write_index()
     Progress(reported, lake.landing(), [HOUR]).done(landed(lake))
     assert reported.letters == events
+
+
+def test_an_hour_tells_what_had_to_be_tried_again(lake: Lake) -> None:
+    reported, landing = Reported(), lake.landing()
+    Progress(reported, landing, [HOUR]).done(landed(lake))
+    assert "retried_requests" not in reported.hour
+    landing.retries, reported.attempt = 4, 2
+    Progress(reported, landing, [HOUR]).done(landed(lake))
+    assert (reported.hour["retried_requests"], reported.hour["retried_attempts"]) == (4, 2)
 
 
 @pytest.mark.parametrize(

@@ -155,3 +155,8 @@ def test_at_most_ten_objects_are_named() -> None:
 
 def test_an_hour_without_a_file_names_none() -> None:
     assert {"dagster/uri", "newest_objects", "console"}.isdisjoint(shown(read=100))
+
+
+def test_what_was_tried_again_is_counted_where_something_was() -> None:
+    assert metadata.retried(0, 0) == {}
+    assert metadata.retried(3, 1) == {"retried_requests": 3, "retried_attempts": 1}

@@ -182,7 +182,7 @@ class TestRetries:
         store = server.store()
         server.script = [failure, failure, ok()]
         ask(store)
-        assert store.requests == Counter({operation: 3})
+        assert (store.requests, store.retries) == (Counter({operation: 3}), 2)
         assert len(server.asked) == 3
 
     def test_a_400_can_mean_again(self, server: Scripted) -> None:

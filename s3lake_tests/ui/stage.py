@@ -71,7 +71,8 @@ def site() -> Iterator[Site]:
         _produce_payments(demo.kafka.bootstrap_servers, first)
         config = yaml.safe_load(demo.config_path.read_text())
         strict = {"name": "strict", "topics": ["payments"], "bucket": run.BUCKET, "prefix": "strict", "start": first}
-        config["sinks"].append(strict)
+        lenient = {**strict, "name": "lenient", "prefix": "lenient", "errors": {"tolerance": "all"}}
+        config["sinks"] += [strict, lenient]
         config["s3"]["console"] = f"{demo.s3.endpoint_url}/{{bucket}}?prefix={{prefix}}"
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)

@@ -126,6 +126,17 @@ def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture
     picture("failed", 900)
 
 
+def test_an_hour_with_a_broken_record_shows_why_it_is_a_dead_letter(page: Page, site: Site, picture: Picture) -> None:
+    materialize(page, "/assets/s3/lenient/payments", site.hours[0], "1 partition")
+    expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    page.goto(f"/assets/s3/lenient/payments/dead_letters?view=partitions&partition={site.hours[0]}")
+    shown = page.locator("tr")
+    expect(shown.filter(has_text="dead_letters").locator("td").nth(1)).to_have_text("1")
+    for text in ("Input data was truncated", "payments-0", "to_replay"):
+        expect(shown.filter(has_text=text).last).to_be_visible()
+    picture("dead_letters", 1060)
+
+
 def test_a_sensor_that_is_switched_on_asks_for_a_run(page: Page, picture: Picture) -> None:
     page.goto("/locations/s3lake/sensors/kafka_clicks")
     page.locator("label:has(input[type=checkbox])").click()

@@ -17,10 +17,6 @@ FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": Fals
 
 _MEANINGLESS = {
     "config.action.reload": "has no meaning: values of secrets are read when a run starts",
-    "errors.retry.timeout": "has no meaning: converting a record is never tried again, its outcome would be the same",
-    "errors.retry.delay.max.ms": "has no meaning: converting a record is never tried again",
-    "errors.log.enable": "has no meaning: refused records are always logged, with offset, stage and reason",
-    "errors.log.include.messages": "has no meaning: the dead letters hold the records, logs never do",
     "offset.flush.timeout.ms": "has no meaning: offsets are committed with the files",
     "topics.exclude": "has no meaning for a sink",
     "plugin.path": "has no meaning: s3lake has no plugins",
@@ -159,7 +155,31 @@ def errors(keys: Keys, sink: Draft) -> None:
     for setting in (headers.setting, replicas.setting):
         if setting is not None and not queue.value:
             keys.report.notice(setting, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
+    _tried_again(keys, sink)
+    _logged(keys, sink)
     keys.meaningless(_MEANINGLESS)
+
+
+def _tried_again(keys: Keys, sink: Draft) -> None:
+    """Of what Connect tries again only a converter's questions to its registry can have another outcome."""
+    timeout = keys.integer("errors.retry.timeout", 0, -1)
+    delay = keys.integer("errors.retry.delay.max.ms", 60_000, 0)
+    if timeout.setting is not None:
+        sink.put("errors.retry_timeout", timeout.to(lambda ms: None if ms < 0 else ms / 1000))
+        told = "is for questions to the Schema Registry: what a record is refused for would be the same again"
+        keys.report.notice(timeout.setting, told)
+    if delay.setting is not None:
+        sink.put("errors.retry_delay", delay.to(lambda ms: ms / 1000))
+
+
+def _logged(keys: Keys, sink: Draft) -> None:
+    """Of a sink's record Connect logs the place, and never what it holds."""
+    enabled = keys.boolean("errors.log.enable", False)
+    places = keys.boolean("errors.log.include.messages", False)
+    if enabled.value:
+        sink.put("errors.log", "place" if places.value else "reason", enabled.setting)
+    elif places.setting is not None:
+        keys.report.notice(places.setting, "has no meaning without errors.log.enable=true: nothing is logged")
 
 
 def _subscribed(keys: Keys, topic: str) -> bool:

@@ -57,6 +57,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     Attributes:
         seen: columns of records that brought their own schema.
         letters: why records were refused.
+        retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
         dropped: see `Manifest`.
     """
@@ -66,6 +67,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     requests: dict[str, int]
     seen: dict[str, Any] = {}
     letters: tuple[Reason, ...] = ()
+    retries: int = 0
     broken: int = 0
     dropped: dict[str, int] = {}
 

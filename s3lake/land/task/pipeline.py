@@ -8,6 +8,7 @@ their type under Spark Connect.
 from __future__ import annotations
 
 import errno
+import logging
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,7 @@ from s3lake.commit.letters import Tally
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.encode import dead_letters
-from s3lake.errors import S3LakeError, SparkUnavailableError
+from s3lake.errors import S3LakeError, SparkUnavailableError, printable
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
 from s3lake.land.task.prepared import Prepared, after_sql
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
@@ -36,6 +37,7 @@ from s3lake.store import Store
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
+_logger = logging.getLogger(__name__)
 Stores = Callable[[str], Store]
 """Opens a bucket; picklable, and the same in the driver and in the workers."""
 
@@ -53,6 +55,7 @@ class Work:
         projected: batches come from SQL (projection.py), with `original`, `refused`, `grown` and `kept`.
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task says that it is done.
+        log: what is logged of a refused record: `none`, its stage and `reason`, or its `place` too.
         witness: told topic-partition, offset, stage and reason of each refused record; only in the driver's process.
     """
 
@@ -71,6 +74,7 @@ class Work:
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
     dead_letter_topic: DeadLetterTopic | None = None
+    log: str = "none"
     witness: Callable[[int, int, str, str], None] | None = None
 
     def held_to(self, columns: Columns) -> Work:
@@ -253,9 +257,15 @@ class _Task:
             self._outbox.send()  # before `finish`, which makes files visible where the sink is not exactly once
         files = self.staging.finish()
         reads = {partition: counts.sum for partition, counts in self._counts.items()}
-        requests = dict(getattr(self.store, "requests", {}))
         return Done(
-            files, reads, requests, to_document(self._seen), self._tally.reasons, self._broken, dict(self._dropped)
+            files,
+            reads,
+            dict(getattr(self.store, "requests", {})),
+            to_document(self._seen),
+            self._tally.reasons,
+            getattr(self.store, "retries", 0),
+            self._broken,
+            dict(self._dropped),
         )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -336,6 +346,8 @@ class _Task:
             return True  # all of it will be read once more, and judged by all columns
         offsets = rows.column("offset")
         first = min(refusals)
+        if self.work.log != "none":
+            self._log(partition, rows, stage, refusals)
         if not self.work.tolerant:
             self.refused = Refused(partition, offsets[first].as_py(), stage, refusals[first])
             return False
@@ -364,6 +376,14 @@ class _Task:
             if self._outbox is not None:
                 self._outbox.send()
         return True
+
+    def _log(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> None:
+        """Keys, values and headers are in no log: the dead letters hold them."""
+        keys, offsets, milliseconds = self.work.keys, rows.column("offset"), _milliseconds(rows)
+        for row, reason in refusals.items():
+            place = f", partition {partition}, offset {offsets[row]}, timestamp {milliseconds[row]}"
+            where = f"topic {keys.topic}{place if self.work.log == 'place' else ''}"
+            _logger.error("sink %s: record refused in %s, stage %s: %s", keys.sink, where, stage, printable(reason))
 
 
 def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
