@@ -42,7 +42,11 @@ def tile_cells(tile: "Tile", *, sealed: bool) -> list[str]:
 
 
 def _state(tile: "Tile", *, sealed: bool) -> str:
-    return "sealed" if sealed else "complete" if tile.complete else "closed" if tile.closed else "open"
+    if sealed:
+        return "sealed"
+    if tile.complete:
+        return "complete"
+    return "closed" if tile.closed else "open"
 
 
 def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:

@@ -232,8 +232,8 @@ class Sketch:
         origins = self.draft.origins
         if len(path) == 2 and path[0] == "sinks" and path not in origins:  # what is wrong between two sinks
             path = (*path, "prefix") if (*path, "prefix") in origins else (*path, "bucket")
-        top = -1 if self.native else 2 if path[:1] == ("sinks",) else 0
-        for size in range(len(path), top, -1):
+        outside = 2 if path[:1] == ("sinks",) else 0
+        for size in range(len(path), -1 if self.native else outside, -1):
             if path[:size] in origins:
                 return path[:size]
             inner = next((beside for beside in origins if beside[:size] == path[:size]), None)

@@ -320,7 +320,7 @@ def _named_numbers(value: Any) -> Any:
     """Numbers that JSON does not have as texts, as Connect's JSON converter writes them."""
     match value:
         case float() if not math.isfinite(value):
-            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+            return {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
         case dict():
             return {name: _named_numbers(one) for name, one in value.items()}
         case list():

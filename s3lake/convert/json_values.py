@@ -142,7 +142,9 @@ def _primitive(value: Any, type: Primitive) -> object:
                 return _milliseconds(*match.groups())
             return value if is_integer and 0 <= value < DAY_MS else None
         case Primitive.TIMESTAMP:
-            return _moment(value) if is_text else value if is_integer and value in _INT64 else None
+            if is_text:
+                return _moment(value)
+            return value if is_integer and value in _INT64 else None
 
 
 def _decimal(value: Any, type: Decimal) -> str | None:

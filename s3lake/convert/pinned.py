@@ -78,9 +78,13 @@ def _converter(type: Type) -> _Converter:
     return fold(type, _leaf, _list, _struct, _map)
 
 
+_IN_PYTHON: dict[Type, pa.DataType] = {Primitive.TIME: pa.int32(), Primitive.UUID: pa.string()}
+"""What Python's values of a column are, where Arrow takes others for them."""
+
+
 def _leaf(leaf: Primitive | Decimal | Unknown) -> _Converter:
     arrow = arrow_type(leaf)
-    python = pa.int32() if leaf is Primitive.TIME else pa.string() if leaf is Primitive.UUID else arrow
+    python = _IN_PYTHON.get(leaf, arrow)
     return _Converter(arrow, python, isinstance(leaf, Decimal), functools.partial(_primitive, leaf))
 
 

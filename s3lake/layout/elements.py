@@ -245,8 +245,8 @@ def text_of(value: Any, what: str) -> str:
         case float():
             return java_double(value)
         case _:
-            kind = "null" if value is None else "an object" if isinstance(value, dict) else "a list"
-            raise Unplaceable(f"{what} is {kind}, not a primitive")
+            shape = {type(None): "null", dict: "an object"}.get(type(value), "a list")
+            raise Unplaceable(f"{what} is {shape}, not a primitive")
 
 
 def decoded(data: bytes, what: str) -> Any:

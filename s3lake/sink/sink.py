@@ -153,7 +153,7 @@ class Sink(Part):
     @classmethod
     def _switched(cls, value: Any) -> Any:
         """YAML reads `on` and `off` as true and false."""
-        return ("on" if value else "off") if isinstance(value, bool) else value
+        return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
     @field_validator("fleet")
     @classmethod

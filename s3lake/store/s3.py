@@ -22,6 +22,7 @@ _LONGEST_PAUSE_S = 20.0
 _NO_SUCH_UPLOAD = "NoSuchUpload"
 # What a Complete can be refused with for good; asked again it would be refused again.
 _NEVER_COMPLETE = {"InvalidPart", "InvalidPartOrder", "EntityTooSmall", "InvalidRequest"}
+_COMPLETIONS: Mapping[int, Completion] = {409: "conflict", 412: "taken"}
 
 
 class S3Store:
@@ -98,9 +99,13 @@ class S3Store:
         if_absent: bool = False,
         metadata: Mapping[str, str] = {},
     ) -> str | None:
-        condition = {"IfMatch": if_match} if if_match is not None else {"IfNoneMatch": "*"} if if_absent else {}
-        # 404: AWS's answer to If-Match on a key without an object.
-        answers = {404, 409, 412} if if_match is not None else {409, 412} if if_absent else set()
+        condition: dict[str, str] = {}
+        answers: set[int] = set()
+        if if_match is not None:
+            # 404: AWS's answer to If-Match on a key without an object.
+            condition, answers = {"IfMatch": if_match}, {404, 409, 412}
+        elif if_absent:
+            condition, answers = {"IfNoneMatch": "*"}, {409, 412}
 
         def write(client: Any) -> str:
             # boto3 refuses memoryview; bytes of bytes is no copy.
@@ -179,7 +184,7 @@ class S3Store:
             if answer.code in _NEVER_COMPLETE:
                 _log.warning("CompleteMultipartUpload s3://%s/%s was refused for good: %s", self.bucket, key, answer)
                 return "refused"
-            return "taken" if answer.status == 412 else "conflict" if answer.status == 409 else "gone"
+            return _COMPLETIONS.get(answer.status, "gone")
         return "completed"
 
     def abort_upload(self, key: str, upload: str) -> None:

@@ -231,8 +231,9 @@ def _checked(tree: exp.Expr, clause: str) -> list[exp.Expr]:
         if isinstance(node, exp.Star) and _parts(node):
             raise ValueError(f"{clause}: EXCEPT and REPLACE stand in an expression: name the fields")
         if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
-            what = "a subquery" if isinstance(node, exp.Query) else "a window" if isinstance(node, exp.Window) else None
-            shown = what or f"not supported ({type(node).__name__})"
+            shown = f"not supported ({type(node).__name__})"
+            if isinstance(node, exp.Query | exp.Window):
+                shown = "a subquery" if isinstance(node, exp.Query) else "a window"
             raise ValueError(
                 f"{clause}: {_short(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
             )
@@ -309,9 +310,8 @@ def _entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 def _opening(token: Token) -> int:
     """1 for a bracket that opens, -1 for one that closes."""
-    kind = token.token_type.name
-    opens = kind in ("L_PAREN", "L_BRACKET", "L_BRACE")
-    return 1 if opens else -1 if kind in ("R_PAREN", "R_BRACKET", "R_BRACE") else 0
+    side, _, bracket = token.token_type.name.partition("_")
+    return {"L": 1, "R": -1}.get(side, 0) if bracket in ("PAREN", "BRACKET", "BRACE") else 0
 
 
 def _slice(text: str, tokens: Sequence[Token]) -> str:

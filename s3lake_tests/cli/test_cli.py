@@ -437,6 +437,7 @@ class TestExitCodeTwo:
     def test_a_configuration_that_is_not_there(self, command: str, run: Run, tmp_path: Path) -> None:
         missing = {
             "ddl": ["--for", "athena"],
+            "erase": ["--where", "true"],
             "preview": ["--records", "-"],
             "test": [str(tmp_path / "cases.yaml")],
             "rewrite": ["--from", TEN, "--to", TEN],

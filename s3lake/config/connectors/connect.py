@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from s3lake.config.connectors import transforms
 from s3lake.config.draft import Connector, Draft
 from s3lake.config.keys import Given, Keys
+from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.text import expressions
 
@@ -22,7 +23,6 @@ _MEANINGLESS = {
     "plugin.path": "has no meaning: s3lake has no plugins",
     "group.id": "has no meaning: offsets are in the index; no consumer group is used",
 }
-_WITH_SCHEMAS = ("avro", "protobuf", "json_schema", "connect_json")
 _CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
 _QUEUE = "errors.deadletterqueue."
 _OFFSETS = "has no meaning: offsets are in the index; no consumer group is used"
@@ -207,7 +207,7 @@ def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
     form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value"))
     if not FORMATS[form].tabular:
         keys.report.notice(mode.setting, f"has no meaning with format {form}: its files have no schema")
-    elif converter not in _WITH_SCHEMAS:
+    elif not CONVERTERS[converter].versioned:
         keys.report.notice(mode.setting, f"has no meaning: values of {converter} have no schema, and columns grow")
     else:
         sink.put("schema.compatibility", mode)

@@ -51,4 +51,4 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
     return cells.Column(CONVERTER.name, pa.array(texts, pa.binary()), Schemas.of(schemas)), refused
 
 
-CONVERTER = Converter("connect_json", "json", read, wrapped=True, enveloped=True)
+CONVERTER = Converter("connect_json", "json", read, wrapped=True, enveloped=True, versioned=True)

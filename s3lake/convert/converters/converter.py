@@ -49,6 +49,7 @@ class Converter:
         enveloped: whether `{"schema": …, "payload": …}` may stand round a value.
         inferred: whether columns are found in the data; else each value's own schema gives them.
         asks_registry: whether it cannot read without a Schema Registry.
+        versioned: whether each value says which version of a schema it was written with.
         unframe: of values that are in Kafka neither texts nor taken as they are: with the id of their schema before
             them, or numbers; None for others.
     """
@@ -60,6 +61,7 @@ class Converter:
     enveloped: bool = False
     inferred: bool = True
     asks_registry: bool = False
+    versioned: bool = False
     unframe: Unframe | None = None
 
     @property

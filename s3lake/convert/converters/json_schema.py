@@ -30,4 +30,4 @@ def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> tuple[pa.Binar
     return framed.unframed(raw)
 
 
-CONVERTER = Converter("json_schema", "json", read, wrapped=True, unframe=unframe)
+CONVERTER = Converter("json_schema", "json", read, wrapped=True, versioned=True, unframe=unframe)

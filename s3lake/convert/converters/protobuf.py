@@ -32,4 +32,6 @@ def unframe(raw: pa.BinaryArray, registry: Connection | None) -> tuple[pa.Binary
     return values.data, values.refused
 
 
-CONVERTER = Converter("protobuf", "json", read, wrapped=True, inferred=False, asks_registry=True, unframe=unframe)
+CONVERTER = Converter(
+    "protobuf", "json", read, wrapped=True, inferred=False, asks_registry=True, versioned=True, unframe=unframe
+)

@@ -61,7 +61,9 @@ def tried(case: Case, sinks: Sequence[Sink], spark: Spark | None = None) -> Outc
     """
     sink = _sink(case, sinks)
     newest = max((record.timestamp for record in case.records), default=-1)
-    now_ms = case.now_ms if case.now_ms is not None else newest if newest >= 0 else hours.start_ms(sink.start)
+    now_ms = case.now_ms
+    if now_ms is None:
+        now_ms = newest if newest >= 0 else hours.start_ms(sink.start)
     keys: list[str] = []
     contents: dict[str, list[Any]] = {}
     refusals: list[dict[str, Any]] = []
