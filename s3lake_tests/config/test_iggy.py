@@ -1,5 +1,6 @@
 """Apache Iggy's S3 sink: connector files, the runtime's file, and the keys of objects of its own tests."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -293,10 +294,12 @@ def test_a_secret_in_a_variable_is_never_told() -> None:
 
 
 def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
-    loaded = with_variables(IGGY_USERNAME="me", CONFIG_PATH="x", ENV_PATH="y")
+    loaded = with_variables(IGGY_USERNAME="me", STATE_PATH="s", CONFIG_PATH="x", ENV_PATH="y")
     assert [str(one) for one in loaded.notices if "environment" in one.place.file] == [
-        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no meaning: the file is that of one "
-        "connector, not the runtime's"
+        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no meaning: [s3lake] says where the "
+        "records are",
+        "environment variable IGGY_CONNECTORS_STATE_PATH: state.path: has no meaning: the file is that of one "
+        "connector, not the runtime's",
     ]
 
 
@@ -307,3 +310,121 @@ def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
         "IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET": "pond",
     }
     assert [sink.bucket for sink in load_file(runtime, environment).config.sinks] == ["pond"]
+
+
+# Where the records are
+
+FROM_IGGY = RUNTIME.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
+
+
+def of_iggy(runtime: Path, section: str, environment: dict[str, str] | None = None) -> Loaded:
+    runtime.write_text(FROM_IGGY.replace('address = "localhost:8090"\n', section))
+    return load_file(runtime, environment or {})
+
+
+def test_a_runtime_reads_its_own_server(runtime: Path) -> None:
+    loaded = of_iggy(runtime, 'address = "iggy:8090"\nusername = "lake"\npassword = "hunter2"\n')
+    source = loaded.config.source
+    assert source is not None
+    assert loaded.config.kafka is None
+    assert (source.type, source.address, source.username) == ("iggy", "iggy:8090", "lake")
+    assert source.settings["password"] == "hunter2"
+    assert loaded.config.sinks[0].topics == ("logs.api",)
+    assert "iggy" not in {notice.place.key for notice in loaded.notices}
+
+
+def test_what_the_section_leaves_out_is_as_the_runtime_has_it(runtime: Path) -> None:
+    source = of_iggy(runtime, "").config.source
+    assert source is not None
+    assert (source.address, source.username, source.settings["password"]) == ("localhost:8090", "iggy", "iggy")
+
+
+def test_a_token_wins_over_a_user(runtime: Path) -> None:
+    source = of_iggy(runtime, 'username = "lake"\npassword = "x"\ntoken = "iggypat-1"\n').config.source
+    assert source is not None
+    assert (source.username, source.settings["token"]) == (None, "iggypat-1")
+
+
+def test_tls_of_the_runtime(runtime: Path) -> None:
+    source = of_iggy(runtime, 'tls = { enabled = true, ca_file = "ca.pem", domain = "iggy" }\n').config.source
+    assert source is not None
+    assert (source.tls, source.ca_file, source.domain) == (True, "ca.pem", "iggy")
+
+
+def test_a_variable_of_the_runtime_says_where_one_connectors_records_are() -> None:
+    text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
+    variables = {"IGGY_CONNECTORS_IGGY_ADDRESS": "iggy:8090", "IGGY_CONNECTORS_IGGY_PASSWORD": "hunter2"}
+    source = loads(text, "sink.toml", None, variables).config.source
+    assert source is not None
+    assert (source.address, source.username, source.settings["password"]) == ("iggy:8090", "iggy", "hunter2")
+
+
+def test_the_runtimes_server_wins_over_kafkas_variable(runtime: Path) -> None:
+    loaded = of_iggy(runtime, 'address = "iggy:8090"\n', {"S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092"})
+    assert loaded.config.kafka is None
+
+
+def test_a_template_of_kafkas_topics_has_no_meaning_for_iggys(runtime: Path) -> None:
+    runtime.write_text(FROM_IGGY + 'topic_template = "{topic}"\n')
+    loaded = load_file(runtime, {})
+    assert loaded.config.sinks[0].topics == ("logs.api",)
+    assert "s3lake.topic_template" in {notice.place.key for notice in loaded.notices}
+
+
+def test_records_that_are_nowhere_are_told_with_both_remedies() -> None:
+    text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
+    with pytest.raises(ConfigurationError, match=r"set IGGY_CONNECTORS_IGGY_ADDRESS=HOST:PORT, .*S3LAKE_BOOTSTRAP_SER"):
+        loads(text, "sink.toml", None, {})
+
+
+# Schemas that are no text
+
+PROTO = """\
+[transforms.proto_convert]
+enabled = true
+source_format = "proto"
+target_format = "json"
+descriptor_set = "orders.desc"
+message_type = "shop.Order"
+preserve_unknown_fields = false
+[plugin_config]
+"""
+
+
+def proto(old: str = "", new: str = "") -> Loaded:
+    text = bases.IGGY.replace('schema = "json"', 'schema = "proto"').replace("[plugin_config]\n", PROTO)
+    assert old in text
+    return loads(text.replace(old, new, 1), "sink.toml", None, {})
+
+
+def test_protobuf_is_read_by_the_descriptors_of_its_conversion() -> None:
+    loaded = proto()
+    converter = loaded.config.sinks[0].converter
+    assert converter.value == "protobuf"
+    assert converter.registry is not None
+    assert (converter.registry.descriptor_set, converter.registry.message) == ("orders.desc", "shop.Order")
+    assert loaded.config.sinks[0].transforms == ()
+    assert loaded.origins["sinks", 0, "converter", "registry", "message"].line == 14
+    assert "transforms.proto_convert.preserve_unknown_fields" in {one.place.key for one in loaded.notices}
+
+
+def test_protobuf_may_be_described_by_a_native_setting() -> None:
+    text = bases.IGGY.replace('schema = "json"', 'schema = "proto"')
+    text += 'converter.registry.descriptor_set = "orders.desc"\nconverter.registry.message = "shop.Order"\n'
+    registry = loads(text, "sink.toml", None, {}).config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.message == "shop.Order"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('target_format = "json"', 'target_format = "text"', "write target_format = 'json'"),
+        ('message_type = "shop.Order"', "", "message_type is missing"),
+        ('descriptor_set = "orders.desc"', 'schema_path = "orders.proto"', "take it out, and use descriptor_set"),
+        ("enabled = true\nsource", "enabled = true\nfield_mappings = {a = 'b'}\nsource", "use sql.select of"),
+    ],
+)
+def test_what_a_conversion_asks_for_beyond_that_is_refused(old: str, new: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        proto(old, new)

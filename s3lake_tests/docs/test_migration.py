@@ -14,6 +14,10 @@ PAGES = sorted({block.document for block in blocks("yaml") if block.document.sta
 ENVIRONMENT = {
     "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092",
     "S3LAKE_START": "2026-11-20T00",
+    "IGGY_CONNECTORS_IGGY_ADDRESS": "iggy:8090",
+    "IGGY_CONNECTORS_IGGY_USERNAME": "lake",
+    "IGGY_CONNECTORS_IGGY_PASSWORD": "hunter2",
+    "S3LAKE_SECRET_SOURCE_PASSWORD": "hunter2",
     "AWS_ACCESS_KEY_ID": "hunter2",
     "AWS_SECRET_ACCESS_KEY": "hunter2",
 }

@@ -9,6 +9,8 @@ from typing import Any
 from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, transforms
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.iggy_file import File
+from s3lake.config.connectors.iggy_schemas import CONVERSIONS, Schemas
+from s3lake.config.connectors.iggy_server import SECTION, Server
 from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
@@ -19,17 +21,18 @@ from s3lake.text.options import suggestion
 from s3lake.text.quantities import seconds_of, size_of
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
+_WHERE = (
+    "the records are: set IGGY_CONNECTORS_IGGY_ADDRESS=HOST:PORT, or give the runtime's file, which has [iggy]; or, "
+    f"where they are in Kafka, add [s3lake] kafka.bootstrap_servers, or set {overrides.SERVERS}"
+)
 _RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")
 _RUNTIME_REASONS = {
     "http": "has no meaning: Dagster has the user interface",
-    "iggy": "has no meaning: records are read from Kafka",
     "state": "has no meaning: the index is in the bucket",
     "logging": "has no meaning: Dagster says how runs are logged",
     "telemetry": "has no meaning: every run's figures are in Dagster",
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
-_CONVERSIONS = ("proto_convert", "flat_buffer_convert", "avro_convert")
-_SCHEMAS = {"json": "json", "raw": "bytes", "text": "string", "proto": None, "flat_buffer": None, "avro": None}
 _OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
     "json_lines": ("json", None, ".jsonl"),
     "json_array": ("json_array", {"opening": "[", "between": ",", "closing": "]"}, ".json"),
@@ -63,17 +66,22 @@ def loads(content: str, report: Report, references: References) -> Sketch:
     files, beside = [main], []
     variables = references.environment
     if alone:
-        for place in iggy_variables.of_runtime(File(main.name, {}, {}), variables, report).places.values():
-            report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
+        runtime = iggy_variables.of_runtime(File(main.name, {}, {}), variables, report)
+        for path, place in runtime.places.items():
+            if path[:1] != (SECTION,):
+                report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
     else:
         runtime = iggy_variables.of_runtime(main, variables, report)
         files = list(_connectors(runtime, report, references))
         beside = _runtime(runtime, report, references)
+    server = Server(runtime, report, references)
     common, sinks = Draft(), []
     for file in iggy_variables.of_connectors(files, variables, report):
-        own, of_file = _connector(file, beside, report, references, alone=alone)
+        own, of_file = _connector(file, beside, server, report, references, alone=alone)
         _join(common, own, of_file, file, report)
         sinks += of_file
+    if sinks:
+        server.tell()
     if not sinks and not report.failed:
         report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
     return drafted(common, sinks, report)
@@ -87,16 +95,12 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
         return
     for name, table in tables.items():
         place = file.places.get(("transforms", name), Place(file.name))
-        if name not in _TRANSFORMS + _CONVERSIONS:
+        if name not in _TRANSFORMS + CONVERSIONS:
             near = suggestion(name, _TRANSFORMS)
             report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
         elif not isinstance(table, dict) or not isinstance(table.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
-        elif table["enabled"] and name in _CONVERSIONS:
-            report.error(
-                Setting(place.key, name, place), f"{name} is not supported yet; take it out, or write enabled = false"
-            )
-        elif table["enabled"]:
+        elif table["enabled"] and name in _TRANSFORMS:
             options = {key: value for key, value in table.items() if key != "enabled"}
             origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
             for key, value in options.items():
@@ -106,7 +110,7 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
 
 
 def _connector(
-    file: File, beside: Sequence[Setting], report: Report, references: References, *, alone: bool
+    file: File, beside: Sequence[Setting], server: Server, report: Report, references: References, *, alone: bool
 ) -> tuple[Draft, list[Draft]]:
     settings = references.resolve([*file.settings("transforms"), *beside], report)
     template = next((setting for setting in settings if setting.key == "s3lake.topic_template"), None)
@@ -120,11 +124,14 @@ def _connector(
     each.put("nulls", "write")
     _chain(file, each, report)
     _plugin(keys, common, each)
+    if server.put(common, settings) and template is not None:
+        report.notice(template, "has no meaning: the topics are Iggy's own, and called after stream and topic")
+        template = None
     sinks = list(_sinks(file, keys, each, key, template))
     real = observed(keys, references.environment)
     if real.setting is not None:
         report.notice(real.setting, "has no meaning: Iggy's document says nothing that its connector does otherwise")
-    overrides.apply(keys, common, sinks, references.environment)
+    overrides.apply(keys, common, sinks, references.environment, where=_WHERE)
     keys.all_known()
     return common, sinks
 
@@ -224,6 +231,8 @@ def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setti
     spelled = template.value if template else TOPIC_TEMPLATE
     if template and not {"{stream}", "{topic}"} & set(re.findall(r"\{\w+\}", spelled)):
         keys.wrong(template, f"{template.shown} is the same for every topic; write it with {{stream}} and {{topic}}")
+    schemas = Schemas(file, keys.report)
+    schemas.tell()
     for at, topic in pairs:
         stream = keys.text(f"streams[{at}].stream")
         sink = each.copy()
@@ -235,12 +244,7 @@ def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setti
         if sink.get("envelope") is not None:
             sink.put("envelope.stream", stream.value)
             sink.put("envelope.topic", topic)
-        schema = keys.choice(f"streams[{at}].schema", _SCHEMAS, "json")
-        if schema.value is None and schema.setting is not None:
-            keys.wrong(
-                schema.setting, f"{schema.setting.shown}: this schema is not supported yet; use json, raw or text"
-            )
-        sink.put("converter.value", schema.value or "json", schema.setting)
+        schemas.put(sink, keys, at)
         yield sink
 
 

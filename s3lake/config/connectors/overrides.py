@@ -15,10 +15,13 @@ from s3lake.text.options import suggestion
 
 PREFIX = "s3lake."
 SERVERS, START = "S3LAKE_BOOTSTRAP_SERVERS", "S3LAKE_START"
+_WHERE = f"Kafka is; add bootstrap.servers=HOST:PORT, or set {SERVERS}"
 _SHARED = tuple(name for name in names(Config) if name != "sinks")
 
 
-def apply(keys: Keys, common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str]) -> None:
+def apply(
+    keys: Keys, common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str], *, where: str = _WHERE
+) -> None:
     """Put what the file says after `s3lake.` over everything else, and what only this or the environment can say."""
     servers = keys.get("bootstrap.servers")
     if servers is not None:
@@ -27,17 +30,18 @@ def apply(keys: Keys, common: Draft, sinks: Sequence[Draft], environment: Mappin
         if setting.key == observed.KEY:
             continue  # no native setting: each dialect has asked for it
         put(setting.key.removeprefix(PREFIX), setting.value, setting, common, sinks, keys.report)
-    complete(common, sinks, environment, keys.report)
+    complete(common, sinks, environment, keys.report, where=where)
 
 
-def complete(common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str], report: Report) -> None:
+def complete(
+    common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str], report: Report, *, where: str = _WHERE
+) -> None:
     """Take the servers and the first hour from the environment where the file has neither."""
-    if not common.get("kafka.bootstrap_servers"):
+    if not common.get("kafka.bootstrap_servers") and not common.get("source.type"):
         if environment.get(SERVERS):
             common.put("kafka.bootstrap_servers", environment[SERVERS], _variable(SERVERS, environment))
         else:
-            fix = f"add bootstrap.servers=HOST:PORT, or set {SERVERS}"
-            report.error(None, f"the file does not say where Kafka is; {fix}")
+            report.error(None, f"the file does not say where {where}")
     for sink in sinks:
         if sink.get("start"):
             continue
