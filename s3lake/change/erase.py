@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import msgspec
@@ -26,6 +26,7 @@ from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError
+from s3lake.land.merge import carried
 from s3lake.land.replay.beside import copied_as, named
 from s3lake.land.task.outcomes import merged
 from s3lake.objects import Shape, batches, columns, content, tables
@@ -299,19 +300,11 @@ def _staged(holding: Holding, commits: Sequence[_Commit], made: dict[str, str], 
     except BaseException:
         abort(holding.index.store, files)
         raise
-    last = commits[-1].manifest
-    manifests = [one.manifest for one in commits]
-    return Staged(
+    return replace(
+        carried([one.manifest for one in commits]),
         files=tuple(sorted(files, key=lambda file: file.key)),
         reads=_reads(commits),
-        format=last.format,
-        converter=last.converter,
-        nulls=last.nulls,
-        shape=last.shape,
-        columns=last.columns,
-        waits=tuple(wait for one in manifests for wait in one.waits),
-        letters=letters_united(_reasons(one) for one in commits),
-        taken=tuple(taken for one in manifests for taken in one.taken),
+        letters=letters_united(map(_reasons, commits)),
     )
 
 

@@ -7,7 +7,7 @@ was never landed, and lands it again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -17,7 +17,7 @@ from s3lake.commit.clean import forget_replaced
 from s3lake.commit.index import Manifest, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import ConfigurationError
-from s3lake.land.task.outcomes import merged
+from s3lake.land.merge import carried
 
 REASON = "retention"
 
@@ -86,17 +86,8 @@ def expire(holding: Holding, hour: str) -> Expiry:
     if any(manifest.files for manifest in manifests):
 
         def nothing(_: Attempt) -> Staged:
-            last = manifests[-1]
-            return Staged(
-                files=(),
-                reads={number: _gone(read) for number, read in merged(one.partitions for one in manifests).items()},
-                format=last.format,
-                converter=last.converter,
-                nulls=last.nulls,
-                shape=last.shape,
-                columns=last.columns,
-                waits=tuple(wait for one in manifests for wait in one.waits),
-            )
+            whole = carried(manifests)
+            return replace(whole, reads={number: _gone(read) for number, read in whole.reads.items()}, letters=())
 
         holding.exchange(hour, manifests, REASON, nothing)
     forget_replaced(holding.index, hour, REASON)

@@ -62,6 +62,7 @@ for command in (
     landed.clean,
     change.compact,
     change.erase,
+    change.reformat,
     change.retention,
     spark.spark,
 ):

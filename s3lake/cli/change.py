@@ -101,6 +101,29 @@ def erase(
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
 
 
+def reformat(
+    config: ConfigArgument = None,
+    sink: SinkOption = None,
+    topic: TopicOption = None,
+    first: FromOption = None,
+    last: ToOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write landed hours anew in the format, codec, layout and columns that the sink has now, without Kafka.
+
+    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    """
+    from s3lake.change.reformat import reformat, reformations
+
+    def hours_of(holding: "Holding") -> Outcomes:
+        for plan in reformations(holding, holding.hours(first, last)):
+            yield (reformat(holding, plan.hour) if yes and not plan.obstacle else plan), not plan.obstacle
+
+    in_order(first, last)
+    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+
+
 def retention(
     config: ConfigArgument = None,
     sink: SinkOption = None,

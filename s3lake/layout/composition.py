@@ -6,6 +6,7 @@ commit's mark alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -138,6 +139,11 @@ class Composition:
     def group(self, partition: int, texts: Sequence[str] = ()) -> str:
         """The group of records whose elements are `texts`."""
         return self.pattern(partition, [_GAP] * len(self.gaps)) % tuple(texts)
+
+    def may_be(self, group: str, partition: int) -> bool:
+        """Whether this is the group of some record."""
+        texts = self.group(partition, ["\0"] * len(self.elements)).split("\0")
+        return re.fullmatch(".+?".join(map(re.escape, texts)), group, re.DOTALL) is not None
 
     def pattern(self, partition: int, gaps: Sequence[str]) -> str:
         """A key with these texts in its gaps and `%s` for each element."""

@@ -83,6 +83,11 @@ class KeyRule:
         group = _placed(Placing(self.data, partition, self.kept), "", ())
         return group if isinstance(group, str) else None  # `groups` says why there is none
 
+    def may_be(self, group: str, partition: int) -> bool:
+        """Whether records of a topic-partition can have this group."""
+        composition, plain = self._made_by(group)
+        return composition.may_be(plain, partition)
+
     def groups(self, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:
         """The group of each of `records` records, or why it has none."""
         return self._groups(self.data, "", partition, fields, records)

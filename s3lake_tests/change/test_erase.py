@@ -82,7 +82,7 @@ def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
     assert (left(world), world.store.uploads) == ([], {})
     erased = sum(one.erased for one in report.checked)
     assert report.landed + report.dead_letters + erased == landed.landed + landed.dead_letters
-    assert (erased > 0) == (said != [])
+    assert erased > 0 or said == []
 
 
 def test_the_lines_of_others_keep_their_bytes() -> None:

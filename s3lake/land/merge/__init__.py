@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from s3lake.commit import letters, protocol
@@ -27,7 +27,7 @@ from s3lake.store.upload import PART_BYTES
 if TYPE_CHECKING:
     from s3lake.sink import Sink
 
-__all__ = ["Merged", "Rule", "Unjoinable", "Way", "merge", "planned"]
+__all__ = ["Merged", "Rule", "Unjoinable", "Way", "carried", "merge", "planned"]
 
 _AT_ONCE = 8
 """Small packs: most of their time is spent waiting for the store. A large one holds parts and row groups in memory."""
@@ -93,7 +93,8 @@ def merge(
             keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
             shapes = _shapes(run[-1], rule.formats) if way.digests else {}
             joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, shapes)
-            staged = _staged(run, _joined(index, joining, packed_files, way.large_at_once))
+            files = _joined(index, joining, packed_files, way.large_at_once)
+            staged = replace(carried(run), files=tuple(sorted(files, key=lambda file: file.key)))
             manifest = protocol.commit(index, attempt, staged, switched=switched)
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 
@@ -143,18 +144,19 @@ def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack], large
     return files
 
 
-def _staged(run: Sequence[Manifest], files: list[File]) -> Staged:
-    last = run[-1]
+def carried(manifests: Sequence[Manifest]) -> Staged:
+    """What a commit without files says that takes the place of others: all that they say of their records."""
+    last = manifests[-1]
     return Staged(
-        files=tuple(sorted(files, key=lambda file: file.key)),
-        reads=summed(one.partitions for one in run),
+        files=(),
+        reads=summed(one.partitions for one in manifests),
         format=last.format,
         converter=last.converter,
         nulls=last.nulls,
         shape=last.shape,
         columns=last.columns,
-        waits=tuple(wait for one in run for wait in one.waits),
-        letters=letters.united(one.letters for one in run),
-        taken=tuple(taken for one in run for taken in one.taken),
-        dropped=sum((Counter(one.dropped) for one in run), Counter()),
+        waits=tuple(wait for one in manifests for wait in one.waits),
+        letters=letters.united(one.letters for one in manifests),
+        taken=tuple(taken for one in manifests for taken in one.taken),
+        dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
     )

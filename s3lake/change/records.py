@@ -1,0 +1,115 @@
+"""Rows of objects as the records that they were in Kafka, as far as their format and envelope give them back."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from s3lake.commit.index import File
+from s3lake.land.given import Record
+from s3lake.objects import Body, Shape, batches, columns
+from s3lake.objects.shape import BYTES, TEXT
+
+_MICROS_PER_MS = 1000
+_texts = msgspec.json.Decoder(str | None).decode
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which parts of a record the objects of a shape have as Kafka had them.
+
+    Attributes:
+        lacking: why the value cannot be had; empty where it can.
+    """
+
+    key: bool
+    headers: bool
+    timestamp: bool
+    offset: bool
+    lacking: str = ""
+
+    @classmethod
+    def of(cls, shape: Shape) -> Parts:
+        """Those of a shape."""
+        fields = shape.envelope.fields if shape.envelope else ()
+        metadata = "metadata" in fields
+        key = "key" in fields and (shape.key in (TEXT, BYTES) or not shape.in_columns)
+        headers = "headers" in fields and not pa.types.is_map(columns.of(shape, {}).field("headers").type)
+        return cls(key, headers, metadata or "timestamp" in fields, metadata or "offset" in fields, _lacking(shape))
+
+
+def _lacking(shape: Shape) -> str:
+    envelope = shape.envelope
+    if envelope is not None and (envelope.style == "iggy" or "value" not in envelope.fields or envelope.bare):
+        return "its envelope does not hold the value as it was"
+    if shape.value not in (TEXT, BYTES, "json"):
+        return f"converter.value {shape.value} made something else of the bytes that Kafka had"
+    if shape.in_columns and shape.value == "json":
+        return "its columns are fields of the value, whose text is not kept"
+    if not shape.separable:
+        return "its records cannot be told apart"
+    return ""
+
+
+def records(shape: Shape, body: Body, file: File, topic: str) -> Iterator[list[Record]]:
+    """The records of an object, some at a time.
+
+    Where neither rows nor their number say an offset, it is the least that it can have been.
+
+    Args:
+        shape: whose `Parts` lack nothing.
+        body: of the object.
+        file: what its manifest says of it.
+        topic: of the records.
+
+    Raises:
+        UnreadableError: it is no file of its shape.
+    """
+    parts, schema = Parts.of(shape), columns.of(shape, {})
+    value, key = _reader(shape, schema, "value"), _reader(shape, schema, "key")
+    offset = file.first_offset
+    for batch in batches(shape, body, file.key, schema):
+        rows = []
+        for row in batch.to_pylist():
+            at = _offset(row) if parts.offset else offset
+            stamp = _timestamp(row) if parts.timestamp else -1
+            headers = tuple((one["key"], one["value"]) for one in row["headers"] or ()) if parts.headers else ()
+            raw_key = key(row["key"]) if parts.key else None
+            rows.append(Record(topic, file.partition, at, stamp, raw_key, value(row["value"]), headers))
+            offset += 1
+        yield rows
+
+
+def slack(shape: Shape, file: File) -> int:
+    """How much greater the offset of a record may have been than `records` says."""
+    return 0 if Parts.of(shape).offset else file.last_offset - file.first_offset + 1 - file.records
+
+
+def _offset(row: Any) -> int:
+    return int(row["metadata"]["offset"] if row.get("metadata") else row["offset"])
+
+
+def _timestamp(row: Any) -> int:
+    if row.get("metadata"):
+        return int(row["metadata"]["timestamp"])
+    stamp = row["timestamp"]
+    return -1 if stamp is None else stamp if isinstance(stamp, int) else round(stamp.timestamp() * _MICROS_PER_MS)
+
+
+def _reader(shape: Shape, schema: pa.Schema, part: str) -> Callable[[Any], bytes | None]:
+    """From a cell to the bytes that Kafka had."""
+    plain_json = shape.envelope is None and shape.format.startswith("json")
+    if plain_json and shape.converter(part) == TEXT:
+        return lambda text: None if (decoded := _texts(text)) is None else decoded.encode()
+    if plain_json and shape.converter(part) == BYTES:
+        return lambda text: None if (decoded := _texts(text)) is None else base64.b64decode(decoded, validate=True)
+    if plain_json:
+        return lambda text: None if text == "null" else text.encode()
+    if part in schema.names and pa.types.is_string(schema.field(part).type):
+        return lambda text: None if text is None else text.encode()
+    return lambda data: data

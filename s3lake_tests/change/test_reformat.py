@@ -1,0 +1,123 @@
+"""Reformatting: the same records in the form that the sink has now, made of what was landed."""
+
+import gzip
+import io
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from s3lake.change.reformat import reformat, reformations
+from s3lake.sink import Sink
+from s3lake_tests.change.parts import holding, killed_everywhere
+from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.world import HOUR
+
+ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
+RECORD = {"style": "record"}
+
+
+def landed(**sink: Any) -> Parts:
+    world = Parts(flush={"count": 3}, **sink)
+    world.land(*ROWS[:4], b"no JSON", *ROWS[4:])
+    world.write_index()
+    return world
+
+
+def changed(world: Parts, **sink: Any) -> Parts:
+    """The same, once the sink is configured otherwise."""
+    base = {"name": "events", "topics": ("verified",), "bucket": "lake", "start": HOUR}
+    world.sink = Sink.model_validate({**base, "errors": {"tolerance": "all"}, **sink})
+    return world
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"format": {"type": "json"}}, {"format": {"type": "parquet"}}),
+        ({"format": {"type": "json"}}, {"format": {"type": "json", "codec": "gzip"}}),
+        ({"format": {"type": "json"}}, {"format": {"type": "csv"}}),
+        ({"format": {"type": "json"}}, {"layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "json_array", "codec": "zstd"}}, {"format": {"type": "avro"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "parquet", "codec": "gzip"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "avro"}}),
+        ({"format": {"type": "avro"}}, {"format": {"type": "parquet"}, "layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "csv"}}),
+        ({"format": {"type": "json"}, "envelope": RECORD}, {"format": {"type": "parquet"}, "envelope": RECORD}),
+        ({"format": {"type": "json"}, "envelope": RECORD}, {"format": {"type": "parquet"}}),
+    ],
+    ids=str,
+)
+def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now: dict[str, Any]) -> None:
+    world = changed(landed(**was), **now)
+    (plan,) = reformations(holding(world), [HOUR])
+    assert plan.obstacle == ""
+    assert reformat(holding(world), HOUR) == plan
+    report = world.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (7, 1)
+    (manifest,) = holding(world).manifests(HOUR) or []
+    assert (manifest.format, manifest.reason) == (world.sink.format.type, "reformat")
+    assert list(reformations(holding(world), [HOUR])) == []
+
+
+def test_what_is_written_is_what_the_format_says() -> None:
+    world = changed(landed(format={"type": "parquet"}), format={"type": "avro"})
+    reformat(holding(world), HOUR)
+    bodies = [body for key, body in world.bodies().items() if key.endswith(".avro")]
+    rows = [row for body in bodies for row in fastavro.reader(io.BytesIO(body))]
+    assert rows == [{"user": str(number % 3), "n": number} for number in range(7)]
+    world = changed(landed(), format={"type": "json", "codec": "gzip"})
+    reformat(holding(world), HOUR)
+    lines = [gzip.decompress(body) for key, body in world.bodies().items() if key.endswith(".json.gz")]
+    assert b"".join(lines) == b"".join(row + b"\n" for row in ROWS)
+
+
+def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
+    world = changed(landed(), layout={"partition_by": ["user"]})
+    (before,) = holding(world).manifests(HOUR) or []
+    reformat(holding(world), HOUR)
+    world.log.expire(4)
+    assert world.verified().clean
+    (after,) = holding(world).manifests(HOUR) or []
+    spans = [(file.first_offset, file.last_offset) for file in before.files if file.kind == "data"]
+    for file in after.files:
+        assert file.kind != "data" or any(a <= file.first_offset <= file.last_offset <= b for a, b in spans)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "why"),
+    [
+        ({"format": {"type": "parquet"}}, {"format": {"type": "json"}}, "fields of the value"),
+        ({"format": {"type": "json"}}, {"envelope": RECORD}, "it does not hold the headers and key and offset"),
+        ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
+        ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dict[str, Any], why: str) -> None:
+    world = changed(landed(**was), **now)
+    before = world.bodies()
+    outcome = reformat(holding(world), HOUR)
+    assert why in outcome.obstacle or why == ""
+    assert (world.bodies() == before) == bool(outcome.obstacle)
+    assert world.store.uploads == {}
+
+
+def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is() -> None:
+    world = Parts()
+    world.land(b'{"n":1}', b"[1]")
+    world.write_index()
+    before = changed(world, format={"type": "parquet"}).bodies()
+    assert "are refused by the present configuration" in reformat(holding(world), HOUR).obstacle
+    assert (world.bodies(), world.store.uploads) == (before, {})
+
+
+def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
+    world = changed(landed(), format={"type": "parquet"})
+    for place in killed_everywhere(world, lambda one: reformat(one, HOUR)):
+        report = world.verified()
+        assert (report.clean, report.landed, report.dead_letters) == (True, 7, 1), (place, report.differences)
+        tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
+        assert (sum(map(len, tables)), len(world.bodies())) == (7, len(tables) + 1), place
