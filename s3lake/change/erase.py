@@ -71,7 +71,7 @@ class Erased:
     """What is taken out of one object; `replaced_by` is empty before it is done, and where nothing of it is left."""
 
     key: str
-    kind: str
+    stream: str
     rows: int
     of: int
     replaced_by: str = ""
@@ -120,7 +120,7 @@ def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator
             continue
         commits = [one for one in _looked(holding, manifests, person) if one.records]
         if commits:
-            yield _told(hour, commits)
+            yield _erasure(hour, commits)
 
 
 def erase(holding: Holding, hour: str, person: Person) -> Erasure:
@@ -132,16 +132,18 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
         TransientError: the store, the table or another writer was in the way: this can be repeated.
     """
     done: list[_Commit] = []
-    made: dict[str, str] = {}
+    anew: dict[str, str] = {}
     for tries in range(1, _TRIES + 1):
         holding.tidied(hour)
         commits = {
-            one.manifest.id: one for one in _looked(holding, holding.manifests(hour) or [], person) if one.records
+            commit.manifest.id: commit
+            for commit in _looked(holding, holding.manifests(hour) or [], person)
+            if commit.records
         }
         try:
             for group in alike([one.manifest for one in commits.values()]):
                 own = [commits[manifest.id] for manifest in group]
-                holding.exchange(hour, group, REASON, partial(_staged, holding, own, made))
+                holding.exchange(hour, group, REASON, partial(_staged, holding, own, anew))
                 done += own
         except FencedError:
             if tries == _TRIES:
@@ -149,7 +151,7 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
             continue
         break
     forget_replaced(holding.index, hour, REASON)
-    return _told(hour, done, made)
+    return _erasure(hour, done, anew)
 
 
 @dataclass
@@ -230,8 +232,8 @@ def _rows(commit: _Commit, source: _Source, where: Condition, recorded: Columns)
             raise DataLossError(f"{file.key} has {table.num_rows} rows, its manifest says {file.records}")
         whole = {**{name: table[name] for name in table.column_names}, **whole}
     declared = columns.of(data, data.columns.fields if data.columns else recorded)
-    for one in where.columns(declared) or declared:
-        whole.setdefault(one.name, pa.chunked_array([pa.nulls(first.records, one.type)]))
+    for column in where.columns(declared) or declared:
+        whole.setdefault(column.name, pa.chunked_array([pa.nulls(first.records, column.type)]))
     row = 0
     for batch in pa.table(whole).combine_chunks().to_batches():
         yield from (row + at for at in where.rows(batch, first.key))
@@ -286,8 +288,8 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-def _staged(holding: Holding, commits: Sequence[_Commit], made: dict[str, str], attempt: Attempt) -> Staged:
-    """What takes the place of commits; `made` gets the key of each object that was written without some of its rows."""
+def _staged(holding: Holding, commits: Sequence[_Commit], anew: dict[str, str], attempt: Attempt) -> Staged:
+    """What takes the place of commits; `anew` gets the key of each object that was written without some of its rows."""
     files: list[File] = []
     try:
         for commit in commits:
@@ -296,7 +298,7 @@ def _staged(holding: Holding, commits: Sequence[_Commit], made: dict[str, str], 
                     if len(source.gone) < file.records:
                         files.append(_written(holding, commit, stream, file, source.gone, attempt.commit))
                         if source.gone:
-                            made[file.key] = files[-1].key
+                            anew[file.key] = files[-1].key
     except BaseException:
         abort(holding.index.store, files)
         raise
@@ -359,9 +361,9 @@ def _reasons(commit: _Commit) -> tuple[Reason, ...]:
     return tally.reasons
 
 
-def _told(hour: str, commits: Sequence[_Commit], made: Mapping[str, str] = {}) -> Erasure:
+def _erasure(hour: str, commits: Sequence[_Commit], anew: Mapping[str, str] = {}) -> Erasure:
     objects = tuple(
-        Erased(file.key, file.kind, len(source.gone), file.records, made.get(file.key, ""))
+        Erased(file.key, file.kind, len(source.gone), file.records, anew.get(file.key, ""))
         for commit in commits
         for source in commit.sources
         if source.gone

@@ -109,7 +109,7 @@ class Holding:
 def alike(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
     """Commits whose files a reader reads the same way, as one commit can replace them: those of an hour, or each."""
     groups: dict[bytes, list[Manifest]] = {}
-    for one in manifests:
-        form = msgspec.json.encode((one.format, one.converter, one.nulls, one.shape, one.columns))
-        groups.setdefault(form, []).append(one)
-    return [part for some in groups.values() for part in ([some] if united(some) else [[one] for one in some])]
+    for manifest in manifests:
+        form = (manifest.format, manifest.converter, manifest.nulls, manifest.shape, manifest.columns)
+        groups.setdefault(msgspec.json.encode(form), []).append(manifest)
+    return [part for some in groups.values() for part in ([some] if united(some) else [[each] for each in some])]

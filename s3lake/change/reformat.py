@@ -83,7 +83,7 @@ def reformations(holding: Holding, hours: Iterable[str]) -> Iterator[Reformation
             continue
         stale = _stale(holding, manifests)
         if stale:
-            yield _told(hour, stale, _obstacle(holding, stale))
+            yield _reformation(hour, stale, _obstacle(holding, stale))
 
 
 def reformat(holding: Holding, hour: str) -> Reformation:
@@ -101,10 +101,10 @@ def reformat(holding: Holding, hour: str) -> Reformation:
             holding.exchange(hour, group, REASON, _Writing(holding, hour, group).staged)
     except Unformattable as error:
         obstacle = str(error)
-    return _told(hour, stale, obstacle)
+    return _reformation(hour, stale, obstacle)
 
 
-def _told(hour: str, stale: Sequence[Manifest], obstacle: str) -> Reformation:
+def _reformation(hour: str, stale: Sequence[Manifest], obstacle: str) -> Reformation:
     files = [file for manifest in stale for file in manifest.files]
     forms = sorted({f"{one.format} {one.shape.codec or ''}".strip() for one in stale})
     return Reformation(hour, len(stale), len(files), sum(one.bytes for one in files), " and ".join(forms), obstacle)
@@ -115,14 +115,14 @@ def _stale(holding: Holding, manifests: Sequence[Manifest]) -> list[Manifest]:
     landed, topic = holding.sink.landed, holding.index.topic
     now = (landed.format.type, landed.converter.value)
     return [
-        one
-        for one in manifests
-        if one.files
+        manifest
+        for manifest in manifests
+        if manifest.files
         and (
-            (one.format, one.converter) != now
-            or msgspec.structs.replace(one.shape, changed=False)
+            (manifest.format, manifest.converter) != now
+            or msgspec.structs.replace(manifest.shape, changed=False)
             != msgspec.structs.replace(binding.written_by(landed), changed=False)
-            or not _placed_so(landed, topic, one)
+            or not _placed_so(landed, topic, manifest)
         )
     ]
 
@@ -152,16 +152,16 @@ def _obstacle(holding: Holding, stale: Sequence[Manifest]) -> str:
             if shape.columns is None:
                 return "its commit, of an earlier s3lake, does not say which columns it has"
             continue
-        parts = Parts.of(shape)
+        has = Parts.of(shape)
         envelope = set(landed.envelope.fields) if landed.envelope else set()
-        lacking = {"key": parts.key, "headers": parts.headers, "timestamp": parts.timestamp, "offset": parts.offset}
+        lacking = {"key": has.key, "headers": has.headers, "timestamp": has.timestamp, "offset": has.offset}
         lacks = [name for name, there in lacking.items() if not there]
         if "metadata" in envelope:
             envelope |= {"timestamp", "offset"}
         needed = {"header": "headers"}
         asked = {needed.get(one, one) for one in ("key", "header", "timestamp") if keys.needs(one)}
-        if parts.lacking or (envelope | asked) & set(lacks):
-            return parts.lacking or f"it does not hold the {' and '.join(sorted((envelope | asked) & set(lacks)))}"
+        if has.lacking or (envelope | asked) & set(lacks):
+            return has.lacking or f"it does not hold the {' and '.join(sorted((envelope | asked) & set(lacks)))}"
     return ""
 
 
@@ -194,8 +194,8 @@ class _Writing:
             wallclock_ms=attempt.begun_ms,
             hour_ms=hourly.start_ms(self.hour),
         )
-        made = self._made(sink, keys, attempt)
-        files = [file for one in made for file in one.files]
+        parts = self._all_written(sink, keys, attempt)
+        files = [file for one in parts for file in one.files]
         try:
             if sum(file.records for file in files if file.kind == "data") != sum(file.records for file in self._files):
                 raise Unformattable("fewer or more records would be in its files")
@@ -209,7 +209,7 @@ class _Writing:
             abort(self.holding.index.store, files)
             raise
         changed = any(one.shape.changed is True for one in self.manifests)
-        form = made[-1] if made else self.manifests[-1]
+        form = parts[-1] if parts else self.manifests[-1]
         return replace(
             carried(self.manifests),
             files=tuple(sorted(files, key=lambda file: file.key)),
@@ -235,20 +235,20 @@ class _Writing:
         with opened(self.holding.index.store, file.key, file.bytes, commit) as body:
             return body.read()
 
-    def _made(self, sink: Sink, keys: KeyRule, attempt: Attempt) -> list[Staged]:
+    def _all_written(self, sink: Sink, keys: KeyRule, attempt: Attempt) -> list[Staged]:
         """Object by object: where one ends another begins, so what is known of offsets stays what it was."""
-        made: list[Staged] = []
+        parts: list[Staged] = []
         try:
             for file in self._files:
                 write = self._columns if _in_columns(self._shape, sink) else self._texts
-                one = write(sink, keys, attempt, file)
+                written = write(sink, keys, attempt, file)
                 more = slack(self._shape, file)
-                longer = (msgspec.structs.replace(new, last_offset=new.last_offset + more) for new in one.files)
-                made.append(replace(one, files=tuple(longer)))
+                longer = (msgspec.structs.replace(new, last_offset=new.last_offset + more) for new in written.files)
+                parts.append(replace(written, files=tuple(longer)))
         except BaseException:
-            abort(self.holding.index.store, [file for one in made for file in one.files])
+            abort(self.holding.index.store, [file for one in parts for file in one.files])
             raise
-        return made
+        return parts
 
     def _columns(self, sink: Sink, keys: KeyRule, attempt: Attempt, file: File) -> Staged:
         """Rows of columns as they are."""
@@ -301,15 +301,15 @@ class _Writing:
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}
         record = partial(outcomes.record, index, sink.max_columns, self.hour, attempt.commit)
         done, work = job.staged(replace(work, tolerant=True), reads, stored[0] if stored else Recorded({}), record)
-        made = staged(sink, index.topic, index.store, work, done)
+        commit = staged(sink, index.topic, index.store, work, done)
         if engine.refusals:
-            abort(index.store, made.files)
+            abort(index.store, commit.files)
             first = engine.refusals[0]
             raise Unformattable(
                 f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
                 f"near offset {first.offset}: {first.message}"
             )
-        return made
+        return commit
 
 
 def _stage(staging: Staging, keys: KeyRule, partition: int, rows: Rows) -> None:

@@ -124,7 +124,7 @@ def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
     world.land_records([(ALICE.encode(), value("x", 1), []), (b"b", value("y", 2), [("h", b"1")])])
     world.write_index()
     done = erase(holding(world), HOUR, person(f"key = '{ALICE}'"))
-    assert [one.kind for one in done.objects] == ["data", "keys", "headers"]
+    assert [one.stream for one in done.objects] == ["data", "keys", "headers"]
     assert (left(world), world.verified().differences) == ([], ())
 
 
