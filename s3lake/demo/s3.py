@@ -1,9 +1,14 @@
-"""An S3 API over HTTP on this machine: moto for the demo and most tests, versitygw where real storage matters."""
+"""An S3 API on this machine.
 
+It is moto for the demo and most tests, versitygw where real storage matters, MinIO where rights and encryption do.
+"""
+
+import base64
 import http.client
 import importlib.util
 import os
 import shutil
+import ssl
 import sys
 import tempfile
 import time
@@ -16,7 +21,13 @@ from typing import Literal
 from s3lake.demo.process import GuardedProcess, Service, free_ports, spawn
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 
-Server = Literal["moto", "versitygw"]
+Server = Literal["moto", "versitygw", "minio"]
+
+MINIO = "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c"
+"""The last that was published as a module of Go."""
+
+MINIO_KEY = "lake"
+"""The key of its own key management, which SSE-KMS may name."""
 
 _ATTEMPTS = 5
 _START_TIMEOUT_S = 60.0
@@ -30,19 +41,23 @@ class EmbeddedS3(Service):
     secret_access_key = "s3lake-demo-secret"
     region = _REGION
 
-    def __init__(self, process: GuardedProcess, port: int, server: Server) -> None:
+    def __init__(self, process: GuardedProcess, port: int, server: Server, ca_file: Path | None = None) -> None:
         self._process = process
-        self.endpoint_url = f"http://127.0.0.1:{port}"
+        self.endpoint_url = f"{'https' if ca_file else 'http'}://127.0.0.1:{port}"
         self.server = server
+        self.ca_file = ca_file
 
     @classmethod
-    def start(cls, server: Server = "moto", requests: Path | None = None) -> "EmbeddedS3":
+    def start(
+        cls, server: Server = "moto", requests: Path | None = None, certificates: Path | None = None
+    ) -> "EmbeddedS3":
         """Starts the server and waits until it listens.
 
         Args:
             server: `moto` keeps objects in memory; `versitygw` keeps them in a temporary directory and is much faster,
-                but its binary has to be there (see `versitygw_binary`).
+                but its binary has to be there (see `versitygw_binary`); so does `minio`, which knows users and keys.
             requests: a file that gets a line for each request, as S3 logs them; `versitygw` only.
+            certificates: a directory with `public.crt`, `private.key` and, of who signed it, `ca.pem`; `minio` only.
 
         Raises:
             ConfigurationError: the server is not installed.
@@ -52,7 +67,7 @@ class EmbeddedS3(Service):
             (port,) = free_ports(1)
             home = Path(tempfile.mkdtemp(prefix=f"s3lake-{server}-"))
             try:
-                launch = _moto(port) if server == "moto" else _versitygw(port, home, requests)
+                launch = _launch(server, port, home, requests, certificates)
                 process = spawn(launch.command, home / "server.log", launch.env, remove=home)
             except BaseException:
                 shutil.rmtree(home, ignore_errors=True)
@@ -65,7 +80,7 @@ class EmbeddedS3(Service):
                 if isinstance(error, StoreUnavailableError) and "address already in use" in log.lower():
                     continue
                 raise
-            return cls(process, port, server)
+            return cls(process, port, server, certificates and certificates / "ca.pem")
         raise StoreUnavailableError(
             f"{server} found its port on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
         )
@@ -82,6 +97,7 @@ class EmbeddedS3(Service):
             region_name=self.region,
             aws_access_key_id=self.access_key_id,
             aws_secret_access_key=self.secret_access_key,
+            verify=str(self.ca_file) if self.ca_file else None,
             config=Config(s3={"addressing_style": "path"}),
         )
         try:
@@ -100,8 +116,27 @@ class _Launch:
 
 def versitygw_binary() -> Path | None:
     """The `versitygw` program on PATH or where `go install` puts it; None when there is none."""
-    program = shutil.which("versitygw") or shutil.which("versitygw", path=str(Path.home() / "go" / "bin"))
+    return _installed("versitygw")
+
+
+def minio_binary() -> Path | None:
+    """The `minio` program on PATH or where `go install` puts it; None when there is none."""
+    return _installed("minio")
+
+
+def _installed(name: str) -> Path | None:
+    program = shutil.which(name) or shutil.which(name, path=str(Path.home() / "go" / "bin"))
     return Path(program) if program else None
+
+
+def _launch(server: Server, port: int, home: Path, requests: Path | None, certificates: Path | None) -> _Launch:
+    match server:
+        case "moto":
+            return _moto(port)
+        case "versitygw":
+            return _versitygw(port, home, requests)
+        case "minio":
+            return _minio(port, home, certificates)
 
 
 def _moto(port: int) -> _Launch:
@@ -149,16 +184,41 @@ def _versitygw(port: int, home: Path, requests: Path | None) -> _Launch:
     env |= {"ROOT_ACCESS_KEY_ID": EmbeddedS3.access_key_id, "ROOT_SECRET_ACCESS_KEY": EmbeddedS3.secret_access_key}
 
     def listens(process: GuardedProcess) -> bool:  # noqa: ARG001 (moto's needs it)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
-        try:
-            connection.request("GET", health)
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return _is_well(http.client.HTTPConnection("127.0.0.1", port, timeout=1), health)
 
     return _Launch([*command, str(data)], env, listens)
+
+
+def _minio(port: int, home: Path, certificates: Path | None) -> _Launch:
+    binary = minio_binary()
+    if binary is None:
+        raise ConfigurationError(f"minio is neither on PATH nor in ~/go/bin. Install it: go install {MINIO}")
+    data = certificates or home / "certificates"
+    command = [str(binary), "server", "--quiet", "--address", f"127.0.0.1:{port}", "--certs-dir", str(data)]
+    # Every option can also come from the environment: only ours shall count.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MINIO_")}
+    env |= {"MINIO_ROOT_USER": EmbeddedS3.access_key_id, "MINIO_ROOT_PASSWORD": EmbeddedS3.secret_access_key}
+    env |= {"MINIO_SHUTDOWN_TIMEOUT": "0s"}  # nobody waits for its answers when it is ended
+    env |= {"MINIO_BROWSER": "off", "MINIO_KMS_SECRET_KEY": f"{MINIO_KEY}:{base64.b64encode(bytes(32)).decode()}"}
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+
+    def listens(process: GuardedProcess) -> bool:  # noqa: ARG001 (moto's needs it)
+        secured = http.client.HTTPSConnection("127.0.0.1", port, timeout=1, context=unchecked)
+        connection = secured if certificates else http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+        return _is_well(connection, "/minio/health/cluster")
+
+    return _Launch([*command, str(home / "data")], env, listens)
+
+
+def _is_well(connection: http.client.HTTPConnection, path: str) -> bool:
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _keeps_attributes(directory: Path) -> bool:

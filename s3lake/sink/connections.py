@@ -149,6 +149,7 @@ class S3(Part):
         profile: of the AWS configuration files, for `default` and `profile`.
         role: a role that the credentials assume.
         proxy: what requests go through.
+        ca_file: certificates (PEM) of those who sign the store's, in place of the machine's; on every worker.
         objects: what every object is created with.
         requester_pays: who asks pays, as buckets of others may want it.
         accelerate: through the nearest edge of AWS (transfer acceleration); not with paths or an endpoint.
@@ -166,6 +167,7 @@ class S3(Part):
     profile: str | None = None
     role: Role | None = None
     proxy: Proxy | None = None
+    ca_file: str | None = Field(default=None, examples=["/etc/ssl/lake-ca.pem"])
     objects: Objects = Field(default_factory=Objects)
     requester_pays: bool = False
     accelerate: bool = False

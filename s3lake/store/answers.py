@@ -75,7 +75,8 @@ def meaning_of(
     # A certificate or a protocol that does not fit today does not fit tomorrow.
     if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", message):
         return StoreDeniedError(
-            f"{what} cannot be asked: {message}. To go on: correct s3.endpoint_url or the certificate."
+            f"{what} cannot be asked: {message}. To go on: correct s3.endpoint_url, or give s3.ca_file, the "
+            "certificates of those who signed the store's."
         )
     if isinstance(
         error,

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from s3lake.errors import ConfigurationError
 from s3lake.store import parameters
 from s3lake.store.connection import S3Connection
 
@@ -39,6 +40,10 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
+    if connection.ca_file is not None and not Path(connection.ca_file).exists():
+        raise ConfigurationError(
+            f"s3.ca_file {connection.ca_file}: no such file where this runs; every worker needs it"
+        )
     # A session of its own: boto3's default session is one per process, and not safe with threads.
     core = botocore.session.Session(profile=connection.profile)
     if connection.source is not None:
@@ -52,7 +57,7 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         endpoint_url=connection.endpoint_url,
         region_name=connection.region,
         use_ssl=connection.use_ssl,
-        verify=connection.verify,
+        verify=connection.ca_file or connection.verify,
         config=config,
     )
     parameters.register(s3, connection)
@@ -94,6 +99,7 @@ def _assume(core: Any, connection: S3Connection) -> None:
             service,
             region_name=connection.region,
             endpoint_url=connection.role_endpoint_url,
+            verify=connection.ca_file if connection.role_endpoint_url else None,
             config=Config(proxies=_proxies(connection)).merge(config or Config()),
             **keys,
         )

@@ -29,6 +29,7 @@ class S3Connection:
         unsigned: send no credentials at all.
         use_ssl: https where `endpoint_url` does not say.
         verify: check the server's certificate; None leaves it to boto3, which does.
+        ca_file: certificates to trust in place of the machine's.
         max_attempts: of one request, the first included; 1 for never again.
         patience_s: how long a store that refuses connections is asked again, however often that is, and after which one
             that takes requests and says nothing is asked no more.
@@ -58,6 +59,7 @@ class S3Connection:
     unsigned: bool = False
     use_ssl: bool = True
     verify: bool | None = None
+    ca_file: str | None = None
     max_attempts: int = 5
     backoff_ms: int = 50
     connect_timeout_s: float = 5.0
@@ -133,6 +135,7 @@ class S3Connection:
             role_duration_s=round(role.duration) if role else None,
             role_endpoint_url=role.endpoint_url if role else None,
             role_token_file=role.token_file if role else None,
+            ca_file=s3.ca_file,
             proxy_url=proxy.url if proxy else None,
             proxy_user=proxy.user if proxy else None,
             proxy_password=_plain(proxy.password) if proxy else None,

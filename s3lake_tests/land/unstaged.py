@@ -37,8 +37,11 @@ class Filed(Landed):
         files = tuple(self._file(attempt, partition, read) for partition, read in staged.reads.items())
         return replace(staged, files=files)
 
+    def _key(self, attempt: Attempt, partition: int, read: Read) -> str:
+        return f"{self.topic}/{partition}/{read.start}{attempt.suffix}.txt"
+
     def _file(self, attempt: Attempt, partition: int, read: Read) -> File:
-        key = f"{self.topic}/{partition}/{read.start}{attempt.suffix}.txt"
+        key = self._key(attempt, partition, read)
         upload = self.store.create_upload(key, {COMMIT: attempt.commit})
         part = self.store.upload_part(key, upload, 1, b"." * read.read)
         return File(key, upload, (part,), partition, read.start, read.end - 1, read.read, read.read)

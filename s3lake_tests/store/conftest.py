@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
+from s3lake.demo.s3 import MINIO, EmbeddedS3, Server, minio_binary, versitygw_binary
 from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
@@ -20,6 +20,7 @@ def connection_to(server: EmbeddedS3) -> S3Connection:
         region=server.region,
         access_key_id=server.access_key_id,
         secret_access_key=server.secret_access_key,
+        ca_file=str(server.ca_file) if server.ca_file else None,
     )
 
 
@@ -41,7 +42,14 @@ def versitygw() -> Iterator[EmbeddedS3]:
     yield from _served("versitygw")
 
 
-_SERVERS = [pytest.param("moto", marks=pytest.mark.s3), pytest.param("versitygw", marks=pytest.mark.s3)]
+@pytest.fixture(scope="session")
+def minio() -> Iterator[EmbeddedS3]:
+    if minio_binary() is None:
+        pytest.skip(f"MinIO is not installed: go install {MINIO}")
+    yield from _served("minio")
+
+
+_SERVERS = [pytest.param(server, marks=pytest.mark.s3) for server in ("moto", "versitygw", "minio")]
 
 
 @pytest.fixture(params=["memory", *_SERVERS])

@@ -73,6 +73,13 @@ def moto_knows_no_gone_upload(request: pytest.FixtureRequest) -> None:
         request.applymarker(pytest.mark.xfail(reason=reason, raises=StoreUnavailableError, strict=True))
 
 
+@pytest.fixture
+def minio_lists_uploads_of_a_key(request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["store"] == "minio":
+        reason = "MinIO lists the uploads of one key: it takes a prefix for a whole one"
+        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True))
+
+
 class TestObjects:
     def test_what_was_put_can_be_got(self, store: Store, prefix: str) -> None:
         etag = store.put(prefix + "a", b"one")
@@ -414,6 +421,7 @@ MOTO_BEGAN_MS = 1_289_422_113_000
 """moto says that every upload began on a day in 2010."""
 
 
+@pytest.mark.usefixtures("minio_lists_uploads_of_a_key")
 class TestUploadsUnderWay:
     def test_are_named_with_their_age_until_they_are_completed_or_aborted(self, store: Store, prefix: str) -> None:
         began_ms = int(time.time() * 1000)

@@ -5,18 +5,20 @@ import json
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.errors import StoreDeniedError
+from s3lake.errors import ConfigurationError, StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store import COMMIT
 from s3lake.store.client import client
 from s3lake.store.connection import S3Connection
 from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
+from s3lake.table.iceberg import catalog
 from s3lake_tests.store.conftest import BUCKET, connection_to
 from s3lake_tests.store.watching import Watching
 
@@ -249,6 +251,14 @@ def test_what_cannot_be_is_refused_with_what_to_write(s3: dict[str, Any], why: s
         S3.model_validate(s3)
     assert "c2hvcnQ" not in str(refused.value)
     assert MINE not in str(refused.value)
+
+
+def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+    connection = S3Connection.of(S3(endpoint_url="https://127.0.0.1:1", ca_file=str(tmp_path / "ca.pem")))
+    with pytest.raises(ConfigurationError, match=r"s3\.ca_file .*/ca\.pem: no such file where this runs"):
+        client(connection)
+    with pytest.raises(ConfigurationError, match=r"pyiceberg .* knows no s3\.ca_file"):
+        catalog.opened({}, "lake", connection)
 
 
 def test_transfer_acceleration_is_another_address() -> None:

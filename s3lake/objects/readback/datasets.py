@@ -159,6 +159,7 @@ def _file_system(connection: S3Connection) -> Any:
         "external_id": connection.role_external_id,
         "session_name": connection.role_session_name if connection.role_arn else None,
         "proxy_options": connection.proxy,
+        "tls_ca_file_path": connection.ca_file,
         "anonymous": connection.unsigned or None,
         "force_virtual_addressing": None if connection.path_style else True,
         "connect_timeout": connection.connect_timeout_s,

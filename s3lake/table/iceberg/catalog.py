@@ -24,8 +24,13 @@ def opened(properties: Mapping[str, str], bucket: str, connection: S3Connection)
     """The catalog that a sink of this bucket names.
 
     Raises:
-        ConfigurationError: pyiceberg is not installed.
+        ConfigurationError: pyiceberg is not installed, or knows nothing of what the store takes.
     """
+    if connection.ca_file is not None:
+        raise ConfigurationError(
+            "table: pyiceberg trusts the machine's certificates alone and knows no s3.ca_file: let the machine trust "
+            "them and take it out, or go without a table"
+        )
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError:
