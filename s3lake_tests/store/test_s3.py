@@ -579,6 +579,15 @@ class TestProcesses:
             clients = set(pool.map(lambda _: id(client.shared(store.connection)), range(8)))
         assert len(clients) == 1
 
+    def test_what_s3_is_is_read_by_the_first_client_alone(
+        self, server: Scripted, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client.client(server.store().connection)
+        read: list[str] = []
+        monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))
+        client.client(server.store(region="elsewhere").connection)
+        assert read == []
+
     def test_requests_of_many_threads_are_all_counted(self, server: Scripted) -> None:
         store = server.store()
         with ThreadPoolExecutor(8) as pool:
