@@ -88,6 +88,7 @@ VERIFY_DOES_NOT_KNOW = {
     "schema.avro_written",
     "schema.connect",
     "schema.json",
+    "schema.json_schema",
     "schema.unite",
     "convert",
     "layout",

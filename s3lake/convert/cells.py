@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,11 +24,13 @@ class Column:
         data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none. Of Avro that nobody wants as
             texts it is what Kafka has.
         schemas: those that came with the rows; None where no row has one.
+        left_out: path of a field that a row's schema does not name -> of how many rows.
     """
 
     converter: str
     data: pa.BinaryArray
     schemas: Schemas | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def of(self) -> Converter:

@@ -169,14 +169,14 @@ class Conversion:
     def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
         """Convert one batch of records; `columns` are the recorded ones, `standing` is what the task remembers."""
         rows, refused, left_out = self._read(batch)
-        left = Counter[str]()
+        dropped = Counter(rows.value.left_out)
         if standing is not None:
-            value, left = standing.projected(rows.value)
-            rows = replace(rows, value=value)
+            value, lost = standing.projected(rows.value)
+            rows, dropped = replace(rows, value=value), dropped + lost
         broken: Refusals = {}
         if self.contract is not None and self.contract.looks_at_values:
             broken = self.contract.broken(rows.value.data, refused)
-        losses = Losses(refused | broken, dropped=left)
+        losses = Losses(refused | broken, dropped=dropped)
         kept = rest(batch.num_rows, left_out | losses.refused.keys())
         parts: list[Part] = []
         seen: Columns = {}

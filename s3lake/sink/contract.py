@@ -104,9 +104,10 @@ class Contract(Part):
         for name in ("required", "rules"):
             if getattr(self, name) and not is_json:
                 raise Misfit(f"{name} needs values with fields: converter.value {allowed}", "schema", name)
-        if self.compatibility != "none" and not tabular:
+        if self.compatibility != "none" and not (tabular and CONVERTERS[landed.converter.value].versioned):
+            versioned = converters.in_words(lambda converter: converter.versioned)
             raise Misfit(
-                f"files of {sink.format.type} have no schema: take format avro or parquet, or leave it out",
+                f"compatibility is about schemas: format avro, parquet or csv, and converter.value {versioned}",
                 *("schema", "compatibility"),
             )
         if self.gate.max_broken is not None and not (self.required or self.rules):

@@ -29,6 +29,7 @@ Meaning = Callable[[Any], Any]
 
 _enveloped = msgspec.json.Decoder(_Enveloped)
 _numbers = msgspec.json.Decoder(float_hook=Decimal)
+_plainly = msgspec.json.Encoder(decimal_format="number").encode
 _LOGICAL = "org.apache.kafka.connect.data."
 _PRIMITIVES = {
     "boolean": Primitive.BOOL,
@@ -59,6 +60,11 @@ def exactly(text: bytes | str | msgspec.Raw) -> Any:
         return _numbers.decode(text)
     except msgspec.DecodeError:
         return json.loads(text if isinstance(text, str) else bytes(text), parse_float=Decimal)
+
+
+def exact(value: Any) -> bytes:
+    """JSON of a decoded value, every Decimal a number, without blanks."""
+    return _plainly(value)
 
 
 def lenient(text: bytes) -> Any:

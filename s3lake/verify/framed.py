@@ -53,7 +53,12 @@ class Telling:
         elif "key" in framed and kept["key"] and "key" in in_rows:
             self.problem = "its keys stand in its rows as JSON and beside them as bytes"
         connection = registry.connection if registry else None
-        self._translations = {part: _translations(kind, connection) for part, kind in framed.items() if not kept[part]}
+        typed = connection if shape.format in ("avro", "parquet", "csv") else None
+        self._translations = {
+            part: _translations(kind, typed if kind == parts.JSON_SCHEMA else connection)
+            for part, kind in framed.items()
+            if not kept[part]
+        }
 
     def __call__(self, records: Records) -> Records:
         """Records as Connect's JSON has them."""
@@ -71,6 +76,8 @@ def _each(translate: _Told, values: Sequence[bytes | None]) -> list[bytes | None
 def _translations(kind: str, registry: Connection | None) -> _Told:
     if kind in _NUMBERS:
         return partial(_number, *_NUMBERS[kind])
+    if kind == parts.JSON_SCHEMA and registry is not None:
+        return partial(_of_json_schema, registry)
     if kind == parts.JSON_SCHEMA:
         return lambda value: b'{"schema":null,"payload":%s}' % value[_HEADER:] if value[:1] == b"\0" else value
     if registry is None:
@@ -98,6 +105,16 @@ def _of_protobuf(registry: Connection, value: bytes) -> bytes:
     try:
         return protobuf.told(registry, value)
     except (LookupError, TypeError, ValueError, RecursionError):
+        return value
+
+
+def _of_json_schema(registry: Connection, value: bytes) -> bytes:
+    """A value with a JSON Schema; what has none that fits stays as it is."""
+    from s3lake.verify import json_schema
+
+    try:
+        return json_schema.told(registry, value)
+    except (LookupError, AttributeError, TypeError, ValueError, RecursionError, StopIteration):
         return value
 
 

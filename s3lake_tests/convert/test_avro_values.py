@@ -20,7 +20,7 @@ from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
 from s3lake.schema import registry as module
 from s3lake.schema.arrow import type_of
-from s3lake.schema.types import Primitive, fields_of, from_document, to_document
+from s3lake.schema.types import fields_of, from_document, to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
 
@@ -397,16 +397,6 @@ def test_sidecars_have_the_json_of_keys(registry: SchemaRegistry) -> None:
 
 
 # JSON Schema
-
-
-def test_json_schema_is_json_after_the_id_and_nobody_is_asked(registry: SchemaRegistry) -> None:
-    registry.asked.clear()
-    by = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
-    converted = by(batch(framed(1, b'{"a":1}'), framed(2, b'{"a":\n0.5}'), None), {})
-    assert rows(converted) == [([0, 1], [{"a": 1.0}, {"a": 0.5}])]
-    assert (converted.columns, converted.skipped) == ({"a": Primitive.DOUBLE}, 1)
-    assert converted.parts[0].values.to_pylist() == [b'{"a":1}', b'{"a": 0.5}']
-    assert registry.asked == []
 
 
 def test_json_schema_without_the_id_or_without_json_is_a_record_error() -> None:

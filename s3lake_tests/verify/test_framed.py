@@ -185,8 +185,50 @@ def test_writer_and_verifier_agree(
 @pytest.mark.parametrize("format", ["json", "parquet", "csv"])
 def test_writer_and_verifier_agree_on_json_schema(registry: SchemaRegistry, format: str) -> None:
     some = world(registry, {"format": {"type": format}}, {"value": "json_schema"})
-    values = [framed(1, b'{"a":1}'), framed(2, b'{"a": 0.5,\n"b":"x"}'), b"{}"]
+    number = registry.add({"properties": {"a": {"type": "number"}, "b": {"type": ["null", "string"]}}}, "JSON")
+    values = [framed(number, b'{"a":1}'), framed(number, b'{"a": 0.5,\n"b":"x"}'), b"{}", framed(number, b"5")]
     agree(some, [(None, value, []) for value in values], 1)
+
+
+PROPERTIES: dict[str, Any] = {
+    "id": {"type": "integer", "connect.type": "int32"},
+    "price": {
+        "type": "number",
+        "title": "org.apache.kafka.connect.data.Decimal",
+        "connect.type": "bytes",
+        "connect.parameters": {"scale": "2"},
+    },
+    "day": {"type": "integer", "title": "org.apache.kafka.connect.data.Date", "connect.type": "int32"},
+    "raw": {"type": "string", "connect.type": "bytes"},
+    "at": {"type": "string", "format": "date-time"},
+    "by": {"additionalProperties": {"type": "integer"}, "type": "object"},
+    "any": {},
+    "of": {"oneOf": [{"type": "string"}, {"$ref": "#/definitions/to"}, {"type": "null"}]},
+    "n": {"type": "integer", "default": 7},
+    "list": {"type": "array", "items": {"$ref": "#/definitions/to"}},
+}
+TO = {"type": "object", "properties": {"zip": {"type": "string"}, "more": {"$ref": "#"}}, "required": ["zip"]}
+JSON_VALUES: list[dict[str, Any]] = [
+    {"id": 1, "price": 12.34, "day": 20000, "raw": "AAE=", "at": "2026-11-20T08:15:00Z"},
+    {"id": 2, "price": "BNI=", "by": {"a": 1}, "any": [1, 0.5, "x"], "of": "text", "n": 5},
+    {"id": 3, "any": "x", "of": {"zip": "z"}, "list": [{"zip": "a", "unknown": 1}], "more": {"y": 1}},
+    {"id": 4, "of": None, "n": None, "list": []},
+    {"price": 1},
+    {"id": "x"},
+]
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
+@pytest.mark.parametrize("touched", range(4))
+def test_writer_and_verifier_agree_on_what_a_json_schema_says(
+    registry: SchemaRegistry, format: str, touched: int
+) -> None:
+    schema = {"properties": PROPERTIES, "definitions": {"to": TO}, "required": ["id"]}
+    some = world(registry, {"format": {"type": format}}, {"value": "json_schema", "key": "json_schema"})
+    number = registry.add(schema, "JSON")
+    key = registry.add({"type": "string"}, "JSON")
+    values = [framed(number, json.dumps(value).encode()) for value in JSON_VALUES]
+    agree(some, [(framed(key, b'"k"'), value, []) for value in values], touched)
 
 
 @pytest.mark.parametrize("format", ["json", "parquet", "avro"])

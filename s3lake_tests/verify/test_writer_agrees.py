@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.commit.index import Read
 from s3lake.land import binding
-from s3lake.land.task.outcomes import Done, Grown
+from s3lake.land.task.outcomes import Done, Grown, with_seen
 from s3lake.land.task.pipeline import run
 from s3lake.schema.types import from_document, to_document
 from s3lake.store import Store
@@ -171,7 +171,7 @@ def staged(world: World, records: list[Record]) -> None:
         converter=landed.converter.value,
         nulls=landed.nulls,
         shape=binding.written_by(landed),
-        columns=None if work.file_columns is None else to_document(work.file_columns),
+        columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, [outcome])),
     )
 
 

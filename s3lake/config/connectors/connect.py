@@ -204,7 +204,7 @@ def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
     """Put which schemas share files, where values have one and files too."""
     if mode.value == "none":
         return
-    form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value"))
+    form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value") or "json")
     if not FORMATS[form].tabular:
         keys.report.notice(mode.setting, f"has no meaning with format {form}: its files have no schema")
     elif not CONVERTERS[converter].versioned:

@@ -1,4 +1,4 @@
-"""JSON with the id of its JSON Schema before it, which nobody needs to read it."""
+"""JSON with the id of its JSON Schema before it: rows of a table have its columns, lines need nobody to be read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from s3lake.schema.registry import Connection
 
 
-def read(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
-    """Texts of one line."""
-    from s3lake.convert import cells
+def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+    """Texts of one line; for a table, where there is a registry, what the schema of each says of it."""
+    from s3lake.convert import cells, json_schema
 
+    if wanted.tabular and wanted.registry is not None:
+        return json_schema.read(CONVERTER.name, raw, wanted.registry)
     data, wrong = unframe(raw, None)
     lines, refused = cells.json_lines(data)
     return cells.Column(CONVERTER.name, lines), refused | wrong

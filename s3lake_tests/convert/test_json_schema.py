@@ -1,0 +1,283 @@
+"""JSON Schema with a registry: the columns that Confluent's converter gives, and what it has none for."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from s3lake.convert.values import Conversion, Converted
+from s3lake.schema.types import fields_of
+from s3lake_tests.convert.records import batch
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
+
+DRAFT = {
+    4: "http://json-schema.org/draft-04/schema#",
+    7: "http://json-schema.org/draft-07/schema#",
+    2020: "https://json-schema.org/draft/2020-12/schema",
+}
+DECIMAL = {
+    "type": "number",
+    "title": "org.apache.kafka.connect.data.Decimal",
+    "connect.type": "bytes",
+    "connect.parameters": {"scale": "2"},
+}
+
+
+def logical(name: str, bits: int) -> dict[str, Any]:
+    return {"type": "integer", "title": f"org.apache.kafka.connect.data.{name}", "connect.type": f"int{bits}"}
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    with serving() as server:
+        yield server
+
+
+def converted(registry: SchemaRegistry, schema: Any, *values: Any, format: str = "parquet", **more: Any) -> Converted:
+    number = registry.add(schema, "JSON", **more)
+    conversion = Conversion("string", "json_schema", format, "skip", registry=registry.connection)
+    return conversion(batch(*[framed(number, json.dumps(value).encode()) for value in values]), {})
+
+
+def column(registry: SchemaRegistry, schema: Any, *values: Any, **top: Any) -> tuple[str, list[Any]]:
+    """The type of a property `c` of that schema, and its values."""
+    found = converted(
+        registry, {"type": "object", "properties": {"c": schema}, **top}, *({"c": value} for value in values)
+    )
+    assert found.refused == {}
+    (part,) = found.parts
+    return str(found.seen["c"]), [row["c"] for row in part.streams["data"].to_pylist()]
+
+
+TYPES = [
+    ({"type": "boolean"}, True, "bool", True),
+    ({"type": "integer"}, 2**40, "int64", 2**40),
+    ({"type": "integer", "connect.type": "int8"}, 7, "int32", 7),
+    ({"type": "integer", "connect.type": "int16"}, 7, "int32", 7),
+    ({"type": "integer", "connect.type": "int32"}, 7, "int32", 7),
+    ({"type": "number"}, 0.5, "double", 0.5),
+    ({"type": "number"}, 5, "double", 5.0),
+    ({"type": "number", "connect.type": "float32"}, 0.5, "float", 0.5),
+    ({"type": "number", "connect.type": "float64"}, 0.5, "double", 0.5),
+    ({"type": "string"}, "é", "string", "é"),
+    ({"type": "string", "format": "date-time"}, "2026-11-20T08:15:00Z", "string", "2026-11-20T08:15:00Z"),
+    ({"type": "string", "format": "date"}, "2026-11-20", "string", "2026-11-20"),
+    ({"type": "string", "connect.type": "bytes"}, "AAE=", "binary", b"\0\1"),
+    ({"enum": ["a", "b"]}, "a", "string", "a"),
+    ({"type": "string", "enum": ["a", None]}, "a", "string", "a"),
+    ({"enum": [1, 2]}, 2, "int64", 2),
+    ({"const": "x"}, "x", "string", "x"),
+    (DECIMAL, 12.34, "decimal(38,2)", "12.34"),
+    (DECIMAL, "BNI=", "decimal(38,2)", "12.34"),
+    (logical("Date", 32), 20000, "date", "2024-10-04"),
+    (logical("Time", 32), 1000, "time", "00:00:01"),
+    (logical("Timestamp", 64), 1000, "timestamp", "1970-01-01 00:00:01+00:00"),
+    ({"type": "array", "items": {"type": "integer"}}, [1, 2], "list<int64>", [1, 2]),
+    ({"type": "object", "properties": {"x": {"type": "integer"}}}, {"x": 1}, "struct<x: int64>", {"x": 1}),
+    ({"type": "object", "additionalProperties": {"type": "integer"}}, {"a": 1}, "map<string, int64>", [("a", 1)]),
+    (
+        {
+            "type": "array",
+            "connect.type": "map",
+            "items": {"properties": {"key": {"type": "integer"}, "value": {"type": "string"}}},
+        },
+        [{"key": 1, "value": "a"}],
+        "list<struct<key: int64, value: string>>",
+        [{"key": 1, "value": "a"}],
+    ),
+    ({"oneOf": [{"type": "null"}, {"type": "integer"}]}, 5, "int64", 5),
+    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, None, "string", None),
+    ({"type": ["null", "string"]}, None, "string", None),
+    ({"oneOf": [{"type": "null"}, {"type": "array", "items": {"type": "string"}}]}, ["a"], "list<string>", ["a"]),
+    ({"allOf": [{"type": "string"}, {"maxLength": 5}]}, "a", "string", "a"),
+    ({}, {"a": [1, 0.5]}, "string", '{"a":[1,0.5]}'),
+    (True, "x", "string", '"x"'),
+    ({"type": "object"}, {"a": 1}, "string", '{"a":1}'),
+    ({"type": "array", "prefixItems": [{"type": "string"}]}, ["a", 1], "string", '["a",1]'),
+    ({"type": "array", "items": [{"type": "string"}]}, ["a", 1], "string", '["a",1]'),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "type", "cell"), TYPES, ids=str)
+def test_a_type_has_the_column_that_confluent_gives_it(
+    registry: SchemaRegistry, schema: Any, value: Any, type: str, cell: Any
+) -> None:
+    found, (written,) = column(registry, schema, value)
+    assert (found, written if isinstance(cell, type_of_plain) else str(written)) == (type, cell)
+
+
+type_of_plain = (bool, int, float, bytes, list, dict, type(None))
+
+
+def test_the_first_fitting_branch_of_several_has_the_value(registry: SchemaRegistry) -> None:
+    tagged = [
+        {"type": "object", "properties": {"kind": {"const": kind}, "n": {"type": "integer"}}, "required": ["kind"]}
+        for kind in ("a", "b")
+    ]
+    type, rows = column(
+        registry, {"oneOf": [{"type": "string"}, *tagged, {"type": "null"}]}, "x", {"kind": "b", "n": 1}, None
+    )
+    inner = "struct<kind: string, n: int64>"
+    assert type == (
+        f"struct<connect_union_field_0: string, connect_union_field_1: {inner}, connect_union_field_2: {inner}>"
+    )
+    names = [f"connect_union_field_{number}" for number in range(3)]
+    assert rows == [
+        dict(zip(names, ["x", None, None], strict=True)),
+        dict(zip(names, [None, None, {"kind": "b", "n": 1}], strict=True)),
+        None,
+    ]
+
+
+def test_properties_stand_in_the_order_of_their_index(registry: SchemaRegistry) -> None:
+    properties = {"b": {"type": "string", "connect.index": 1}, "a": {"type": "string", "connect.index": 0}}
+    found = converted(registry, {"type": "object", "properties": properties}, {"a": "x", "b": "y"})
+    assert list(found.seen) == ["a", "b"]
+
+
+def test_what_is_not_required_may_be_null_and_a_default_takes_its_place(registry: SchemaRegistry) -> None:
+    schema = {
+        "type": "object",
+        "title": "com.acme.Order",
+        "properties": {"id": {"type": "integer"}, "note": {"type": "string"}, "n": {"type": "integer", "default": 7}},
+        "required": ["id"],
+    }
+    found = converted(registry, schema, {"id": 1}, {"id": 2, "note": None, "n": 3}, {"note": "x"}, {"id": None})
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist() == [{"id": 1, "note": None, "n": 7}, {"id": 2, "note": None, "n": 3}]
+    assert [field.nullable for field in part.streams["data"].schema] == [False, True, True]
+    assert part.schema == "com.acme.Order"
+    assert "missing required field `id`" in found.refused[2]
+    assert "Expected `int`, got `null` - at `$.id`" in found.refused[3]
+
+
+def test_a_property_that_the_schema_does_not_name_is_left_out_and_counted(registry: SchemaRegistry) -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"to": inner, "l": {"type": "array", "items": inner}}}
+    value = {"to": {"x": 1, "y": 2}, "l": [{"x": 1, "z": 0}, {"z": 1}], "more": 1.10, "null": None}
+    found = converted(registry, schema, value, {"to": {"x": 5}})
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist()[0] == {"to": {"x": 1}, "l": [{"x": 1}, {"x": None}]}
+    assert (found.refused, found.dropped) == ({}, {"to.y": 1, "l[].z": 1, "more": 1})
+
+
+def test_a_property_that_the_schema_forbids_refuses_its_record(registry: SchemaRegistry) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": False}
+    found = converted(registry, schema, {"x": 1, "y": 2})
+    assert "Object contains unknown field `y`" in found.refused[0]
+
+
+@pytest.mark.parametrize("draft", DRAFT)
+def test_references_lead_within_the_schema_and_to_others(registry: SchemaRegistry, draft: int) -> None:
+    word, definitions = ("id", "definitions") if draft == 4 else ("$id", "$defs" if draft == 2020 else "definitions")
+    registry.add(
+        {word: "http://acme.com/money.json", definitions: {"cents": {"type": "integer"}}, "type": "number"},
+        "JSON",
+        "money-value",
+    )
+    schema = {
+        "$schema": DRAFT[draft],
+        word: "http://acme.com/order.json",
+        "type": "object",
+        definitions: {"a b": {"type": "object", "properties": {"zip": {"type": "string"}}}},
+        "properties": {
+            "to": {"$ref": f"#/{definitions}/a%20b"},
+            "price": {"$ref": "money.json"},
+            "cents": {"$ref": f"http://acme.com/money.json#/{definitions}/cents"},
+        },
+    }
+    found = converted(
+        registry, schema, {"to": {"zip": "z"}, "price": 1, "cents": 5}, refers=[("money.json", "money-value")]
+    )
+    assert found.refused == {}
+    assert {name: str(type) for name, type in found.seen.items()} == {
+        "to": "struct<zip: string>",
+        "price": "double",
+        "cents": "int64",
+    }
+
+
+def test_an_anchor_and_what_all_of_adds(registry: SchemaRegistry) -> None:
+    schema = {
+        "$schema": DRAFT[2020],
+        "$defs": {"base": {"$anchor": "base", "properties": {"id": {"type": "integer"}}, "required": ["id"]}},
+        "allOf": [{"$ref": "#base"}, {"properties": {"n": {"type": "string"}}}],
+        "type": "object",
+    }
+    found = converted(registry, schema, {"id": 1, "n": "x"}, {"n": "x"})
+    assert [str(type) for type in found.seen.values()] == ["int64", "string"]
+    assert list(found.refused) == [1]
+
+
+def test_what_nests_in_itself_is_a_text_of_its_json(registry: SchemaRegistry) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+    }
+    found = converted(registry, schema, {"id": 1, "children": [{"id": 2, "children": []}]})
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist() == [{"id": 1, "children": ['{"id":2,"children":[]}']}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "reason"),
+    [
+        ({"properties": {"a": {"$ref": "other.json"}}}, "JSON", "refers to 'other.json', which neither the schema"),
+        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "JSON", "refers to '#/nowhere'"),
+        ("{", "JSON", "the schema is no JSON"),
+        ("5", "JSON", "the schema is no JSON Schema"),
+        ({"type": "record", "name": "R", "fields": []}, "", "it is a schema of AVRO, not of JSON: set the converter"),
+    ],
+)
+def test_a_schema_that_is_none_refuses_its_records(
+    registry: SchemaRegistry, schema: Any, kind: str, reason: str
+) -> None:
+    number = registry.add(schema, kind)
+    conversion = Conversion("string", "json_schema", "parquet", "skip", registry=registry.connection)
+    found = conversion(batch(framed(number, b"{}")), {})
+    assert reason in found.refused[0]
+    assert found.refused[0].startswith(f"schema id {number}: ")
+
+
+def test_a_schema_that_says_nothing_leaves_columns_to_be_found(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"type": "object"}, {"a": 1}, {"a": 0.5})
+    assert (list(found.columns), fields_of(found.seen.get("a"))) == (["a"], {})
+
+
+def test_a_value_that_is_no_object_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"type": "integer"}, 5)
+    assert found.parts[0].streams["data"].to_pylist() == [{"value": 5}]
+
+
+def test_null_is_no_value(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"oneOf": [{"type": "null"}, {"properties": {"a": {"type": "string"}}}]}, None)
+    assert (found.parts, found.skipped, found.refused) == ((), 1, {})
+
+
+def test_lines_are_what_the_producer_wrote_and_nobody_is_asked(registry: SchemaRegistry) -> None:
+    number = registry.add({"properties": {"a": {"type": "integer"}}}, "JSON")
+    registry.asked.clear()
+    conversion = Conversion("string", "json_schema", "json", "skip", registry=registry.connection)
+    found = conversion(batch(framed(number, b'{"a": 1.10, "b": null}')), {})
+    assert found.parts[0].streams["data"].to_pylist() == [b'{"a": 1.10, "b": null}']
+    assert registry.asked == []
+
+
+def test_without_a_registry_columns_are_found_in_the_data() -> None:
+    found = Conversion("string", "json_schema", "parquet", "skip")(batch(framed(1, b'{"a":1}')), {})
+    assert found.parts[0].streams["data"].to_pylist() == [{"a": 1}]
+
+
+def test_avro_has_the_names_and_defaults_of_the_schema(registry: SchemaRegistry) -> None:
+    schema = {
+        "type": "object",
+        "title": "com.acme.Order",
+        "properties": {"id": {"type": "integer", "connect.type": "int32"}, "u": {"type": ["string", "integer"]}},
+        "required": ["id"],
+    }
+    found = converted(registry, schema, {"id": 1, "u": 5}, format="avro")
+    (part,) = found.parts
+    assert part.streams["data"].to_pylist() == [
+        {"id": 1, "u": {"connect_union_field_0": None, "connect_union_field_1": 5}}
+    ]
