@@ -13,7 +13,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -159,6 +159,7 @@ class _Looked:
 
     Attributes:
         span: first and last hour to land; None where nothing is due, or has to wait.
+        due: whether somebody has to land that now; else it is landed with others that are due.
         state: what the request depends on.
         sealed: hours that nobody else announces.
     """
@@ -166,6 +167,7 @@ class _Looked:
     topic: str
     why: str = ""
     span: tuple[str, str] | None = None
+    due: bool = False
     state: State | None = None
     sealed: Sequence[dg.AssetMaterialization] = ()
     error: S3LakeError | None = None
@@ -197,11 +199,10 @@ class _Tick:
         turns = sorted(idle, key=lambda topic: self.memory.topics[topic].looked_ms)[: 1 + len(self.ends) // ROUND_TICKS]
         looks = self._look_at(first, partial(self._look, instance))
         looks += self._look_at(turns, partial(self._look, instance, turn=True))
-        if any(looked.span for looked in looks):
-            chosen = {looked.topic for looked in looks if looked.span}
-            along = [topic for topic in idle if topic not in chosen and self._may_come_along(topic)]
-            looks += self._look_at(along[: LOOKS_PER_TICK - len(first)], partial(self._look, instance, along=True))
-        return looks
+        if not any(looked.due for looked in looks):
+            return [replace(looked, span=None, why="") if looked.span else looked for looked in looks]
+        along = [topic for topic in idle if topic not in turns and self._may_come_along(topic)]
+        return looks + self._look_at(along[: LOOKS_PER_TICK - len(first)], partial(self._look, instance))
 
     def why(self, looks: Sequence[_Looked]) -> str:
         """Why nothing is asked for."""
@@ -290,19 +291,19 @@ class _Tick:
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-look") as pool:
             return [seen for seen in pool.map(looked, topics) if seen is not None]
 
-    def _look(self, instance: dg.DagsterInstance, topic: str, *, turn: bool = False, along: bool = False) -> _Looked:
+    def _look(self, instance: dg.DagsterInstance, topic: str, *, turn: bool = False) -> _Looked:
         sink, kept, ends = self.sink, self.memory.topics[topic], self.ends[topic]
         lander = self.landing(topic)
         head = lander.index.head()
         tiles = look(lander, head[0], kept.cursor, again=turn) if head else []
         last = tiles[-1] if tiles else None
         if last is not None and kept.since_ms:
-            kept.cursor.waiting.setdefault(sink.name, Seen(last.hour, last.rev, kept.since_ms))
+            kept.cursor.waiting[sink.name] = Seen(last.hour, last.rev, kept.since_ms)
         hours_due = wanted(self.catalogue, lander, head[0] if head else None, tiles, ends, kept.cursor, self.now)
         chosen = set(hours_due.hours)
-        if along and not chosen and last is not None and not last.closed:
-            chosen = self.catalogue.within(sink, topic, {last.hour})
         self._keep(kept, lander, last, ends)
+        if not chosen and last is not None and not last.closed and self._may_come_along(topic):
+            chosen = self.catalogue.within(sink, topic, {last.hour})
         sealed = self._sealed(instance, lander, head[0], tiles, kept.cursor, turn=turn) if head else ()
         if not chosen:
             return _Looked(topic, sealed=sealed)
@@ -316,7 +317,7 @@ class _Tick:
             return _Looked(topic, held, sealed=sealed)
         span = due.chunks(chosen, sink.hours_per_run)[0]
         why = hours_due.why if hours_due.hours else "others of the sink are due"
-        return _Looked(topic, why, span, state(*span), sealed)
+        return _Looked(topic, why, span, bool(hours_due.hours), state(*span), sealed)
 
     def _keep(self, kept: Topic, lander: "Landing", last: Tile | None, ends: Mapping[int, int]) -> None:
         """Remember when something can be due."""

@@ -264,6 +264,11 @@ def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = 
     return tiles
 
 
+def closes_soon(sink: Sink, tile: "Tile", now: int) -> bool:
+    """Whether the next tick asks for the run that closes the hour: another one before it would be for nothing."""
+    return now >= hours.end_ms(tile.hour) + int((sink.close_grace - INTERVAL_S) * 1000)
+
+
 def patience_ms(sink: Sink) -> int:
     """How long records wait before they are due: with the next tick it would be longer than `flush.interval`."""
     return max(0, int((sink.flush.interval - INTERVAL_S) * 1000))
@@ -283,6 +288,8 @@ def _later(among: "Sequence[hours.Range]", hour: str) -> "Sequence[hours.Range]"
 def _flush_due(
     lander: "Landing", tile: "Tile", ends: Mapping[int, int], policy: due.Policy, cursor: Cursor, now: int
 ) -> str | None:
+    if closes_soon(lander.sink, tile, now):
+        return None
     name, behind = lander.sink.name, due.backlog(tile, ends)
     if behind and now >= hours.end_ms(tile.hour):  # open for late records; others wait for the next hour's tile
         following = lander.offsets.first_since(lander.topic, hours.end_ms(tile.hour))

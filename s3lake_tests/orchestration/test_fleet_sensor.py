@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, runs
 from s3lake.orchestration.fleet import fleet_job
-from s3lake.plan.tile import Span, Tile
+from s3lake.plan.tile import Span, Sums, Tile
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.world import FOR_EVER, HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
 
@@ -39,12 +39,13 @@ class World(Ticks):
     def sink(self) -> Any:
         return self.config.sink("events")
 
-    def land_all(self) -> None:
-        """As if everything that there is were landed."""
-        for topic, ends in self.kafka.logs.items():
-            landed = {0: Span(0, ends[0])}
+    def land_all(self, began_ms: int = 0, each_ms: int = 0) -> None:
+        """As if everything that there is were landed, one topic after another."""
+        for number, (topic, ends) in enumerate(self.kafka.logs.items()):
+            landed, sums = {0: Span(0, ends[0])}, Sums(landed_ms=began_ms + number * each_ms)
             found = self.index(topic=topic).tile(HOUR)
-            self.write(found[0].changed(partitions=landed) if found else Tile(HOUR, landed), topic=topic)
+            tile = found[0] if found else Tile(HOUR, landed)
+            self.write(tile.changed(partitions=landed, sums=sums), topic=topic)
 
     def append(self, records: int, *topics: str) -> None:
         """To each of these topics, or to all."""
@@ -131,6 +132,16 @@ class TestRequests:
         while not (found := spans(world.tick())):
             pass
         assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001"]}
+
+    def test_what_is_left_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_with_the_next_tick(
+        self, world: World
+    ) -> None:
+        world.now = at(HOUR, 59.5)
+        world.append(10)
+        world.tick(0)
+        world.now = at(HOUR, 64)
+        assert spans(world.tick()) == {}
+        assert spans(world.tick()) == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
 
     def test_enough_records_are_due_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, 2, "topics_regex: 't.*', flush: {count: 1000}")
@@ -272,7 +283,7 @@ class TestRuns:
 class TestARunThatWasAskedFor:
     """Once it has landed the hour under way, the index is not asked before the topic is due again."""
 
-    def ask_and_run(self, world: World, event_type: dg.DagsterEventType) -> None:
+    def ask_and_run(self, world: World, event_type: dg.DagsterEventType, each_ms: int = 0) -> None:
         """Records wait until they are due, and the run that is asked for ends with `event_type`."""
         world.append(10)
         while not (asked := spans(world.tick())):
@@ -283,8 +294,9 @@ class TestARunThatWasAskedFor:
             at_s = world.now / 1000 + later_s
             entry = dg.EventLogEntry(None, logging.INFO, "", run.run_id, at_s, dagster_event=event)
             world.instance.handle_new_event(entry)
-        world.land_all()
+        world.land_all(world.now + 5_000, each_ms)
         world.store.requests.clear()
+        world.kafka.asked.clear()
 
     def test_is_no_reason_to_look_where_it_succeeded(self, world: World) -> None:
         self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
@@ -298,6 +310,22 @@ class TestARunThatWasAskedFor:
         while not spans(world.tick()):
             pass
         assert world.now - began_ms == pytest.approx(5 * MINUTE_MS - TICK_MS, abs=TICK_MS)
+
+    def test_leaves_all_its_topics_due_together_be_it_that_their_commits_came_one_after_another(
+        self, world: World
+    ) -> None:
+        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS, each_ms=20_000)
+        world.append(10)
+        while not (found := spans(world.tick())):
+            pass
+        assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
+
+    def test_leaves_nothing_to_ask_kafka_for_but_where_logs_end(self, world: World) -> None:
+        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
+        world.append(10)
+        while not spans(world.tick()):
+            pass
+        assert set(world.kafka.asked) == {"ends"}
 
     def test_is_looked_after_where_it_failed(self, world: World) -> None:
         self.ask_and_run(world, dg.DagsterEventType.RUN_FAILURE)
