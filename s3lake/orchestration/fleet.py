@@ -25,6 +25,7 @@ from s3lake.orchestration import fleet_runs, names
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
+from s3lake.orchestration.kept_open import kept_open
 from s3lake.orchestration.progress import Announced, Progress
 from s3lake.orchestration.resources import landing, resource
 from s3lake.orchestration.versions import input_tags, own_tags
@@ -65,7 +66,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
                 "assets to look at and to backfill once the location is reloaded"
             )
-        with alive(context):
+        with alive(context), kept_open(context.instance, context.run.run_id):
             fleet.land(hours_by_topic)
         if fleet.failed:
             named = ", ".join(sorted(fleet.failed)[:_NAMED])
@@ -149,6 +150,7 @@ class _Fleet:
         self.reached: dict[str, Mapping[int, int]] = {}
         self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
         self._landing = landing
+        self._late_observations: dict[dg.AssetKey, dg.EventLogRecord | None] | None = None
 
     def land(self, hours_by_topic: Mapping[str, Sequence[str]]) -> None:
         """Land all of it, what may pass again and again, as often as the sink says."""
@@ -170,14 +172,25 @@ class _Fleet:
         """Store the event of an hour."""
         self.materialised[topic].add(hour)
         landed, parent = self.catalogue.landed(self.sink, topic), self.catalogue.topic(topic).key
-        observed = next(
-            iter(self.context.instance.fetch_observations(parent, limit=1).records), None
-        )  # never materialised
+        observed = self._observed(parent)  # never materialised
         version = extract_data_version_from_entry(observed.event_log_entry) if observed else None
         tags = own_tags(landed.code_version or self.context.run.run_id, commits) | input_tags(
             parent, version, observed.storage_id if observed else None
         )
         self.context.log_event(dg.AssetMaterialization(landed.key, partition=hour, metadata=metadata, tags=tags))
+
+    def _observed(self, parent: dg.AssetKey) -> dg.EventLogRecord | None:
+        """The last observation of a topic; those of late are read at once, for all topics."""
+        instance = self.context.instance
+        if self._late_observations is None:
+            records = instance.event_log_storage.get_event_records(
+                dg.EventRecordsFilter(dg.DagsterEventType.ASSET_OBSERVATION), limit=2 * len(self.catalogue.routes)
+            )
+            self._late_observations = {key: one for one in reversed(records) if (key := one.asset_key) is not None}
+        if parent not in self._late_observations:
+            last = instance.fetch_observations(parent, limit=1).records
+            self._late_observations[parent] = last[0] if last else None
+        return self._late_observations[parent]
 
     def _attempt(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.land.fleet import together
