@@ -295,7 +295,7 @@ def _parsed() -> argparse.Namespace:
         "--speed", type=float, default=60.0, help="of the clock while nothing is under way (default: %(default)s)"
     )
     parser.add_argument(
-        "--zero", type=float, default=30.0, metavar="S", help="how long Dagster is watched with sensors off, twice"
+        "--zero", type=float, default=60.0, metavar="S", help="how long Dagster is watched with sensors off, twice"
     )
     options = parser.parse_args()
     if options.speed * options.zero > (_LEAD_HOURS - 1) * 3600:

@@ -75,7 +75,13 @@ def compact(holding: Holding, hour: str, size: int = SIZE) -> Compaction:
     size_before = sum(file.bytes for manifest in manifests for file in manifest.files)
     try:
         for _ in merge(
-            holding.index, holding.sink, holding.stores, hour, manifests, switched=holding.follow, way=_way(size)
+            holding.index,
+            holding.sink,
+            holding.stores,
+            hour,
+            manifests,
+            switched=lambda tile: holding.follow(tile.hour),
+            way=_way(size),
         ):
             pass
     except Unjoinable as error:

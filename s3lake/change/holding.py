@@ -103,7 +103,7 @@ class Holding:
         attempt = begin_merge(self.index, hour, replaced, reason=reason)
         if attempt is None:
             raise FencedError(f"{self.index.topic} {hour} is made of other commits by now; nothing of it is changed")
-        return protocol.commit(self.index, attempt, stage(attempt), switched=self.follow)
+        return protocol.commit(self.index, attempt, stage(attempt), switched=lambda tile: self.follow(tile.hour))
 
 
 def alike(manifests: Sequence[Manifest]) -> list[list[Manifest]]:

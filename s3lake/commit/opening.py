@@ -16,7 +16,9 @@ from s3lake.source.offsets import Offsets, Snapshot
 def open_hour(
     index: TopicIndex, offsets: Offsets, hour: str, *, earliest_hour: str | None = None, pace: Pace = PACE
 ) -> TopicHead | None:
-    """Give `hour` a tile: the topic's head, or None while the topic does not exist.
+    """Give `hour` a tile: the topic's head, which announces it, or None while the topic does not exist.
+
+    Where its creator died before writing the tile that it had announced, who reads the tile next writes it.
 
     Args:
         index: the index of the sink and topic.
@@ -35,8 +37,6 @@ def open_hour(
             continue
         head, etag = stored
         if hours.in_ranges(hour, head.hours):
-            if head.new is not None and head.new.hour == hour:
-                finish_creation(index, head)
             return head
         if head.new is not None and head.new.hour != hours.before(hour, head.hours):
             finish_creation(index, head)  # the tile before is read when it is closed

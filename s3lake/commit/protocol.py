@@ -111,7 +111,7 @@ def begin(
         StoreDeniedError: all is landed, and what was given up on the way may not be deleted.
     """
     while True:
-        tile, etag = ready(index, hour, pace)
+        tile, etag = ready(index, hour, pace, head)
         if tile.landed:
             if tile.garbage:
                 sweep(index, hour, pace)  # it was denied: all is landed, and somebody has to be told
@@ -130,8 +130,10 @@ def begin(
         return attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
 
 
-def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
+def ready(index: TopicIndex, hour: str, pace: Pace = PACE, head: TopicHead | None = None) -> tuple[Tile, str]:
     """Step 1: the tile with nothing pending, swept, and no key that somebody else has taken, and its ETag.
+
+    With the topic's `head` a tile that was announced last and is not there is written.
 
     Raises:
         MissingDocumentError: the tile is gone.
@@ -140,6 +142,8 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str]:
     while True:
         stored = tidy(index, hour, pace)
         if stored is None:
+            if head is not None and head.new is not None and head.new.hour == hour:
+                opening.finish_creation(index, head)
             index.existing_tile(hour)
             continue
         tile, etag = stored
@@ -174,11 +178,11 @@ def commit(
     attempt: Attempt,
     staged: Staged,
     pace: Pace = PACE,
-    switched: Callable[[str], None] | None = None,
+    switched: Callable[[Tile], None] | None = None,
 ) -> Manifest:
     """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
 
-    `switched` is told the hour once they have switched, before objects go that were replaced. Where it raises they stay
+    `switched` is told the tile once they have switched, before objects go that were replaced. Where it raises they stay
     as garbage: whoever writes this hour next sweeps them.
 
     Raises:
@@ -203,7 +207,7 @@ def commit(
             "another writer replaced it; nothing of it is visible"
         )
     if switched is not None:
-        switched(hour)
+        switched(settled[0])
     if attempt.replaces:
         sweep(index, hour, pace, (*attempt.known, manifest))  # readers of the index have switched
     return manifest

@@ -89,6 +89,7 @@ class Landing:
     retries: int = field(default=0, init=False)  # of requests that tasks have made
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
+    _tiles: dict[str, Tile] = field(default_factory=dict, init=False, repr=False)  # as the last commits left them
 
     def __post_init__(self) -> None:
         self.store: Store = self.stores(self.sink.bucket)
@@ -141,9 +142,11 @@ class Landing:
         return landed
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
-        """What the index says of `hour`; an empty tile where it has none."""
-        stored = self.index.tile(hour)
-        tile = stored[0] if stored else Tile(hour, {})
+        """What the index says of `hour`, or said after this landing's last commit; an empty tile where it has none."""
+        tile = self._tiles.pop(hour, None)
+        if tile is None:
+            stored = self.index.tile(hour)
+            tile = stored[0] if stored else Tile(hour, {})
         fresh = [self._last[hour]] if hour in self._last else []
         return LandedHour(tile, sums.Commits(self.index, hour, tile.commits, fresh), new)
 
@@ -177,7 +180,7 @@ class Landing:
             return False
         try:
             manifests = list(landed.manifests)
-            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests, self.follower):
+            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests, self._switched):
                 self._last[tile.hour], done = merged.manifest, True
                 self.observer.merged(tile.hour, str(merged))
                 self.follower.tell(self.observer)
@@ -232,11 +235,16 @@ class Landing:
         """Steps 3 to 6: see `protocol.commit`."""
         with self.committing:
             if self.sink.exactly_once:
-                manifest = protocol.commit(self.index, attempt, staged, switched=self.follower)
+                manifest = protocol.commit(self.index, attempt, staged, switched=self._switched)
             else:
                 manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest
         return manifest
+
+    def _switched(self, tile: Tile) -> None:
+        if not tile.garbage:  # else it changes once more, when that is swept
+            self._tiles[tile.hour] = tile
+        self.follower(tile.hour)
 
     def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
         """Stage an attempt, and see that Kafka's topic is still the one that it was planned on."""
@@ -369,6 +377,7 @@ class _Run:
 
     def _insist(self, hour: str) -> None:
         head, lander = self.heads[hour], self.landing
+        lander._tiles.pop(hour, None)  # another writer has changed it since
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := lander._begin(head, hour, self.until)):

@@ -265,8 +265,9 @@ def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = 
 
 
 def closes_soon(sink: Sink, tile: "Tile", now: int) -> bool:
-    """Whether the next tick asks for the run that closes the hour: another one before it would be for nothing."""
-    return now >= hours.end_ms(tile.hour) + int((sink.close_grace - INTERVAL_S) * 1000)
+    """Whether the hour is over and the run that closes it is due so soon that another one before it is not worth it."""
+    end_ms, soon_s = hours.end_ms(tile.hour), max(INTERVAL_S, sink.flush.interval / 3)
+    return now >= end_ms + int(max(0, sink.close_grace - soon_s) * 1000)
 
 
 def patience_ms(sink: Sink) -> int:

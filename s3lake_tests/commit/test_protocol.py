@@ -109,7 +109,7 @@ def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world
 
     world.run(reader)
 
-    assert [line.split()[1] for line in world.log if line.startswith(reader.name)] == ["get", "get"]
+    assert [line.split()[1] for line in world.log if line.startswith(reader.name)] == ["get"]
 
 
 def test_an_earlier_hour_can_be_opened_later(world: World):

@@ -731,7 +731,6 @@ def test_trace_holds(trace: Trace, circumstances: Circumstances) -> None:
         (refused_manifest, believing_refusals, CONFLICTS, (), "I1"),
         (refused_manifest_untruly, believing_refusals, CONFLICTS, (), "I10"),
         (refused_manifest_of_rewrite, believing_refusals, CONFLICTS, (), "I1"),
-        (refused_tile, believing_refusals, CONFLICTS, (), "errors"),
         (refused_step4, believing_refusals, CONFLICTS, (), "R4"),
         (boundary, without_topic_document, DEFAULT, (), "I5"),
         (boundary, without_topic_document, DEFAULT, ("I5",), "I4"),

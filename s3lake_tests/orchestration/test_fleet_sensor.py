@@ -133,15 +133,22 @@ class TestRequests:
             pass
         assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001"]}
 
-    def test_what_is_left_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_with_the_next_tick(
-        self, world: World
-    ) -> None:
-        world.now = at(HOUR, 59.5)
+    def test_what_is_left_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_soon(self, world: World) -> None:
+        world.now = at(HOUR, 58)
         world.append(10)
         world.tick(0)
-        world.now = at(HOUR, 64)
-        assert spans(world.tick()) == {}
-        assert spans(world.tick()) == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
+        world.now = at(HOUR, 63)
+        while not (found := spans(world.tick())):
+            pass
+        assert world.now == at(HOUR, 65)
+        assert found == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
+
+    def test_what_is_left_of_an_hour_does_not_wait_for_long(self, world: World) -> None:
+        world.now = at(HOUR, 57)
+        world.append(10)
+        world.tick(0)
+        world.now = at(HOUR, 62.5)
+        assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
 
     def test_enough_records_are_due_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, 2, "topics_regex: 't.*', flush: {count: 1000}")

@@ -25,6 +25,7 @@ from s3lake.objects.shape import Shape
 from s3lake.store.upload import PART_BYTES
 
 if TYPE_CHECKING:
+    from s3lake.plan.tile import Tile
     from s3lake.sink import Sink
 
 __all__ = ["Merged", "Rule", "Unjoinable", "Way", "carried", "merge", "planned"]
@@ -68,7 +69,7 @@ def merge(
     stores: Stores,
     hour: str,
     manifests: Sequence[Manifest],
-    switched: Callable[[str], None] | None = None,
+    switched: Callable[[Tile], None] | None = None,
     way: Way = Way(),
 ) -> Iterator[Merged]:
     """Merge commits of `hour`, each time when the next is asked for; none where nothing is to be gained.
