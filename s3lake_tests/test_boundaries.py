@@ -54,6 +54,7 @@ ROOMS = [
     "land.follower",
     "land.gate",
     "land.staged",
+    "land.missing",
     "land.landing",
     "land.replay",
     "land.fleet",

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,12 @@ from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
+from s3lake.errors import DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
 from s3lake.land import binding, gate
 from s3lake.land.follower import Follower
 from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.merge import Unjoinable, merge
+from s3lake.land.missing import refuse_missing
 from s3lake.land.observer import LandedHour, Logged, Observer
 from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
@@ -119,7 +119,7 @@ class Landing:
         """
         until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
         if not until:
-            self._await_topic()
+            refuse_missing(self.sink, self.index, self.offsets)
         heads = {hour: self._open(hour) for hour in wanted}
         self.follower(*wanted)  # what a run before did not come to, while the objects of before are there
         return _Run(self, heads, until).land(wanted)
@@ -198,18 +198,6 @@ class Landing:
             _log.warning("offsets of %s are not published to a consumer group: %s", self.topic, error)
         else:
             self.group.publish(self.topic, offsets)
-
-    def _await_topic(self) -> None:
-        """Refuse a topic that does not exist and never did, unless the sink waits for it."""
-        head = self.index.head()
-        if self.sink.missing_topic == "wait" or (head and head[0].topic_id):
-            return
-        near = get_close_matches(self.topic, self.offsets.topics(), 1)
-        raise ConfigurationError(
-            f"sink {self.sink.name}: topic {self.topic!r} does not exist, so there is nothing to land: "
-            f"{f'did you mean {near[0]!r}? ' if near else ''}Correct topics, create the topic, or set missing_topic: "
-            "wait, and its hours stay empty until it exists"
-        )
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:

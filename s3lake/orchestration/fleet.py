@@ -25,9 +25,9 @@ from s3lake.orchestration import fleet_runs, names
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
-from s3lake.orchestration.kept_open import kept_open
 from s3lake.orchestration.progress import Announced, Progress
 from s3lake.orchestration.resources import landing, resource
+from s3lake.orchestration.run_process import spared
 from s3lake.orchestration.versions import input_tags, own_tags
 from s3lake.sink import Sink
 
@@ -66,7 +66,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
                 "assets to look at and to backfill once the location is reloaded"
             )
-        with alive(context), kept_open(context.instance, context.run.run_id):
+        with alive(context), spared(context.instance, context.run.run_id):
             fleet.land(hours_by_topic)
         if fleet.failed:
             named = ", ".join(sorted(fleet.failed)[:_NAMED])

@@ -12,7 +12,6 @@ from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_AS
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.kept_open import kept_open
 from s3lake.orchestration.progress import Announced, AssetReporter, Progress
 from s3lake.orchestration.resources import (
     S3Resource,
@@ -25,6 +24,7 @@ from s3lake.orchestration.resources import (
     stores,
 )
 from s3lake.orchestration.retries import retried
+from s3lake.orchestration.run_process import spared
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
 
@@ -74,7 +74,7 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
         failed: list[dg.Failure | dg.RetryRequested] = []
         selected = sorted(context.selected_asset_keys)
         spark = Announced(self._spark, context.log, sql=any(self._route(key)[0].sql for key in selected))
-        with alive(context), kept_open(context.instance, context.run.run_id):
+        with alive(context), spared(context.instance, context.run.run_id):
             for key in selected:
                 try:
                     landed = self._land(context, key, spark, wanted, rewrite=rewrite)

@@ -1,0 +1,69 @@
+"""What the process of a run spends on itself, and need not."""
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from s3lake.orchestration.run_process import spared
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "dagster.yaml").write_text(
+        f"telemetry: {{enabled: false}}\nstorage: {{sqlite: {{base_dir: '{tmp_path}/storage'}}}}\n"
+    )
+    return tmp_path
+
+
+def _logs(home: Path) -> list[str]:
+    """Write-ahead logs of events."""
+    return sorted(path.name for path in home.rglob("*-wal") if path.parent.name == "runs")
+
+
+def test_write_ahead_logs_of_dagster_s_sqlite_files_last_from_event_to_event(home: Path) -> None:
+    seen = []
+
+    @dg.op
+    def work(context: dg.OpExecutionContext) -> None:
+        with spared(context.instance, context.run.run_id):
+            context.log_event(dg.AssetMaterialization("a"))
+            seen.append(_logs(home))
+        context.log_event(dg.AssetMaterialization("a"))
+        seen.append(_logs(home))
+
+    @dg.job
+    def job() -> None:
+        work()
+
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        run_id = job.execute_in_process(instance=instance).run_id
+        assert seen == [sorted([f"{run_id}.db-wal", "index.db-wal"]), []]
+        assert len(instance.fetch_materializations(dg.AssetKey("a"), limit=5).records) == 2
+
+
+def test_a_file_that_is_not_there_is_not_made(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance, spared(instance, "no such run"):
+        assert not list(home.rglob("no such run*"))
+
+
+def test_cycles_are_looked_for_seldom_while_it_works() -> None:
+    usual = gc.get_threshold()
+    with dg.DagsterInstance.ephemeral() as instance, spared(instance, "a run"):
+        assert gc.get_threshold()[0] > 10 * usual[0]
+    assert gc.get_threshold() == usual
+
+
+def test_cycles_are_not_looked_for_when_it_ends() -> None:
+    script = """
+import atexit, gc, dagster as dg
+from s3lake.orchestration.run_process import spared
+atexit.register(lambda: print(gc.get_freeze_count() > 100_000))
+with dg.DagsterInstance.ephemeral() as instance, spared(instance, "a run"):
+    pass
+"""
+    # What is registered last is called first.
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "True\n"
