@@ -63,6 +63,7 @@ for command in (
     change.compact,
     change.erase,
     change.reformat,
+    change.restore,
     change.retention,
     spark.spark,
 ):

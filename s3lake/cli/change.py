@@ -18,7 +18,7 @@ from s3lake.cli.options import (
     load,
     routes,
 )
-from s3lake.cli.terminal import DIFFERENCES, FAILED, err, say, tell
+from s3lake.cli.terminal import DIFFERENCES, FAILED, err, progress_bar, say, tell
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.text.quantities import seconds_of, size_of
 
@@ -198,3 +198,57 @@ def _quantity(option: str, text: str, read: Callable[[str], Any]) -> float:
         return float(read(text))
     except ValueError as error:
         raise ConfigurationError(f"{option} {text}: {error}") from None
+
+
+def restore(
+    into: Annotated[str, typer.Option(metavar="TOPIC", help="Where records go; it has to exist.")],
+    sink: Annotated[str, typer.Option(help="The sink that landed them.")],
+    topic: Annotated[str, typer.Option(help="The topic that they came from.")],
+    first: Annotated[str, typer.Option("--from", metavar="H", help="First hour, as 2026-11-20T05 (UTC).")],
+    last: Annotated[str, typer.Option("--to", metavar="H", help="Last hour, included.")],
+    config: ConfigArgument = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="key, headers or timestamp: restore them without, where objects lack them.")
+    ] = None,
+    landed_again: Annotated[
+        bool, typer.Option("--landed-again", help="Also into a topic that a sink reads, which lands them once more.")
+    ] = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Produce the records of landed hours into a topic: same key, value, headers, timestamp and topic-partition.
+
+    Stopped anywhere, the same command goes on, and each record is there exactly once for readers of committed data.
+    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    """
+    from s3lake.change.holding import Holding
+    from s3lake.change.restore import PARTS, Restore, restore
+
+    in_order(first, last)
+    loaded = load(config)
+    if loaded.kafka is None:
+        raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
+    strange = sorted({*(without or ())} - {*PARTS})
+    if strange:
+        raise ConfigurationError(f"--without {strange[0]}: it takes {', '.join(PARTS)}")
+    readers = [one.name for one in loaded.sinks if one.reads(into)]
+    if readers and not landed_again:
+        raise ConfigurationError(
+            f"--into {into}: sink {readers[0]} reads this topic and would land the records once more: take another "
+            "topic, or say --landed-again"
+        )
+    (lander,) = routes(loaded, sink, topic)
+    holding = Holding.of(lander)
+    wanted = Restore(holding, holding.hours(first, last), into, without or ())
+    if not wanted.hours or not wanted.planned.records:
+        say(as_json, "nothing to restore")
+        return
+    outcome = wanted.planned
+    if yes:
+        with progress_bar(f"restore {topic}: records", outcome.records, quiet=as_json) as progress:
+            outcome = restore(wanted, loaded.kafka.bootstrap_servers, loaded.kafka.properties, progress)
+    row = {"sink": sink, "topic": topic, **asdict(outcome), "finished": yes, "summary": str(outcome)}
+    tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['summary']}")
+    if not yes:
+        say(as_json, "nothing is produced yet: --yes does it")
+        raise typer.Exit(DIFFERENCES)

@@ -30,6 +30,7 @@ DIFFERENT: Mapping[str, str] = {
     "erase": "rows would be taken out, and --yes was not said",
     "preview": "a record is refused, and the sink tolerates none",
     "reformat": "hours would be written anew, and --yes was not said",
+    "restore": "records would be produced, and --yes was not said",
     "retention": "hours would go, and --yes was not said",
     "test": "a case differs, or nothing is expected of it",
     "verify": "a record is not landed, missing, duplicated or changed",

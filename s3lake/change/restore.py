@@ -1,0 +1,256 @@
+"""Restore: records of landed hours back into a topic, as they were, each exactly once.
+
+They are produced in transactions, and each transaction also commits, for a consumer group of the restoration's own, how
+many records are there: so what was stopped goes on where its last transaction ended, and a restoration that is started
+twice ends the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import io
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, groupby, islice
+from typing import Any
+
+from s3lake.change.holding import Holding
+from s3lake.change.records import Parts, records
+from s3lake.commit.index import File, Manifest
+from s3lake.commit.letters import LETTERS
+from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
+from s3lake.land.given import Record
+from s3lake.objects import Shape
+from s3lake.objects.letters import letters
+from s3lake.source.kafka.properties import client_properties
+from s3lake.store.reading import opened
+
+PARTS = ("key", "headers", "timestamp")
+TRANSACTION = 50_000
+"""Records of one transaction."""
+_TIMEOUT_S = 60.0
+_SETTINGS = {
+    "log_level": "0",
+    "linger.ms": "50",
+    "compression.type": "lz4",
+    "queue.buffering.max.messages": "200000",
+    "queue.buffering.max.kbytes": "262144",
+}
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """Hours that go back into a topic.
+
+    Attributes:
+        into: the topic.
+        records: rows and dead letters of the hours.
+        files: objects that hold them.
+        done: records that are in the topic.
+        without_value: records without a value that the sink left out: they are in no object.
+    """
+
+    into: str
+    first: str
+    last: str
+    records: int
+    files: int
+    done: int = 0
+    without_value: int = 0
+
+    def __str__(self) -> str:
+        lacking = f"; {self.without_value:,} without a value were never landed" if self.without_value else ""
+        return (
+            f"{self.first} to {self.last}: {self.done:,} of {self.records:,} records in {self.files:,} files are in "
+            f"topic {self.into}{lacking}"
+        )
+
+
+@dataclass
+class Restore:
+    """The records of hours of a sink, in the order in which they are produced: by hour, topic-partition and offset.
+
+    Attributes:
+        without: parts of records that may be left out, because the objects do not hold them.
+    """
+
+    holding: Holding
+    hours: Sequence[str]
+    into: str
+    without: Collection[str] = ()
+    _commits: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def files(self) -> Mapping[str, list[File]]:
+        """The objects of each hour.
+
+        Raises:
+            IncompleteError: an hour is not landed as a whole.
+            ConfigurationError: objects do not hold what records were.
+        """
+        files = {}
+        for hour in self.hours:
+            manifests = self.holding.manifests(hour)
+            if manifests is None:
+                raise IncompleteError(f"{self.holding.index.topic} {hour} is not landed as a whole: land it first")
+            files[hour] = [file for manifest in manifests for file in manifest.files if file.kind in ("data", LETTERS)]
+            for manifest in manifests:
+                self._must_hold(manifest)
+                self._commits |= {file.key: manifest for file in manifest.files}
+        return files
+
+    @property
+    def planned(self) -> Restoration:
+        """What there is to do."""
+        files = [file for some in self.files.values() for file in some]
+        commits = {manifest.id: manifest for manifest in self._commits.values()}
+        skipped = sum(read.skipped for manifest in commits.values() for read in manifest.partitions.values())
+        count = sum(file.records for file in files)
+        return Restoration(self.into, self.hours[0], self.hours[-1], count, len(files), without_value=skipped)
+
+    @cached_property
+    def identity(self) -> str:
+        """Of these records in this order: another one, where hours were changed."""
+        keys = "\n".join(file.key for hour in self.hours for file in self.files[hour])
+        return hashlib.sha256(f"{keys}\n{sorted(self.without)}".encode()).hexdigest()[:16]
+
+    @property
+    def group(self) -> str:
+        """The consumer group that says how far it is, and the id of its transactions."""
+        name = self.holding.sink.name, self.holding.index.topic, self.into, self.hours[0], self.hours[-1]
+        return f"s3lake-restore-{'-'.join(name)}"
+
+    def records(self) -> Iterator[Record]:
+        """All records, in order."""
+        for hour in self.hours:
+            ordered = sorted(self.files[hour], key=lambda file: (file.partition, file.first_offset, file.key))
+            for _, some in groupby(ordered, key=lambda file: file.partition):
+                yield from heapq.merge(*map(self._records, some), key=lambda record: record.offset)
+
+    def _records(self, file: File) -> Iterator[Record]:
+        manifest = self._commits[file.key]
+        with opened(self.holding.index.store, file.key, file.bytes, manifest.id) as stream:
+            body = stream.read()
+        if file.kind == LETTERS:
+            for letter in letters(io.BytesIO(body), file.key):
+                place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
+                yield Record(*place, letter.key, letter.value, letter.headers)
+            return
+        shape = Shape.of(manifest)
+        yield from chain.from_iterable(records(shape, body, file, self.holding.index.topic))
+
+    def _must_hold(self, manifest: Manifest) -> None:
+        if all(file.kind == LETTERS for file in manifest.files):
+            return
+        shape = Shape.of(manifest)
+        parts = Parts.of(shape)
+        where = f"{self.holding.index.topic} {manifest.hour} cannot go back into a topic"
+        if parts.lacking or manifest.shape.changed is True:
+            why = parts.lacking or "transforms or SQL changed its values"
+            raise ConfigurationError(f"{where}: {why}")
+        lacks = [part for part in PARTS if not getattr(parts, part) and part not in self.without]
+        if lacks:
+            raise ConfigurationError(
+                f"{where} as it was: its envelope does not hold the {' and '.join(lacks)} of records. To restore "
+                f"without, say {' '.join(f'--without {part}' for part in lacks)}"
+            )
+
+
+def restore(
+    wanted: Restore,
+    bootstrap_servers: str,
+    properties: Mapping[str, str],
+    advance: Callable[[int], None] = lambda _: None,
+    transaction: int = TRANSACTION,
+) -> Restoration:
+    """Produce what is not in the topic yet.
+
+    Args:
+        wanted: the records.
+        bootstrap_servers: of the cluster.
+        properties: for the Kafka clients, as in the configuration.
+        advance: called with how many records are in the topic.
+        transaction: records of one.
+
+    Raises:
+        ConfigurationError: there is no such topic, it has too few topic-partitions, or hours were changed since a
+            restoration of them began.
+        DataLossError: an object is gone, or is another one.
+        KafkaUnavailableError: the brokers were in the way: this can be repeated, and goes on where it was.
+    """
+    from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+    planned, group = wanted.planned, wanted.group
+    settings: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
+    consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
+    try:
+        producer = Producer({**settings, **_SETTINGS, "transactional.id": group})
+        producer.init_transactions(_TIMEOUT_S)  # ends a transaction that another process has left open
+        _must_fit(producer, wanted)
+        done = _reached(consumer, wanted)
+        advance(done)
+        left = islice(wanted.records(), done, None)
+        member = consumer.consumer_group_metadata()
+        while some := list(islice(left, transaction)):
+            producer.begin_transaction()
+            for record in some:
+                _produce(producer, wanted, record)
+            position = TopicPartition(wanted.into, 0, done + len(some), metadata=wanted.identity)
+            producer.send_offsets_to_transaction([position], member, _TIMEOUT_S)
+            producer.commit_transaction(_TIMEOUT_S)
+            done += len(some)
+            advance(done)
+    except KafkaException as error:
+        raise KafkaUnavailableError(
+            f"restoring into topic {wanted.into}: {error.args[0]}. What is committed stays; the same command goes on "
+            "after it"
+        ) from None
+    finally:
+        consumer.close()
+    if done != planned.records:
+        raise DataLossError(
+            f"objects of {wanted.holding.index.topic} hold {done} records, the index says {planned.records}"
+        )
+    return Restoration(**{**vars(planned), "done": done})
+
+
+def _produce(producer: Any, wanted: Restore, record: Record) -> None:
+    stamp = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
+    while True:
+        try:
+            producer.produce(
+                wanted.into, record.value, record.key, record.partition, headers=list(record.headers), **stamp
+            )
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def _must_fit(producer: Any, wanted: Restore) -> None:
+    metadata = producer.list_topics(wanted.into, _TIMEOUT_S).topics[wanted.into]
+    if metadata.error is not None:
+        raise ConfigurationError(f"--into {wanted.into}: {metadata.error.str()}: create the topic first")
+    most = max((file.partition for some in wanted.files.values() for file in some), default=0)
+    if most >= len(metadata.partitions):
+        raise ConfigurationError(
+            f"--into {wanted.into}: it has {len(metadata.partitions)} topic-partitions, and records are of number "
+            f"{most}: give it {most + 1}"
+        )
+
+
+def _reached(consumer: Any, wanted: Restore) -> int:
+    from confluent_kafka import TopicPartition
+
+    (position,) = consumer.committed([TopicPartition(wanted.into, 0)], _TIMEOUT_S)
+    if position.offset < 0:
+        return 0
+    if position.metadata != wanted.identity:
+        raise ConfigurationError(
+            f"{position.offset:,} records of these hours are in topic {wanted.into}, and the hours were compacted or "
+            f"changed since, so nobody knows which: delete the topic and the consumer group {wanted.group}, and begin "
+            "once more"
+        )
+    return int(position.offset)

@@ -1,0 +1,134 @@
+"""Restoring: records are in the topic as they were, each once, wherever a restoration was stopped."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from s3lake.change.compact import compact
+from s3lake.change.restore import Restore, restore
+from s3lake.errors import ConfigurationError
+from s3lake_tests.change.parts import Died, holding
+from s3lake_tests.lake import Lake
+from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.world import HOUR, IN_TIME
+
+RECORD = {"style": "record", "fields": ["key", "value", "headers", "metadata"]}
+
+
+def landed(**sink: Any) -> Parts:
+    """Two topic-partitions; the second commit has a dead letter in the middle of its records."""
+    world = Parts(**{"envelope": RECORD, "flush": {"count": 2}, **sink})
+    headers = [("h", b"1"), ("h", None), ("g", b"\xff")]
+    world.land_records([(b"k%d" % number, b'{"n":%d}' % number, headers) for number in range(5)])
+    others = [(None, b'{"a": "\xc3\xa9"}', []), (b"d", b"no JSON", headers), (b"z", b'{"n":7}', [])]
+    world.land_records(others, partition=1)
+    world.write_index()
+    return world
+
+
+def as_they_were(world: Parts) -> list[tuple[Any, ...]]:
+    return [
+        (partition, *world.log.more[partition, offset][:1], value, list(world.log.more[partition, offset][1]), stamp)
+        for partition, log in sorted(world.log.records.items())
+        for offset, (stamp, value) in sorted(log.items())
+    ]
+
+
+def consumed(lake: Lake, topic: str, partitions: int = 2) -> list[tuple[Any, ...]]:
+    """What a reader of committed data gets, by topic-partition."""
+
+    def read() -> Iterator[tuple[Any, ...]]:
+        settings = {"group.id": str(uuid.uuid4()), "auto.offset.reset": "earliest", "enable.partition.eof": "true"}
+        consumer = Consumer({"bootstrap.servers": lake.kafka.bootstrap_servers, "log_level": 0, **settings})
+        try:
+            for partition in range(partitions):
+                consumer.assign([TopicPartition(topic, partition, 0)])
+                while (message := consumer.poll(10)) is not None and message.error() is None:
+                    headers = [(name, value) for name, value in message.headers() or ()]
+                    yield partition, message.key(), message.value(), headers, message.timestamp()[1]
+        finally:
+            consumer.close()
+
+    return list(read())
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    "sink", [{}, {"format": {"type": "parquet"}, "converter": {"value": "string", "key": "bytes"}}], ids=str
+)
+def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: Lake, sink: dict[str, Any]) -> None:
+    world, into = landed(**sink), lake.topic(partitions=2)
+    wanted = Restore(holding(world), [HOUR], into)
+
+    def stopped_between(done: int) -> None:
+        if done == 3:
+            raise Died
+
+    with pytest.raises(Died):
+        restore(wanted, lake.kafka.bootstrap_servers, {}, stopped_between, transaction=3)
+    assert len(consumed(lake, into)) == 3
+
+    class Broken(Restore):
+        def records(self) -> Iterator[Any]:
+            for number, record in enumerate(super().records()):
+                if number == 5:
+                    raise Died  # in the middle of a transaction
+                yield record
+
+    with pytest.raises(Died):
+        restore(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, transaction=3)
+    told: list[int] = []
+    done = restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, told.append, transaction=3)
+    assert (done.records, done.done, told) == (8, 8, [3, 6, 8])
+    assert consumed(lake, into) == as_they_were(world)
+    assert restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}).done == 8
+    assert len(consumed(lake, into)) == 8
+
+
+@pytest.mark.kafka
+def test_what_was_changed_since_it_began_is_refused_and_so_is_a_topic_that_does_not_fit(lake: Lake) -> None:
+    world, into = landed(), lake.topic(partitions=2)
+    restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
+    compact(holding(world), HOUR)
+    with pytest.raises(ConfigurationError, match="were compacted or changed since"):
+        restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
+    with pytest.raises(ConfigurationError, match=r"it has 1 topic-partitions, and records are of number 1: give"):
+        restore(Restore(holding(world), [HOUR], lake.topic()), lake.kafka.bootstrap_servers, {})
+
+
+def test_records_whose_parts_objects_do_not_hold_need_that_to_be_said() -> None:
+    world = Parts()
+    world.land(b'{"n":1}')
+    world.write_index()
+    with pytest.raises(ConfigurationError, match="--without key --without headers --without timestamp"):
+        _ = Restore(holding(world), [HOUR], "back").planned
+    wanted = Restore(holding(world), [HOUR], "back", ("key", "headers", "timestamp"))
+    assert str(wanted.planned) == f"{HOUR} to {HOUR}: 0 of 1 records in 1 files are in topic back"
+    assert [(one.value, one.timestamp, one.offset) for one in wanted.records()] == [(b'{"n":1}', -1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("sink", "why"),
+    [
+        ({"format": {"type": "parquet"}}, "its columns are fields of the value, whose text is not kept"),
+        ({"transforms": [{"type": "InsertField$Value", "options": {"static.field": "a", "static.value": "b"}}]}, "SQL"),
+    ],
+    ids=str,
+)
+def test_values_that_objects_do_not_hold_cannot_go_back(sink: dict[str, Any], why: str) -> None:
+    world = Parts(**sink)
+    world.land(b'{"n":1}')
+    world.write_index()
+    with pytest.raises(ConfigurationError, match=f"cannot go back into a topic: .*{why}"):
+        _ = Restore(holding(world), [HOUR], "back").planned
+
+
+def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> None:
+    world = Parts(envelope=RECORD, layout={"partition_by": ["n"]})
+    world.land(*(b'{"n":%d}' % (number % 2) for number in range(6)))
+    world.write_index()
+    assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(6))
+    assert {one.timestamp for one in Restore(holding(world), [HOUR], "back").records()} == {IN_TIME}
