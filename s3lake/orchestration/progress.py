@@ -11,7 +11,6 @@ from s3lake.errors import S3LakeError
 from s3lake.orchestration import letters, metadata, prose
 from s3lake.orchestration.resources import session_of
 from s3lake.orchestration.versions import version_tags
-from s3lake.plan import due
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,11 +178,8 @@ def _lag(landing: "Landing", landed: "LandedHour") -> metadata.Lag | None:
     if landed.tile.closed or not landed.tile.partitions:
         return None
     reached = {partition: span.committed for partition, span in landed.tile.partitions.items()}
-    ends = {partition: end for partition, (_, end) in landing.offsets.ranges(landing.topic).items()}
-    if not due.backlog(landed.tile, ends):
-        return metadata.Lag(0.0, ends)
     waiting = landing.offsets.waiting(landing.topic, reached, begin_ms=0, now_ms=landing.clock())
-    return metadata.Lag(waiting.seconds, ends)
+    return metadata.Lag(waiting.seconds, waiting.ends)
 
 
 def _materialised(context: dg.AssetExecutionContext, key: dg.AssetKey) -> frozenset[str]:

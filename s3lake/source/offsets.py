@@ -48,10 +48,17 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What of a topic is beyond some offsets: how many there are, and how many seconds old the oldest is at least."""
+    """What of a topic is beyond some offsets.
+
+    Attributes:
+        records: how many there are.
+        seconds: how old the oldest is at least.
+        ends: last stable offset per topic-partition.
+    """
 
     records: int
     seconds: float
+    ends: Mapping[int, int] = field(default_factory=dict, compare=False)
 
 
 class Offsets(Protocol):

@@ -204,7 +204,7 @@ class FakeKafka:
         ends = {partition: end for partition, (_, end) in self.ranges(topic).items()}
         stamps = [self.logs[partition].stamps[at:end] for partition, end in ends.items() for at in [reached[partition]]]
         ages_s = [(now_ms - stamp) / 1000 for some in stamps for stamp in some]
-        return Waiting(len(ages_s), max(ages_s, default=0.0))
+        return Waiting(len(ages_s), max(ages_s, default=0.0), ends)
 
     def read(self, topic_id: str, partition: int, start: int, end: int) -> list[tuple[str, int, int]]:
         """Records of `[start, end)` as (topic id, topic-partition, offset)."""

@@ -102,10 +102,12 @@ class IggyOffsets:
             first = max(low, reached.get(log.number, begin))
             message = await log.at(first) if first < end else None
             age = now_ms / 1000 - message.timestamp() / 1e6 if message is not None else 0.0
-            return Waiting(max(0, end - first), max(0.0, age))
+            return Waiting(max(0, end - first), max(0.0, age), {log.number: end})
 
         parts = self._of_each(topic, behind)[1].values()
-        return Waiting(sum(part.records for part in parts), max((part.seconds for part in parts), default=0.0))
+        seconds = max((part.seconds for part in parts), default=0.0)
+        ends = {number: end for part in parts for number, end in part.ends.items()}
+        return Waiting(sum(part.records for part in parts), seconds, ends)
 
     def _of_each(self, topic: str, ask: Callable[[Log], Awaitable[A]]) -> tuple[str, dict[int, A]]:
         """What the topic is told from others by, and an answer of each partition; nothing where there is no topic."""

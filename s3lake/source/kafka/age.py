@@ -6,7 +6,7 @@ from typing import Protocol
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 _AGES_S = (10, 30, 120, 600, 3_600, 21_600, 86_400, 604_800)
-"""Between which the age of a record is looked for; then in eighths of the one that fits."""
+"""Between which the age of a record is looked for."""
 
 
 class Asking(Protocol):
@@ -20,19 +20,25 @@ class Asking(Protocol):
 def oldest_s(ask: Asking, topic: str, behind: Mapping[int, int], now_ms: int) -> float:
     """Seconds since the timestamp of the oldest of these records, at least, by where later timestamps are.
 
-    Offsets are asked by their time and not the other way round, so it is looked for in two rounds of eight.
+    Offsets are asked by their time and not the other way round. After a landing what waits is mostly younger than the
+    first of the ages, which one request tells; else it is looked for among the others, and in eighths of the one that
+    fits.
     """
-    younger, older = 0.0, 0.0
-    for ages in (_AGES_S, None):
-        steps = ages or [younger + (older - younger) * eighth / 8 for eighth in range(1, 8)]
-        specs = [OffsetSpec.for_timestamp(int(now_ms - age * 1000)) for age in steps]
-        older = 0.0
-        for age, since in zip(steps, ask.offsets(topic, behind, *specs), strict=True):
+
+    def older_than(*ages: float) -> int:
+        """Of how many of these ages the oldest record is older, one after another."""
+        specs = [OffsetSpec.for_timestamp(int(now_ms - age * 1000)) for age in ages]
+        for count, since in enumerate(ask.offsets(topic, behind, *specs)):
             # The first record stamped then or later comes after one that waits, or there is none at all.
             if not any(since[partition] < 0 or since[partition] > first for partition, first in behind.items()):
-                older = age
-                break
-            younger = age
-        if not older and ages:
-            break  # older than all that is asked for
-    return younger
+                return count
+        return len(ages)
+
+    if not older_than(_AGES_S[0]):
+        return 0.0
+    passed = older_than(*_AGES_S[1:])
+    younger, *older = _AGES_S[passed:]
+    if not older:
+        return younger
+    eighths = [younger + (older[0] - younger) * eighth / 8 for eighth in range(8)]
+    return eighths[older_than(*eighths[1:])]

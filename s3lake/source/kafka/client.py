@@ -126,7 +126,8 @@ class KafkaOffsets:
             at = {partition: max(low, {**begin, **reached}.get(partition, 0)) for partition, (low, _) in ends.items()}
             behind = {partition: at[partition] for partition, (_, end) in ends.items() if end > at[partition]}
             records = sum(ends[partition][1] - first for partition, first in behind.items())
-            return Waiting(records, oldest_s(ask, topic, behind, now_ms) if behind else 0.0)
+            oldest = oldest_s(ask, topic, behind, now_ms) if behind else 0.0
+            return Waiting(records, oldest, {partition: end for partition, (_, end) in ends.items()})
 
         return self._answer(f"what waits in topic {topic!r}", question)
 
