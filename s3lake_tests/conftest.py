@@ -2,6 +2,7 @@
 own settings.
 """
 
+import atexit
 import gc
 import os
 from collections.abc import Generator, Iterator
@@ -66,6 +67,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        atexit.register(gc.unfreeze)  # what is frozen to the very end DuckDB calls leaked
         gc.enable()
 
 
