@@ -11,7 +11,6 @@ from dagster._core.execution.backfill import BulkActionStatus
 from dagster._core.test_utils import create_test_daemon_workspace_context
 from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
-from dagster_graphql.test.utils import execute_dagster_graphql
 
 from s3lake import hours
 from s3lake_tests.lake import Lake, at, values
@@ -47,6 +46,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 def backfilled(instance: dg.DagsterInstance, config: Path, key: dg.AssetKey, wanted: list[str]) -> Any:
     """Ask as the UI does, and let the daemon's loop do it."""
+    from dagster_graphql.test.utils import execute_dagster_graphql  # half a second, in all that collect
+
     target = ModuleTarget("s3lake.definitions", None, str(config.parent), "s3lake")
     with create_test_daemon_workspace_context(target, instance) as workspace:
         answer = execute_dagster_graphql(

@@ -6,7 +6,6 @@ from typing import Any
 
 import dagster as dg
 import duckdb
-import pandas
 import polars
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -114,6 +113,8 @@ class TestAnInput:
         assert read(found) == ROWS
 
     def test_of_pandas_has_its_nulls(self, shelf: Shelf) -> None:
+        import pandas  # a quarter of a second, in all that collect
+
         found = downstream(shelf, pandas.DataFrame).sort_values("id")
         assert found["id"].tolist() == [1, 2, 2**40]
         assert found["late"].isna().tolist() == [True, True, False]

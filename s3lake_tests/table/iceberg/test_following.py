@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import PyArrowFile
 
 from s3lake.errors import TableConflictError, TableUnavailableError
 from s3lake.table.iceberg import LakeTable
@@ -350,6 +348,9 @@ def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf],
 
 def cut(table: LakeTable, number: int, lost: bool) -> bool:
     """Follow, and end at a request; False where there are not so many."""
+    from pyiceberg.catalog.sql import SqlCatalog  # a quarter of a second, in all that collect
+    from pyiceberg.io.pyarrow import PyArrowFile
+
     sent = itertools.count()
 
     def counted(send: Callable[..., Any]) -> Callable[..., Any]:
