@@ -63,12 +63,14 @@ def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition
 def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     """Looks at each hour of every topic once its time is over, and again at those that were late."""
     topics = catalogue.topics[sink.name]
+    keys = {topic: dg.AssetCheckKey(catalogue.sealed_key(sink, topic), NAME) for topic in topics}
 
     @dg.sensor(
         name=catalogue.name("in_time", sink.name),
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
-        description=f"{_description(sink)} No run is started for it.",
+        asset_selection=dg.AssetSelection.checks(*keys.values()),
+        description=f"{_description(sink)} A run is started for hours alone that are sealed after their time was over.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = _cursor(context.cursor)
@@ -76,18 +78,41 @@ def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorSta
         new = hours.latest(hours.between(hours.shift(cursor.upto, 1), _NEVER, due) if cursor.upto else due, _MOST)
         events: list[dg.AssetCheckEvaluation] = []
         late: dict[str, list[str]] = {}
+        mended: dict[str, list[dg.AssetCheckKey]] = {}
+        reported = _reported(context.instance, list(keys.values()), new)
         for topic in topics:
             before = cursor.late.get(topic, [])
-            key, wanted = catalogue.sealed_key(sink, topic), catalogue.within(sink, topic, {*before, *new})
-            for one in _evaluations(context.instance, sink, key, sorted(wanted)):
-                if not one.passed:
-                    late.setdefault(topic, []).append(str(one.partition))
-                if one.passed or one.partition not in before:
-                    events.append(one)
+            key, wanted = keys[topic], catalogue.within(sink, topic, {*before, *new})
+            for evaluation in _evaluations(context.instance, sink, key.asset_key, sorted(wanted)):
+                hour = str(evaluation.partition)
+                if not evaluation.passed:
+                    late.setdefault(topic, []).append(hour)
+                elif hour in before:
+                    mended.setdefault(hour, []).append(key)
+                if hour not in before and (key, hour) not in reported:
+                    events.append(evaluation)
         upto = new[-1] if new else cursor.upto
-        return dg.SensorResult(asset_events=events, cursor=msgspec.json.encode(Cursor(upto, late)).decode())
+        runs = [
+            dg.RunRequest(run_key=f"sealed {hour}: {checks}", asset_check_keys=checks, tags={names.PARTITION: hour})
+            for hour, checks in sorted(mended.items())
+        ]
+        cursor_text = msgspec.json.encode(Cursor(upto, late)).decode()
+        return dg.SensorResult(asset_events=events, run_requests=runs, cursor=cursor_text)
 
     return sense
+
+
+def _reported(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], hours_new: Sequence[str]
+) -> set[tuple[dg.AssetCheckKey, str | None]]:
+    """What was said already, by a tick that ended before its cursor was kept, or by a run.
+
+    Dagster keeps one evaluation of a check and partition that is of no run, and refuses another.
+    """
+    if not hours_new:
+        return set()
+    infos = instance.event_log_storage.get_asset_check_partition_info(keys, partition_keys=hours_new)
+    return {(info.check_key, info.partition_key) for info in infos}
 
 
 def _evaluations(

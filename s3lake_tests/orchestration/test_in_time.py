@@ -38,11 +38,27 @@ class World:
             self.instance.report_runless_asset_event(event)
 
     def tick(self) -> list[tuple[str, str | None, bool]]:
-        """Topic, hour and whether it passed."""
-        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
+        """Topic, hour and whether it passed, by events and by runs, all of which Dagster has taken."""
+        definitions = self.definitions()
+        repository = definitions.get_repository_def()
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor, repository_def=repository) as context:
             result = self.sensor.evaluate_tick(context)
         self.cursor = result.cursor
-        return [(one.asset_key.path[2], one.partition, one.passed) for one in result.asset_events]
+        for evaluation in result.asset_events:
+            self.instance.report_runless_asset_event(evaluation)
+        evaluations = [*result.asset_events]
+        for request in result.run_requests:
+            job = definitions.resolve_implicit_global_asset_job_def()
+            run = job.get_subset(asset_check_selection={*request.asset_check_keys}, asset_selection=set())
+            evaluations += run.execute_in_process(
+                tags=request.tags, instance=self.instance
+            ).get_asset_check_evaluations()
+        return [(one.asset_key.path[2], one.partition, one.passed) for one in evaluations]
+
+    def definitions(self) -> dg.Definitions:
+        assets = [dg.AssetSpec(sealed_key(SINK, topic), partitions_def=hourly(SINK, over=True)) for topic in TOPICS]
+        job = dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())
+        return dg.Definitions(assets=assets, asset_checks=[self.checks], jobs=[job], sensors=[self.sensor])
 
 
 @pytest.fixture
@@ -74,15 +90,24 @@ def test_an_hour_that_is_not_is_red_once_and_green_when_it_is_sealed(world: Worl
     assert world.tick() == []
 
 
-def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: World) -> None:
+def test_what_a_tick_said_whose_cursor_was_lost_is_not_said_again(world: World) -> None:
+    world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     world.tick()
+    world.cursor = None
+    assert world.tick() == []
+    world.sealed("orders", EIGHT)
+    assert world.tick() == [("orders", EIGHT, True)]
+
+
+def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: World) -> None:
     for topic in TOPICS:
         world.sealed(topic, NINE)
     world.at(TEN, 15)
-    assert world.tick() == [("orders", NINE, True), ("clicks", NINE, True)]
-    world.cursor = None
-    assert {one for one in world.tick() if not one[2]} == {("orders", EIGHT, False), ("clicks", EIGHT, False)}
+    assert {outcome for outcome in world.tick() if not outcome[2]} == {
+        ("orders", EIGHT, False),
+        ("clicks", EIGHT, False),
+    }
 
 
 def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World) -> None:
@@ -95,11 +120,8 @@ def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World)
 def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: World) -> None:
     world.sealed("orders", EIGHT)
     world.at(TEN, 20)
-    assets = [dg.AssetSpec(sealed_key(SINK, topic), partitions_def=hourly(SINK, over=True)) for topic in TOPICS]
-    job = dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())
-    definitions = dg.Definitions(assets=assets, asset_checks=[world.checks], jobs=[job])
     tags = {names.RANGE_START: EIGHT, names.RANGE_END: NINE}
-    result = definitions.resolve_job_def("look").execute_in_process(tags=tags, instance=world.instance)
+    result = world.definitions().resolve_job_def("look").execute_in_process(tags=tags, instance=world.instance)
     found = {(one.asset_key.path[2], one.partition): one.passed for one in result.get_asset_check_evaluations()}
     assert found == {
         ("orders", EIGHT): True,
