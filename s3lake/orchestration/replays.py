@@ -87,11 +87,11 @@ def _replay(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Landi
             new += done.commit is not None
             context.log.info(f"{lander.topic}, hour {tile.hour}: {done}")
         if new:
-            for event in _events(context, catalogue, lander, tile.hour, new):
+            for event in changed_hour(context, catalogue, lander, tile.hour, new):
                 context.log_event(event)
 
 
-def _events(
+def changed_hour(
     context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Landing", hour: str, new: int
 ) -> Iterator[Any]:
     """What has changed: the hour and its dead letters, its checks, and the sealed hour with its new content."""
