@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ FIRST_ROWS = 100
 """Of the first poll, while nobody knows how large messages are."""
 BATCH_BYTES = 16 * 2**20
 SILENCE_S = 30.0
-"""How long messages that were planned may stay away."""
+"""How long messages that were planned may stay away, and how long one answer of megabytes may take."""
 _WAIT_S = 0.1
 
 
@@ -33,7 +34,7 @@ class IggyReader:
     """`Reader` of a real server: plain values that travel to workers."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self._connection = replace(connection, timeout_s=SILENCE_S)
 
     def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """See `Reader.batches`. A message's id stands for a key, which Iggy has not.
