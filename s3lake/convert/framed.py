@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3lake.convert import avro_columns, avro_cursor, avro_text, pinned
 from s3lake.convert.converters import CONVERTERS
@@ -118,6 +119,8 @@ def avro(
     """
     if not len(raw):
         return Read(raw, None, {})
+    if registry.avro:
+        raw, spliced = pc.binary_join_element_wise(bytes(HEADER), raw, b""), False
     numbers, refused = numbers_of(raw)
     gathering, lines = Gathering.of(len(raw)), Lines.of(len(raw)) if texts else None
     for number, rows in by_number(numbers):

@@ -42,6 +42,7 @@ class Connection:
         patience_s: for how long a request is tried again that gets no answer; None without end. Three times at least.
         longest_pause_s: between two of them; each pause is about twice the one before.
         descriptors: a descriptor set of Protobuf instead of a registry, of which every value is the message `message`.
+        avro: a schema instead of a registry: every value is a datum of it, with nothing before it.
     """
 
     urls: tuple[str, ...]
@@ -56,6 +57,7 @@ class Connection:
     longest_pause_s: float = 60.0
     descriptors: bytes = field(default=b"", repr=False)
     message: str = ""
+    avro: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class Client:
             TransientError: no address answered.
             ConfigurationError: the registry refused, or there is none at the address.
         """
+        if self._connection.avro:
+            return Registered("AVRO", self._connection.avro)
         registered = self._schemas.get(number)
         if registered is not None:
             return registered

@@ -64,6 +64,8 @@ class Converter(Part):
         for part, converter in (("key", self.key), ("value", self.value)):
             if CONVERTERS[converter].asks_registry and self.registry is None:
                 raise Misfit(f"converter.{part} {converter} needs its schemas: give converter.registry.url", "registry")
+        if self.registry is not None and self.registry.schema_file is not None and self.value != "avro":
+            raise Misfit("is of values in Avro: write converter.value: avro, or give url", "registry", "schema_file")
         return self
 
 

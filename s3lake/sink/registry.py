@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Registry(Part):
     """A Schema Registry with Confluent's API: Confluent's own, or Apicurio's under `/apis/ccompat/v7`.
 
-    Protobuf can do without one: then `descriptor_set` and `message` say what every value is.
+    Protobuf can do without one: then `descriptor_set` and `message` say what every value is; Avro by `schema_file`.
 
     Attributes:
         url: the base of its API; several of one registry with commas, the first that answers is taken.
@@ -32,6 +32,8 @@ class Registry(Part):
         descriptor_set: a file of Protobuf's descriptors instead of a registry, as `protoc --include_imports
             --descriptor_set_out` writes it; it is read where the configuration is.
         message: with its package, the message that every value is.
+        schema_file: a file with one schema of Avro instead of a registry: every value is a datum of it, and nothing
+            stands before it; it is read where the configuration is.
     """
 
     url: str = Field(default="", examples=["http://localhost:8081"])
@@ -44,6 +46,7 @@ class Registry(Part):
     timeout: float = 10.0
     descriptor_set: str | None = None
     message: str | None = None
+    schema_file: str | None = None
 
     _seconds = field_validator("timeout", mode="before")(seconds_of)
     _some_time = field_validator("timeout")(at_least(0.001))
@@ -64,9 +67,11 @@ class Registry(Part):
 
     @model_validator(mode="after")
     def _one_way_in(self) -> "Registry":
-        if bool(self.url) == (self.descriptor_set is not None):
-            there = "are both given" if self.url else "are both missing"
-            raise Misfit(f"url and descriptor_set {there}: give one of them", "url")
+        ways = {"url": self.url, "descriptor_set": self.descriptor_set, "schema_file": self.schema_file}
+        ways_given = [name for name, value in ways.items() if value]
+        if len(ways_given) != 1:
+            there = f"{' and '.join(ways_given)} are given" if ways_given else f"{', '.join(ways)} are missing"
+            raise Misfit(f"{there}: give one of them", "url")
         if (self.message is None) != (self.descriptor_set is None):
             raise Misfit("message says what a descriptor_set's values are: give both, or neither", "message")
         if (self.user is None) != (self.password is None):
@@ -99,7 +104,20 @@ class Registry(Part):
             timeout=self.timeout,
             descriptors=self._descriptors,
             message=self.message or "",
+            avro=self._avro,
         )
+
+    @property
+    def _avro(self) -> str:
+        if self.schema_file is None:
+            return ""
+        try:
+            return Path(self.schema_file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            raise ConfigurationError(
+                f"converter.registry.schema_file {self.schema_file}: {why}: give the file of an Avro schema, JSON"
+            ) from None
 
     @property
     def _descriptors(self) -> bytes:

@@ -90,7 +90,7 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
         try:
             registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
             schema, compiled = _compiled(registered.text, tuple(registered.references.values()))
-            datum = avro.datum(compiled, value[_HEADER:])
+            datum = avro.datum(compiled, value if registry.avro else value[_HEADER:])
         except (UnknownSchema, LookupError, TypeError, ValueError, RecursionError):
             return value
         return None if datum is None else b'{"schema":%s,"payload":%s}' % (schema, json.dumps(datum).encode())

@@ -232,7 +232,6 @@ def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setti
     if template and not {"{stream}", "{topic}"} & set(re.findall(r"\{\w+\}", spelled)):
         keys.wrong(template, f"{template.shown} is the same for every topic; write it with {{stream}} and {{topic}}")
     schemas = Schemas(file, keys.report)
-    schemas.tell()
     for at, topic in pairs:
         stream = keys.text(f"streams[{at}].stream")
         sink = each.copy()

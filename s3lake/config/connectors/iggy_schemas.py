@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from s3lake.config.connectors.iggy_file import File
@@ -9,23 +11,55 @@ from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.setting import Place, Report, Setting
 
-_CONVERTERS = {"json": "json", "raw": "bytes", "text": "string", "proto": "protobuf"}
-_UNREAD = {
-    "flat_buffer": (
-        "no library reads FlatBuffers by a schema that is not compiled in, and Iggy's own conversion decodes no fields "
-        "either. Write raw to land the bytes"
-    ),
-    "avro": (
-        "messages are without a schema, and a sink's stream cannot name one: the connector reads it as bytes. Write "
-        "raw to land the bytes; Avro with the id of a Schema Registry before it is read with [s3lake] converter.value"
-    ),
-}
-CONVERSIONS = ("proto_convert", "flat_buffer_convert", "avro_convert")
-_MEANINGLESS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
-_REMEDY = (
-    "write [transforms.proto_convert] with descriptor_set, a file that protoc --include_imports --descriptor_set_out "
-    "makes, message_type, source_format and target_format, or [s3lake] converter.registry.descriptor_set and message"
+CONVERSIONS = ("proto_convert", "avro_convert", "flat_buffer_convert")
+_CONVERTERS = {"json": "json", "raw": "bytes", "text": "string", "proto": "protobuf", "avro": "avro"}
+_FLAT_BUFFER = (
+    "no library reads FlatBuffers by a schema that is not compiled in, and Iggy's own conversion decodes no fields "
+    "either. Write schema = 'raw' to land the bytes"
 )
+_MEANINGLESS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """What reads a schema's messages, which a connector's stream does not say.
+
+    Attributes:
+        described: by an option of the conversion: the setting of `converter.registry` that it is here.
+        unread: option -> what to use instead.
+        remedy: what to write.
+    """
+
+    schema: str
+    described: Mapping[str, str]
+    unread: Mapping[str, str]
+    remedy: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}_convert"
+
+
+_READ = {
+    conversion.schema: conversion
+    for conversion in (
+        _Conversion(
+            "proto",
+            {"descriptor_set": "descriptor_set", "message_type": "message"},
+            {"schema_path": "descriptor_set", "field_mappings": "sql.select of [s3lake]"},
+            "write [transforms.proto_convert] with descriptor_set, a file that protoc --include_imports "
+            "--descriptor_set_out makes, message_type, source_format and target_format, or [s3lake] "
+            "converter.registry.descriptor_set and message",
+        ),
+        _Conversion(
+            "avro",
+            {"schema_path": "schema_file"},
+            {"schema_json": "a file and schema_path", "field_mappings": "sql.select of [s3lake]"},
+            "write [transforms.avro_convert] with schema_path, source_format and target_format, or [s3lake] "
+            "converter.registry.schema_file",
+        ),
+    )
+}
 
 
 class Schemas:
@@ -35,53 +69,48 @@ class Schemas:
         self._file, self._report = file, report
         tables = file.data.get("transforms")
         self._tables = tables if isinstance(tables, dict) else {}
+        if self._enabled("flat_buffer_convert") is not None:
+            self._wrong("flat_buffer_convert", "", f"{_FLAT_BUFFER}, and take the conversion out")
 
     def put(self, sink: Draft, keys: Keys, stream: int) -> None:
         """The converter of a stream's messages."""
-        choices = {**_CONVERTERS, **dict.fromkeys(_UNREAD)}
-        schema = keys.choice(f"streams[{stream}].schema", choices, "json")
-        if schema.value is None and schema.setting is not None:
-            keys.wrong(schema.setting, f"{schema.setting.shown}: {_UNREAD[schema.setting.value.lower()]}")
-        sink.put("converter.value", schema.value or "json", schema.setting)
-        proto = self._enabled("proto_convert")
-        if schema.value == "protobuf":
-            described = keys.below("s3lake.converter.registry.")
-            if proto is not None:
-                self._describe(sink, proto)
-            elif schema.setting is not None and not described:
-                keys.wrong(schema.setting, f"'proto' does not say which messages they are: {_REMEDY}")
-        elif proto is not None:
-            message = "messages of another schema are not read as Protobuf; write schema = 'proto', or enabled = false"
-            self._wrong("proto_convert", "", message)
-
-    def tell(self) -> None:
-        """Refuse the conversions that nothing here does."""
-        for name in ("flat_buffer_convert", "avro_convert"):
-            if self._enabled(name) is not None:
-                reason = _UNREAD["avro" if name == "avro_convert" else "flat_buffer"]
-                self._wrong(name, "", f"{name} is not done here: {reason}; take it out, or write enabled = false")
+        names = {name: name for name in (*_CONVERTERS, "flat_buffer")}
+        schema = keys.choice(f"streams[{stream}].schema", names, "json")
+        if schema.value == "flat_buffer" and schema.setting is not None:
+            keys.wrong(schema.setting, f"{schema.setting.shown}: {_FLAT_BUFFER}")
+        sink.put("converter.value", _CONVERTERS.get(schema.value, "json"), schema.setting)
+        for conversion in _READ.values():
+            table = self._enabled(conversion.name)
+            if table is not None and schema.value != conversion.schema:
+                message = f"messages of another schema are not read so; write schema = {conversion.schema!r}"
+                self._wrong(conversion.name, "", f"{message}, or enabled = false")
+            elif table is not None:
+                self._describe(sink, conversion, table)
+            elif schema.value == conversion.schema and not keys.below("s3lake.converter.registry."):
+                message = f"{schema.value!r} does not say how messages are read: {conversion.remedy}"
+                self._report.error(schema.setting, message)
 
     def _enabled(self, name: str) -> dict[str, Any] | None:
         table = self._tables.get(name)
         return table if isinstance(table, dict) and table.get("enabled") is True else None
 
-    def _describe(self, sink: Draft, table: dict[str, Any]) -> None:
-        for name, wanted in (("source_format", "proto"), ("target_format", "json")):
+    def _describe(self, sink: Draft, conversion: _Conversion, table: dict[str, Any]) -> None:
+        for name, wanted in (("source_format", conversion.schema), ("target_format", "json")):
             if table.get(name) != wanted:
-                self._wrong("proto_convert", name, f"messages are read from proto to json; write {name} = {wanted!r}")
-        for name in ("schema_path", "field_mappings"):
+                message = f"only {conversion.schema} to json is read; write {name} = {wanted!r}"
+                self._wrong(conversion.name, name, message)
+        for name, instead in conversion.unread.items():
             if table.get(name):
-                instead = "descriptor_set" if name == "schema_path" else "sql.select of [s3lake]"
-                self._wrong("proto_convert", name, f"is not read here; take it out, and use {instead}")
-        for name, path in (("descriptor_set", "descriptor_set"), ("message_type", "message")):
+                self._wrong(conversion.name, name, f"is not read here; take it out, and use {instead}")
+        for name, setting in conversion.described.items():
             if not isinstance(table.get(name), str):
-                self._wrong("proto_convert", name, f"{name} is missing: {_REMEDY}")
+                self._wrong(conversion.name, name, f"{name} is missing: {conversion.remedy}")
                 continue
-            place = self._place("proto_convert", name)
-            sink.put(f"converter.registry.{path}", table[name], Setting(place.key, table[name], place))
+            place = self._place(conversion.name, name)
+            sink.put(f"converter.registry.{setting}", table[name], Setting(place.key, table[name], place))
         for name in _MEANINGLESS:
             if name in table:
-                self._report.notice(self._place("proto_convert", name), "has no meaning: the descriptors say it all")
+                self._report.notice(self._place(conversion.name, name), "has no meaning: the schema says it all")
 
     def _wrong(self, transform: str, name: str, message: str) -> None:
         self._report.error(self._place(transform, name), message)

@@ -74,11 +74,11 @@ def test_protobuf_has_a_registry_or_a_descriptor_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("registry", "why"),
     [
-        ("{}", "url and descriptor_set are both missing: give one of them"),
-        ("{url: 'http://h', descriptor_set: x, message: a.B}", "url and descriptor_set are both given"),
+        ("{}", "url, descriptor_set, schema_file are missing: give one of them"),
+        ("{url: 'http://h', descriptor_set: x, message: a.B}", "url and descriptor_set are given: give one of them"),
         ("{descriptor_set: x}", "message says what a descriptor_set's values are: give both, or neither"),
     ],
 )
-def test_a_registry_is_one_of_both(registry: str, why: str) -> None:
+def test_a_registry_is_one_of_three(registry: str, why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
         native.loads(text(f"{{value: protobuf, registry: {registry}}}"), "s3lake.yaml")

@@ -1,17 +1,22 @@
 """A runtime of Iggy's connectors, run as it is: its server, its sink's file, its objects."""
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from s3lake.config import native
 from s3lake.config.load import loaded
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
+from s3lake_tests.source.iggy.test_landing import configured
 from s3lake_tests.source.inline import body, inline, verified
 
 RUNTIME = """\
@@ -101,3 +106,49 @@ message_type = "shop.Order"
 """
     _, lines = run(server, tmp_path, "proto", transforms)
     assert [json.loads(line)["payload"] for line in lines] == [{"id": 5}, {"id": 6}]
+
+
+def test_avro_is_converted_by_the_connectors_schema(server: IggyServer, tmp_path: Path) -> None:
+    fields = [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ]
+    schema = {"type": "record", "name": "Order", "namespace": "shop", "fields": fields}
+    (tmp_path / "order.avsc").write_text(json.dumps(schema))
+    rows = [encoded(schema, {"id": one, "at": 1_000 * one}) for one in (5, 6, 7)]
+    server.append("shop", "orders", [*rows[:2], b"\xff"], at(START, 1) * 1000)
+    server.append("shop", "orders", rows[2:], at(START, 60) * 1000)
+    transforms = f"""\
+[transforms.avro_convert]
+enabled = true
+source_format = "avro"
+target_format = "json"
+schema_path = "{tmp_path / "order.avsc"}"
+[s3lake]
+errors.tolerance = "all"
+"""
+    config, lines = run(server, tmp_path, "avro", transforms)
+    assert [json.loads(line)["payload"] for line in lines] == [{"id": 5, "at": 5_000}, {"id": 6, "at": 6_000}]
+    assert "schema_file" in native.rewritten(config)[0]
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro", "json"])
+def test_avro_without_a_registry_lands_in_every_format(server: IggyServer, tmp_path: Path, form: str) -> None:
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    (tmp_path / "order.avsc").write_text(json.dumps(schema))
+    server.append("shop", "orders", [encoded(schema, {"id": one}) for one in range(20)], at(START, 1) * 1000)
+    server.append("shop", "orders", [b"\x02"], at(START, 60) * 1000)
+    converter = f"converter: {{value: avro, registry: {{schema_file: '{tmp_path / 'order.avsc'}'}}}}"
+    config = configured(server, f"format: {{type: {form}}}, {converter}")
+    lander = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
+    lander.land([START])
+    report = verified(config, lander)
+    assert report.clean
+    assert sum(one.landed for one in report.checked) == 20
+
+
+def encoded(schema: dict[str, Any], datum: dict[str, Any]) -> bytes:
+    """A datum with nothing before it."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, datum)
+    return stream.getvalue()
