@@ -130,9 +130,8 @@ def fleet_sensor(
                 "location to give it assets"
             )
         memory.topics = {topic: memory.topics.get(topic) or Topic() for topic in matching}
-        standing = FleetRuns(context.instance, catalogue, sink, now)
-        lander = partial(looking, context.resources, keys, sink, hasty=True)
-        tick = _Tick(catalogue, sink, ends, memory, standing, now, lander)
+        standing, lander = FleetRuns(context.instance, catalogue, sink, now), partial(looking, context.resources, keys)
+        tick = _Tick(catalogue, sink, ends, memory, standing, now, partial(lander, sink, hasty=True))
         looks = [] if standing.waits else tick.looks(context.instance)
         for looked in looks:
             if looked.error is not None:
@@ -257,7 +256,8 @@ class _Tick:
             kept.since_ms = 0
             return False
         kept.since_ms = kept.since_ms or self.memory.ticked_ms or self.now
-        return waiting >= kept.enough or self.now >= self._due_ms(kept)
+        soon = self.now >= kept.until_ms - sensors.soon_ms(self.sink)
+        return not soon and (waiting >= kept.enough or self.now >= self._due_ms(kept))
 
     def _take_over(self, topic: str, kept: Topic) -> None:
         """The run that was asked for has ended: what it was to land, it has landed, if it succeeded."""

@@ -264,10 +264,9 @@ def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = 
     return tiles
 
 
-def closes_soon(sink: Sink, tile: "Tile", now: int) -> bool:
-    """Whether the hour is over and the run that closes it is due so soon that another one before it is not worth it."""
-    end_ms, soon_s = hours.end_ms(tile.hour), max(INTERVAL_S, sink.flush.interval / 3)
-    return now >= end_ms + int(max(0, sink.close_grace - soon_s) * 1000)
+def soon_ms(sink: Sink) -> int:
+    """How long before an hour is closed nothing more of it is asked for: the run that closes it lands what is left."""
+    return int(min(sink.close_grace, max(INTERVAL_S, sink.flush.interval / 3)) * 1000)
 
 
 def patience_ms(sink: Sink) -> int:
@@ -289,7 +288,7 @@ def _later(among: "Sequence[hours.Range]", hour: str) -> "Sequence[hours.Range]"
 def _flush_due(
     lander: "Landing", tile: "Tile", ends: Mapping[int, int], policy: due.Policy, cursor: Cursor, now: int
 ) -> str | None:
-    if closes_soon(lander.sink, tile, now):
+    if due.past(tile.hour, now, policy.grace_ms - soon_ms(lander.sink)):
         return None
     name, behind = lander.sink.name, due.backlog(tile, ends)
     if behind and now >= hours.end_ms(tile.hour):  # open for late records; others wait for the next hour's tile

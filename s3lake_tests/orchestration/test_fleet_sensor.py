@@ -135,9 +135,13 @@ class TestRequests:
 
     def test_what_is_left_of_an_hour_waits_for_the_run_that_closes_it_if_that_comes_soon(self, world: World) -> None:
         world.now = at(HOUR, 58)
-        world.append(10)
         world.tick(0)
+        world.append(10)
+        assert spans(world.tick()) == {}
+        world.store.requests.clear()
         world.now = at(HOUR, 63)
+        world.tick()
+        assert world.store.requests["get"] <= 4  # the look in turn
         while not (found := spans(world.tick())):
             pass
         assert world.now == at(HOUR, 65)
@@ -145,8 +149,9 @@ class TestRequests:
 
     def test_what_is_left_of_an_hour_does_not_wait_for_long(self, world: World) -> None:
         world.now = at(HOUR, 57)
-        world.append(10)
         world.tick(0)
+        world.append(10)
+        assert spans(world.tick()) == {}
         world.now = at(HOUR, 62.5)
         assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
 
