@@ -27,9 +27,13 @@ load_from:
 """
 
 _SHOP = '''\
-"""A project of its own beside s3lake: its assets follow what s3lake has sealed, in its own resources."""
+"""A project of its own beside s3lake: its assets follow what s3lake has sealed, in its own resources.
+
+It lands something too, by two configurations.
+"""
 
 import dagster as dg
+import s3lake
 
 HOURS = dg.HourlyPartitionsDefinition("{start}", timezone="UTC", fmt="%Y-%m-%dT%H")
 
@@ -46,7 +50,14 @@ HOURS = dg.HourlyPartitionsDefinition("{start}", timezone="UTC", fmt="%Y-%m-%dT%
 def revenue(s3: dg.ResourceParam[object]) -> None: ...
 
 
-defs = dg.Definitions([revenue], resources={{"s3": "the shop's own"}}, executor=dg.multiprocess_executor)
+@dg.definitions
+def defs() -> dg.Definitions:
+    own = dg.Definitions([revenue], resources={{"s3": "the shop's own"}}, executor=dg.multiprocess_executor)
+    landed = [
+        s3lake.build_definitions(s3lake.load(f"{home}/{{name}}.yaml"), translator=s3lake.SinkTranslator(name))
+        for name in ("archive", "lake")
+    ]
+    return dg.Definitions.merge(own, *landed)
 '''
 
 
@@ -76,7 +87,10 @@ def site() -> Iterator[Site]:
         config["s3"]["console"] = f"{demo.s3.endpoint_url}/{{bucket}}?prefix={{prefix}}"
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)
-        (demo.home / "shop.py").write_text(_SHOP.format(start=first))
+        (demo.home / "shop.py").write_text(_SHOP.format(start=first, home=demo.home))
+        for name in ("archive", "lake"):
+            sink = {**strict, "name": "bills", "prefix": name, "owners": [f"team:{name}"]}
+            (demo.home / f"{name}.yaml").write_text(yaml.safe_dump({**config, "sinks": [sink]}))
         with run.served(demo, run.ui_port(), sensors=False) as (_, url):
             until(180, lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))

@@ -104,6 +104,7 @@ def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, pict
 
 @pytest.mark.usefixtures("backfill")
 def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
+    page.set_viewport_size({"width": 1440, "height": 2400})
     page.goto("/assets")
     for location, asset in (("s3lake", "s3 / events / orders"), ("shop", "shop / revenue")):
         row = (
@@ -114,6 +115,19 @@ def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
         expect(row.last).to_be_visible()
     expect(page.get_by_text("3 partitions").first).to_be_visible()
     picture("catalog", 900)
+
+
+def test_the_catalogue_has_a_project_that_merged_two_configurations(page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 2400})  # rows that are not in sight are not there
+    page.goto("/assets")
+    for name in ("archive", "lake"):
+        for asset in (f"{name} / kafka / payments", f"{name} / s3 / bills / payments"):
+            row = page.locator("div, tr").filter(has=page.get_by_text(asset, exact=True))
+            expect(row.filter(has=page.get_by_text("shop", exact=True)).last).to_be_visible()
+        page.goto(f"/assets/{name}/s3/bills/payments")
+        expect(page.get_by_text(f"team:{name}").or_(page.get_by_text(name, exact=True)).first).to_be_visible()
+        expect(page.get_by_text(f"Topic payments in s3://lake/{name}/", exact=False).first).to_be_visible()
+        page.goto("/assets")
 
 
 def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture: Picture) -> None:
