@@ -23,10 +23,28 @@ from s3lake.orchestration.templated import settings, templated
 from s3lake.orchestration.topics import matching, topics_of
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
+from s3lake.sink.schema import summary
 
-_FIRST = {
+_FIRST: dict[str, Any] = {
     "kafka": {"bootstrap_servers": "{{ env.KAFKA_BOOTSTRAP }}"},
     "sinks": [{"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-11-20T00"}],
+}
+
+
+_EXAMPLE: dict[str, Any] = {
+    **_FIRST,
+    "s3": {"region": "eu-central-1"},
+    "sinks": [
+        {
+            **_FIRST["sinks"][0],
+            "prefix": "raw",
+            "converter": {"value": "avro", "registry": {"url": "http://registry:8081"}},
+            "format": {"type": "parquet"},
+            "errors": {"tolerance": "all"},
+            "owners": ["team:data"],
+        }
+    ],
+    "translation": {"group_name": "lakehouse", "tags": {"topic": "{{ topic }}"}},
 }
 
 
@@ -81,6 +99,9 @@ class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
         defs_state: where that state is kept; by default in the code server, which asks Kafka when it starts.
     """
 
+    # What Dagster's pages show; without it they make one up, of all settings that there are.
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
     prefix: str = ""
     translation: Translation = None
     resources: dict[str, str] = Field(default_factory=dict)
@@ -105,6 +126,11 @@ class SinkComponent(dg.StateBackedComponent, dg.Resolvable, Config):
     @classmethod
     def model(cls) -> type[BaseModel]:
         return templated(cls)
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """See `Component.get_spec`; the settings are described in the schema."""
+        return dg.ComponentTypeSpec(description=summary(cls), tags=["kafka", "s3", "spark"])
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "SinkComponent":

@@ -29,7 +29,8 @@ def templated(part: type[Part]) -> type[BaseModel]:
     with warnings.catch_warnings():
         # Dagster asks a model for the keys of its YAML by name, and pydantic has an old method `schema`.
         warnings.filterwarnings("ignore", r'Field name "schema" .* shadows an attribute', UserWarning)
-        return create_model(part.__name__, __config__=ConfigDict(extra="forbid"), __doc__=summary(part), **fields)
+        config = ConfigDict(extra="forbid", json_schema_extra=part.model_config.get("json_schema_extra"))
+        return create_model(part.__name__, __config__=config, __doc__=summary(part), **fields)
 
 
 def settings(part: type[Part], context: dg.ResolutionContext, model: BaseModel) -> dict[str, Any]:

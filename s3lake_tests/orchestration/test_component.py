@@ -16,6 +16,7 @@ from dagster._utils.test.definitions import scoped_definitions_load_context
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 from dagster.components.testing.test_cases import TestTranslation
+from dagster_shared.yaml_utils.sample_yaml import generate_sample_yaml
 
 import s3lake
 from s3lake.orchestration.build import build_definitions
@@ -278,6 +279,17 @@ def test_editors_are_told_what_every_setting_of_a_component_means() -> None:
     assert schema["$defs"]["Sink"]["properties"]["close_grace"]["description"].startswith("how long after its end")
     assert "from" in schema["$defs"]["Sink"]["properties"]
     assert schema["$defs"]["Kafka"]["required"] == ["bootstrap_servers"]
+
+
+def test_what_dagster_s_pages_show_of_it_is_short_and_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    component = s3lake.SinkComponent
+    assert "Attributes:" not in (component.get_description() or "Attributes:")
+    text = generate_sample_yaml("s3lake.SinkComponent", component.model().model_json_schema())
+    assert "..." not in text
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:1")
+    example = component.resolve_from_yaml(yaml.safe_dump(yaml.safe_load(text)["attributes"]))
+    spec = example.get_asset_spec(example.sinks[0], "orders")
+    assert (spec.group_name, spec.owners, spec.tags["topic"]) == ("lakehouse", ["team:data"], "orders")
 
 
 def test_templates_are_filled_before_the_rules_are_applied() -> None:
