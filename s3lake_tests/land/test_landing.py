@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -639,6 +640,26 @@ class TestFormats:
             f"{topic}/tombstone/{topic}+0+0000000001.keys.json",
         ]
         assert_all_landed(lake, landing, 3)
+
+    def test_keys_with_a_schema_and_headers_stand_there_as_the_connector_writes_them(self, lake: Lake) -> None:
+        topic = lake.topic()
+        number = {"type": "struct", "name": "com.x.Id", "fields": [{"field": "id", "type": "int64"}]}
+        keys = [
+            json.dumps({"schema": schema, "payload": payload}).encode()
+            for schema, payload in (({"type": "string"}, "a"), (number, {"id": 5}), (None, {"id": 6}))
+        ]
+        for key in (*keys, keys[0], None):
+            at_five = {"timestamp": at(START, 5), "partition": 0, "headers": [("h", b"x")]}
+            lake.producer.produce(topic, b'{"n": 1}', key=key, **at_five)
+        assert lake.producer.flush(20) == 0
+        beside = "converter: {key: connect_json}, sidecars: {keys: avro, headers: avro}"
+        landing = lake.landing(topic, f"{beside}, format: {{type: parquet}}", AFTER)
+        landing.land([START])
+        files = {key: lake.body(key) for key in lake.objects() if key.endswith(".avro")}
+        held = {repr(list(fastavro.reader(io.BytesIO(body)))) for body in files.values()}
+        header = {"key": "h", "value": "x"}
+        assert held == {*map(repr, (["a", "a"], [{"id": 5}], ['{"id": 6}', None], [[header]], [[header], [header]]))}
+        assert_all_landed(lake, landing, 5)
 
     def test_names_may_tell_what_only_a_closed_file_knows(self, lake: Lake) -> None:
         topic = lake.filled(values(5), at(START, 5))
