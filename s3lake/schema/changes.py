@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from s3lake.schema.types import UNKNOWN, Columns, Type, fields_of, item_of
-from s3lake.schema.unite import joined
+from s3lake.schema.unite import Conflict, joined, unite
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -26,7 +26,29 @@ class Change(msgspec.Struct, frozen=True):
 
 def changes(before: Columns, after: Columns) -> list[Change]:
     """What is new or other in `after`; a column that it lacks is no change, since none is taken away."""
-    return [change for name, type in after.items() for change in _changed(name, before.get(name, UNKNOWN), type)]
+    return [
+        Change(path, None if old == UNKNOWN else str(old), str(new))
+        for name, type in after.items()
+        for path, old, new in _changed(name, before.get(name, UNKNOWN), type)
+    ]
+
+
+def conflicts(columns: Columns, seen: Columns) -> list[Change]:
+    """What schemas of records say of columns that have nothing in common with it: both types stay, in files apart."""
+    return [
+        Change(path, str(old), f"{new}, in files of its own")
+        for name, type in seen.items()
+        for path, old, new in _changed(name, columns.get(name, UNKNOWN), type)
+        if old != UNKNOWN and not _are_one(old, new)
+    ]
+
+
+def _are_one(old: Type, new: Type) -> bool:
+    try:
+        unite(old, new)
+    except Conflict:
+        return False
+    return True
 
 
 def type_at(columns: Columns, path: str) -> str | None:
@@ -43,15 +65,13 @@ def _type_in(name: str, type: Type, path: str) -> str | None:
     return next((found for at, inner in inside if (found := _type_in(at, inner, path)) is not None), None)
 
 
-def _changed(path: str, before: Type, after: Type) -> Iterator[Change]:
+def _changed(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, Type]]:
     if before == after or after == UNKNOWN:
         return
-    if before == UNKNOWN:
-        yield Change(path, None, str(after))
-    elif fields_of(before) and fields_of(after):
+    if fields_of(before) and fields_of(after):
         for name, field in fields_of(after).items():
             yield from _changed(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
     elif type(before) is type(after) and item_of(before) != UNKNOWN:
         yield from _changed(f"{path}[]", item_of(before), item_of(after))
     else:
-        yield Change(path, str(before), str(after))
+        yield path, before, after

@@ -194,3 +194,18 @@ def test_old_and_new_producers_together_give_a_file_for_each_schema_and_flush_at
         (landed,) = made.landing().land([FIRST])
     assert sorted(file.records for file in landed.manifests[0].files) == sizes
     assert landed.sums.landed == 40
+
+
+def test_a_type_of_a_producer_s_schema_that_fits_no_column_is_a_change_that_is_told_once() -> None:
+    with serving() as registry:
+        made = World(**PARQUET, converter={"value": "avro", "registry": {"url": registry.url}})
+        old, new = record(("id", "long")), record(("id", "string"))
+        numbers = registry.add(old), registry.add(new)
+        made.produce(0, framed(numbers[0], datum(old, {"id": 1})))
+        made.produce(1, framed(numbers[1], datum(new, {"id": "x"})))
+        made.produce(2, framed(numbers[1], datum(new, {"id": "y"})))
+        landing = made.landing()
+        _, second, _ = landing.land([FIRST, SECOND, THIRD])
+    assert [(step.hour, step.commit, step.change) for step in steps(landing.index) if not step.first] == [
+        (SECOND, second.tile.commits[0], Change("id", "int64", "string, in files of its own"))
+    ]

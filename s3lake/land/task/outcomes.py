@@ -16,7 +16,7 @@ from s3lake.commit.index import Changed, File, Read, TopicIndex
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.letters import Reason
 from s3lake.errors import S3LakeError
-from s3lake.schema.changes import Change, changes
+from s3lake.schema.changes import Change, changes, conflicts
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import agree, agree_within
 
@@ -161,12 +161,16 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     grown = [one for one in outcomes if isinstance(one, Grown)]
     before = from_document(have.columns)
     columns = united(before, [one for one in grown if not one.source], most)
-    columns = with_seen(columns, [one for one in outcomes if isinstance(one, Done)])
+    done = [one for one in outcomes if isinstance(one, Done)]
+    columns = with_seen(columns, done)
     source = united(from_document(have.source), [one for one in grown if one.source], most)
     documents = to_document(columns), to_document(source)
-    if documents == (have.columns, have.source):
+    apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
+    known = {(change.column, change.after) for changed in have.history for change in changed.changes}
+    seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in known]
+    if documents == (have.columns, have.source) and not seen:
         return have
-    return Recorded(*documents, _history(have.history, hour, commit, changes(before, columns)), have.rev + 1)
+    return Recorded(*documents, _history(have.history, hour, commit, seen), have.rev + 1)
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:
