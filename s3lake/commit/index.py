@@ -117,6 +117,7 @@ class Manifest(msgspec.Struct, frozen=True):
         reason: why it replaces others; empty where it replaces none.
         waits: how long its records had waited when it was made; of a merge those of all that it replaces.
         dropped: path of a field that the sink's contract left out -> of how many records.
+        filled: path of a field that got the default of a schema that its record was not written with -> how many did.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
         letters: why its dead letters are some; empty also in commits of an earlier s3lake.
@@ -145,6 +146,7 @@ class Manifest(msgspec.Struct, frozen=True):
     letters: tuple[Reason, ...] = ()
     taken: tuple[Taken, ...] = ()
     dropped: dict[str, int] = {}
+    filled: dict[str, int] = {}
     version: int = VERSION
 
 

@@ -64,6 +64,7 @@ class Staged:
         letters: see `Manifest`.
         taken: see `Manifest`.
         dropped: see `Manifest`.
+        filled: see `Manifest`.
     """
 
     files: tuple[File, ...]
@@ -78,6 +79,7 @@ class Staged:
     letters: tuple[Reason, ...] = ()
     taken: tuple[Taken, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+    filled: Mapping[str, int] = field(default_factory=dict)
 
 
 def begin(
@@ -320,4 +322,5 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         letters=staged.letters,
         taken=staged.taken,
         dropped=dict(staged.dropped),
+        filled=dict(staged.filled),
     )

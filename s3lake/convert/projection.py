@@ -44,11 +44,11 @@ class Standing:
     narrow: bool
     schemas: dict[str | None, list[Schema]] = field(default_factory=dict)
 
-    def projected(self, column: Column) -> tuple[Column, Counter[str]]:
-        """The column with as few schemas as hold it, and how many records lost which field."""
-        schemas, lost = column.schemas, Counter[str]()
+    def projected(self, column: Column) -> tuple[Column, Counter[str], Counter[str]]:
+        """The column with as few schemas as hold it; how many records lost which field, and got which default."""
+        schemas, lost, filled = column.schemas, Counter[str](), Counter[str]()
         if schemas is None:
-            return column, lost
+            return column, lost, filled
         present = {int(code): schemas.distinct[code] for code in np.unique(schemas.codes) if code >= 0}
         places = schemas.at if schemas.arrays else None
         as_texts = places is None
@@ -56,7 +56,7 @@ class Standing:
             self._learn(schema, as_texts)
         targets = {code: self._target(schema, as_texts) for code, schema in present.items()}
         if targets == present:
-            return column, lost
+            return column, lost, filled
         gathering, texts = Gathering.of(len(schemas.codes)), column.data.to_pylist() if as_texts else []
         for code, seen in present.items():
             rows, target = np.flatnonzero(schemas.codes == code), targets[code]
@@ -70,9 +70,12 @@ class Standing:
             if gone:
                 array, holding = pruning.array(array, gone)
                 lost.update({path: int(held.sum()) for path, held in holding.items() if held.any()})
-            gathering.add(target, rows, array if seen == target else _filled(array, target.type, target.detail))
+            if seen != target:
+                filled.update(dict.fromkeys(_defaults(target.type, target.detail, seen.type), len(rows)))
+                array = _filled(array, target.type, target.detail)
+            gathering.add(target, rows, array)
         data = pa.array(texts, pa.binary()) if as_texts and lost else column.data
-        return replace(column, data=data, schemas=gathering.gathered()), lost
+        return replace(column, data=data, schemas=gathering.gathered()), lost, filled
 
     def _learn(self, schema: Schema, as_texts: bool) -> None:
         """A schema stands, unless one does that it fits into; it takes the place of those that fit into it."""
@@ -179,6 +182,19 @@ def _default(type: Type, detail: Detail | None) -> pa.Scalar | None:
         return pa.scalar(value, arrow)
     except (pa.ArrowException, TypeError, ValueError):
         return None
+
+
+def _defaults(type: Type, detail: Detail | None, seen: Type, path: str = "") -> Iterable[str]:
+    """Paths of fields that another type lacks and that get a default which is not null."""
+    others, details = fields_of(seen), _by_name(type, detail)
+    for name, inner in fields_of(type).items():
+        here = joined(path, name)
+        if name in others:
+            yield from _defaults(inner, details.get(name), others[name], here)
+        elif (default := _default(inner, details.get(name))) is not None and default.is_valid:
+            yield here
+    if fields_of(item_of(type)):
+        yield from _defaults(item_of(type), _inner(detail), item_of(seen), f"{path}[]")
 
 
 def _filled(array: pa.Array, type: Type, detail: Detail | None) -> pa.Array:

@@ -65,6 +65,7 @@ class Converted:
         forbidden: rows that fail the micro-batch, whatever is tolerated, and why.
         broken: how many of the refused lack a required field or break a rule.
         dropped: path of a field that was left out -> of how many records.
+        filled: path of a field that got a default -> in how many records.
     """
 
     parts: tuple[Part, ...]
@@ -75,6 +76,7 @@ class Converted:
     forbidden: Refusals = field(default_factory=dict)
     broken: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
+    filled: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,9 @@ class Conversion:
     def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
         """Convert one batch of records; `columns` are the recorded ones, `standing` is what the task remembers."""
         rows, refused, left_out = self._read(batch)
-        dropped = Counter(rows.value.left_out)
+        dropped, filled = Counter(rows.value.left_out), Counter[str]()
         if standing is not None:
-            value, lost = standing.projected(rows.value)
+            value, lost, filled = standing.projected(rows.value)
             rows, dropped = replace(rows, value=value), dropped + lost
         broken: Refusals = {}
         if self.contract is not None and self.contract.looks_at_values:
@@ -186,7 +188,15 @@ class Conversion:
             parts.extend([] if part is None else [part])
         skipped = len(left_out) if self.nulls == "skip" else 0
         return Converted(
-            _merged(parts), losses.refused, skipped, columns, seen, losses.forbidden, len(broken), losses.dropped
+            _merged(parts),
+            losses.refused,
+            skipped,
+            columns,
+            seen,
+            losses.forbidden,
+            len(broken),
+            losses.dropped,
+            filled,
         )
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:

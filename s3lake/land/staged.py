@@ -52,4 +52,5 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
         replacing=work.keys.replaces,
         letters=letters.united(one.letters for one in done),
         dropped=sum((Counter(one.dropped) for one in done), Counter()),
+        filled=sum((Counter(one.filled) for one in done), Counter()),
     )

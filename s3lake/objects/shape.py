@@ -39,6 +39,7 @@ class Shape:
         columns: that the manifest says the files have; None where it does not.
         spelled: whether JSON stands in columns as its text, as keys do in files of their own.
         typed: whether that is only JSON without a schema.
+        uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.
         alone: the one column that a datum of an Avro file is; "" where it is a record of columns.
     """
 
@@ -54,12 +55,16 @@ class Shape:
     spelled: bool = False
     typed: bool = False
     alone: str = ""
+    uncompared: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, manifest: Manifest, *, key: str = "string", value: str = "json") -> Shape:
         """The shape of a commit's data; `key` and `value` are the converters of one that recorded none."""
         columns = Struct(from_document(manifest.columns)) if manifest.columns else None
-        return cls.written(manifest.shape, manifest.format, key=key, value=manifest.converter or value, columns=columns)
+        shape = cls.written(
+            manifest.shape, manifest.format, key=key, value=manifest.converter or value, columns=columns
+        )
+        return replace(shape, uncompared=frozenset((*manifest.dropped, *manifest.filled)))
 
     @classmethod
     def written(cls, written: Written, form: str, *, value: str, key: str = "string", columns: Struct | None) -> Shape:

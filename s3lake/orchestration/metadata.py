@@ -55,10 +55,10 @@ def of_hour(
         **freshness(landed.sums.waits),
         "complete": dg.MetadataValue.bool(tile.complete),
         "commits": f"{len(tile.commits)}, {landed.new} of them new",
-        **tables(tile, landed.sums, index, lag),
-        **_left_out(landed.sums.dropped),
-        **(_of_newest(landed.manifests[-1], index.store, prose or {}) if landed.manifests else {}),
         **(_schema_changes(index, tile.hour) if landed.manifests and landed.manifests[-1].columns else {}),
+        **_left_out(landed.sums.dropped),
+        **tables(tile, landed.sums, index, lag),
+        **(_of_newest(landed.manifests[-1], index.store, prose or {}) if landed.manifests else {}),
     }
 
 

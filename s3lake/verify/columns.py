@@ -13,6 +13,7 @@ from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
 from s3lake.schema.types import Primitive, Struct, Type
 from s3lake.verify import connect, digest, parts, projection, tables
+from s3lake.verify.left_out import LeftOut
 from s3lake.verify.log import Records
 from s3lake.verify.projection import misfit
 
@@ -28,6 +29,7 @@ class Columns:
 
     def __init__(self, shape: Shape, topic: str) -> None:
         self._shape, self._topic = shape, topic
+        self._left_out = LeftOut(shape.uncompared)
         self._types: list[schema_types.Columns] = []
         self._expected: _Expected | None = None
         # The fields of a key or value alone are columns, anything else is one column under its own name.
@@ -58,12 +60,19 @@ class Columns:
         columns = [(name, self._of_column(name, type)) for name, type in table.types.items()]
         names = sorted(table.types)
         for batch in table.batches:
-            projected = [_projected(values, project) for values, (_, project) in zip(batch, columns, strict=True)]
+            cells = [self._compared(name, values) for name, values in zip(table.types, batch, strict=True)]
+            projected = [_projected(values, project) for values, (_, project) in zip(cells, columns, strict=True)]
             if self._by_schema or self._fields:
                 by_name = dict(zip(table.types, projected, strict=True))
                 yield [_named(names, row) for row in zip(*(by_name[name] for name in names), strict=True)]
             else:
                 yield [digest.of(_pack(row)) for row in zip(*projected, strict=True)]
+
+    def _compared(self, name: str, values: Sequence[Any]) -> Sequence[Any]:
+        """The cells of a column without the fields that are not compared."""
+        if not self._shape.uncompared or (self._fields and name != "value"):
+            return values
+        return self._left_out.of_column(name, values, enveloped=bool(self._fields))
 
     def _wrong(self, types: schema_types.Columns) -> str | None:
         """What is wrong with a file's columns, if that can be told without its records."""

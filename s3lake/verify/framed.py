@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from s3lake.objects.shape import BYTES, Shape
 from s3lake.schema.registry import Connection, UnknownSchema, client
 from s3lake.verify import avro, parts, projection
+from s3lake.verify.left_out import LeftOut
 from s3lake.verify.log import Records
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Telling:
         now = {part: BYTES if kept[part] else parts.CONNECT for part in framed}
         self.shape = replace(shape, key=now.get("key", shape.key), value=now.get("value", shape.value))
         self.problem = None
+        self._left_out = LeftOut(shape.uncompared)
         if {parts.AVRO, parts.PROTOBUF} & set(framed.values()) and registry is None:
             self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
         elif "key" in framed and kept["key"] and "key" in in_rows:
@@ -64,6 +66,8 @@ class Telling:
         """Records as Connect's JSON has them."""
         if value := self._translations.get("value"):
             records = records._replace(values=_each(value, records.values))
+        if self.shape.uncompared and self.shape.in_columns:
+            records = records._replace(values=list(map(self._left_out.of_kafka, records.values)))
         if (key := self._translations.get("key")) and records.keys:
             records = records._replace(keys=_each(key, records.keys))
         return records

@@ -79,11 +79,12 @@ def site() -> Iterator[Site]:
     """Start all of it; everything ends with the block, or with this process."""
     with run.stage(_RECORDS, None, lambda _: None, warm=True) as demo:
         first, second, third = demo.hours[:3]
-        _produce_payments(demo.kafka.bootstrap_servers, first)
+        _produce_payments(demo.kafka.bootstrap_servers, first, second)
         config = yaml.safe_load(demo.config_path.read_text())
         strict = {"name": "strict", "topics": ["payments"], "bucket": run.BUCKET, "prefix": "strict", "start": first}
         lenient = {**strict, "name": "lenient", "prefix": "lenient", "errors": {"tolerance": "all"}}
-        config["sinks"] += [strict, lenient]
+        typed = {**lenient, "name": "typed", "prefix": "typed", "format": {"type": "parquet"}}
+        config["sinks"] += [strict, lenient, typed]
         config["s3"]["console"] = f"{demo.s3.endpoint_url}/{{bucket}}?prefix={{prefix}}"
         demo.config_path.write_text(yaml.safe_dump(config, sort_keys=False))
         (demo.home / "workspace.yaml").write_text(_WORKSPACE)
@@ -106,7 +107,8 @@ def _locations(url: str) -> int:
         return 0
 
 
-def _produce_payments(bootstrap_servers: str, hour: str) -> None:
+def _produce_payments(bootstrap_servers: str, hour: str, later: str) -> None:
+    """Payments of an hour, one of them broken, and one of a later hour, which has a currency and a payer too."""
     cluster = {"bootstrap.servers": bootstrap_servers}
     admin = AdminClient(cluster)
     admin.create_topics([NewTopic("payments", 1, 1)])["payments"].result(60)
@@ -114,4 +116,6 @@ def _produce_payments(bootstrap_servers: str, hour: str) -> None:
     payments = [json.dumps({"payment": number, "amount": 9.5}).encode() for number in range(17)]
     for payment in (*payments, _BROKEN):
         producer.produce("payments", payment, timestamp=hours.start_ms(hour))
+    changed = {"payment": 18, "amount": 9.5, "currency": "EUR", "payer": {"country": "PT"}}
+    producer.produce("payments", json.dumps(changed).encode(), timestamp=hours.start_ms(later))
     assert producer.flush(60) == 0

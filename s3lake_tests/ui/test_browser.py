@@ -151,6 +151,17 @@ def test_an_hour_with_a_broken_record_shows_why_it_is_a_dead_letter(page: Page, 
     picture("dead_letters", 1060)
 
 
+def test_an_hour_that_changed_columns_shows_the_difference(page: Page, site: Site, picture: Picture) -> None:
+    first, second, _ = site.hours
+    materialize(page, "/assets/s3/typed/payments", f"[{first}...{second}]", "2 partitions")
+    expect(page.get_by_text("100% completed")).to_be_visible(timeout=_RUN_MS)
+    page.goto(f"/assets/s3/typed/payments?view=partitions&partition={second}")
+    changes = page.locator("tr").filter(has_text="schema_changes").last
+    for text in ("currency", "payer", "struct<country: string>"):
+        expect(changes.get_by_text(text, exact=True).first).to_be_visible()
+    picture("schema", 1060)
+
+
 def test_a_sensor_that_is_switched_on_asks_for_a_run(page: Page, picture: Picture) -> None:
     page.goto("/locations/s3lake/sensors/kafka_clicks")
     page.locator("label:has(input[type=checkbox])").click()

@@ -17,7 +17,7 @@ from s3lake.commit.index import Read
 from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, with_seen
 from s3lake.land.task.pipeline import run
-from s3lake.schema.types import from_document, to_document
+from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.store import Store
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
@@ -131,8 +131,8 @@ SINKS = [
 ]
 
 
-def staged(world: World, records: list[Record]) -> None:
-    """Land records with the writer's own code, in one commit."""
+def staged(world: World, records: list[Record], held_to: Columns | None = None) -> None:
+    """Land records with the writer's own code, in one commit; `held_to` are columns of commits before it."""
     for key, value, headers in records:
         world.record(value, key, headers)
     given = [value for _, value, _ in records]
@@ -155,6 +155,7 @@ def staged(world: World, records: list[Record]) -> None:
     work = binding.work(
         world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0
     )
+    work = work.held_to(held_to or {}).with_columns(held_to or {})
     (outcome,) = run(work, [batch])
     while isinstance(outcome, Grown):
         work = work.with_columns(from_document(outcome.columns))
@@ -171,6 +172,8 @@ def staged(world: World, records: list[Record]) -> None:
         converter=landed.converter.value,
         nulls=landed.nulls,
         shape=binding.written_by(landed),
+        dropped=outcome.dropped,
+        filled=outcome.filled,
         columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, [outcome])),
     )
 

@@ -160,4 +160,5 @@ def carried(manifests: Sequence[Manifest]) -> Staged:
         letters=letters.united(one.letters for one in manifests),
         taken=tuple(taken for one in manifests for taken in one.taken),
         dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
+        filled=sum((Counter(one.filled) for one in manifests), Counter()),
     )

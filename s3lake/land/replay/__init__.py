@@ -245,6 +245,7 @@ class _Replay:
             shape=msgspec.structs.replace(run.staged.shape, changed=changed),
             waits=manifest.waits,
             dropped=Counter(manifest.dropped) + Counter(run.staged.dropped),
+            filled=Counter(manifest.filled) + Counter(run.staged.filled),
             letters=united([run.staged.letters, reasons]),
             taken=(*manifest.taken, *([Taken(attempt.commit, lander.clock(), taken)] if taken else ())),
         )

@@ -60,6 +60,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
         retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
         dropped: see `Manifest`.
+        filled: see `Manifest`.
     """
 
     files: list[File]
@@ -70,6 +71,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     retries: int = 0
     broken: int = 0
     dropped: dict[str, int] = {}
+    filled: dict[str, int] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

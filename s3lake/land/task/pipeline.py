@@ -220,6 +220,7 @@ class _Task:
         self._standing = work.conversion.standing
         self._broken = 0
         self._dropped: Counter[str] = Counter()
+        self._filled: Counter[str] = Counter()
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
         self._tally = Tally()
@@ -266,6 +267,7 @@ class _Task:
             getattr(self.store, "retries", 0),
             self._broken,
             dict(self._dropped),
+            dict(self._filled),
         )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -289,6 +291,7 @@ class _Task:
             return
         self._broken += converted.broken
         self._dropped.update(converted.dropped)
+        self._filled.update(converted.filled)
         counts.last = batch.column("offset")[-1].as_py()
         counts.read += batch.num_rows
         counts.skipped += ready.dropped + converted.skipped
