@@ -6,7 +6,7 @@ To join a new format: a class with the verbs of `Joiner` beside its encoder, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from s3lake.encode import avro
 from s3lake.encode.form import FileFormat
@@ -43,12 +43,29 @@ def likeness(form: FileFormat, body: BinaryIO) -> Likeness:
     return shape
 
 
-def joiner(form: FileFormat, like: Likeness, out: Callable[[bytes], None], disk: Disk, *, chunk: int) -> Joiner:
-    """A new file of files with this likeness; it holds back at most about `chunk` bytes."""
+def joiner(
+    form: FileFormat,
+    like: Likeness,
+    out: Callable[[bytes], None],
+    disk: Disk,
+    *,
+    chunk: int,
+    see: Callable[[Any], object] = lambda _: None,
+) -> Joiner:
+    """A new file of files with this likeness.
+
+    Args:
+        form: of all of them.
+        like: what they have in common.
+        out: takes its bytes.
+        disk: where rows wait that memory has no room for.
+        chunk: it holds back at most about so many bytes.
+        see: is shown the rows of Parquet, which are decoded here.
+    """
     if form.type == "parquet":
         from s3lake.encode.parquet import ParquetEncoder, ParquetJoiner
 
-        return ParquetJoiner(ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk), like)
+        return ParquetJoiner(ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk), like, see)
     if form.type == "avro":
         return avro.AvroJoiner(out, like)
     return TextJoiner(form, like, out)

@@ -118,14 +118,15 @@ class ParquetEncoder:
 class ParquetJoiner:
     """Rows of several files of the same columns."""
 
-    def __init__(self, encoder: ParquetEncoder, schema: bytes) -> None:
-        """`schema` is what `schema_of` says of each of the files."""
-        self._encoder = encoder
+    def __init__(self, encoder: ParquetEncoder, schema: bytes, see: Callable[[pa.RecordBatch], object]) -> None:
+        """`schema` is what `schema_of` says of each of the files; `see` is shown their rows."""
+        self._encoder, self._see = encoder, see
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
 
     def add(self, body: BinaryIO) -> int:
         file = pq.ParquetFile(body)
         for batch in file.iter_batches(_ROWS, use_threads=False):
+            self._see(batch)
             self._encoder.write(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
         return int(file.metadata.num_rows)
 

@@ -39,14 +39,18 @@ class Digest:
         records = 0
         if shape.in_columns:
             for batch in tables.opened(shape, body, key).batches:
-                records += batch.num_rows
-                for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                    self._column(f"/{name}", column)
+                records += self.rows(batch)
             return records
         for texts in content.records(shape, body, key):
             records += len(texts)
             self._column("", pa.array(texts, pa.binary()))
         return records
+
+    def rows(self, batch: pa.RecordBatch) -> int:
+        """Take in rows of columns: how many they are."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self._column(f"/{name}", column)
+        return int(batch.num_rows)
 
     def __str__(self) -> str:
         whole = blake2b(digest_size=_SIZE)

@@ -41,7 +41,7 @@ class Way:
     Attributes:
         rule: which files become one; None for the sink's.
         reason: see `Manifest`.
-        digests: note of each new file the digest of the records that it is made of, read once more.
+        digests: note of each new file the digest of the records that it is made of.
         large_at_once: packs that are larger than a part; each holds two row groups.
     """
 

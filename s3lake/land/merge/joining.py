@@ -35,6 +35,10 @@ class Unjoinable(Exception):
     """Files that cannot be joined; the message says which, and why."""
 
 
+def _blind(_: object) -> None:
+    """Nobody asks what is read."""
+
+
 @dataclass
 class _Target:
     """One source in the making."""
@@ -104,17 +108,19 @@ class Joining:
         first = source.first
         span = Span(first.first_offset, first.last_offset, 0, 0, 0)
         streams: dict[str, tuple[Upload, Joiner]] = {}
+        digests = {name: Digest() for name, _ in alike if name in self.shapes}
         for name, like in alike:
             key = None if self.keys.deferred else self._key(first.partition, first.group, span, name)
             upload = Upload(store, key, {COMMIT: self.commit}, spill)
-            form = self._form(name)
-            streams[name] = upload, joiner(form, like, upload.write, spill, chunk=self.files.budget // 8)
-        digests = {name: Digest() for name in streams if name in self.shapes}
+            form, see = self._form(name), digests[name].rows if name in digests else _blind
+            streams[name] = upload, joiner(form, like, upload.write, spill, chunk=self.files.budget // 8, see=see)
         return _Target(streams, first.partition, first.group, span, digests)
 
     def _read(self, target: _Target, source: Source, bodies: Mapping[str, BinaryIO]) -> None:
-        """Read a source once more, with other code than joins it."""
+        """Read a source once more, with other code than joins it; of Parquet the joiner has shown the rows."""
         for name, digest in target.digests.items():
+            if self.shapes[name].format == "parquet":
+                continue
             bodies[name].seek(0)
             digest.add(self.shapes[name], bodies[name], source.files[name].key)
 

@@ -1,0 +1,189 @@
+"""What changing landed hours costs: compaction of Parquet in MB/s, restoring into a topic in records/s.
+
+One JSON line each. The bucket is in memory, so what is measured is ours; the broker is a real one beside it.
+
+    python benchmarks/change.py --mb 200
+    python benchmarks/change.py --records 200000
+"""
+
+import argparse
+import json
+import os
+import resource
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake import hours
+from s3lake.change.compact import compact
+from s3lake.change.holding import Holding
+from s3lake.change.restore import Restore, restore
+from s3lake.commit.index import Manifest, Read, TopicHead, TopicIndex
+from s3lake.land import binding
+from s3lake.land.given import Record, batch
+from s3lake.land.task.outcomes import Done, Grown
+from s3lake.land.task.pipeline import run
+from s3lake.land.task.staging import Rows, Staging
+from s3lake.plan.tile import Span, Tile
+from s3lake.schema.types import Primitive, from_document, to_document
+from s3lake.sink import Sink
+from s3lake.store.memory import MemoryStore
+
+HOUR, TOPIC, COMMIT = "2026-11-20T05", "orders", "c0"
+COLUMNS = {
+    "id": Primitive.INT64,
+    "user": Primitive.STRING,
+    "type": Primitive.STRING,
+    "amount": Primitive.DOUBLE,
+    "at": Primitive.INT64,
+    "note": Primitive.STRING,
+}
+
+
+def rows(first: int, count: int) -> pa.RecordBatch:
+    """Events: some columns repeat, some hardly compress."""
+    random = np.random.default_rng(first)
+    numbers = pa.array(np.arange(first, first + count))
+    return pa.record_batch(
+        {
+            "id": numbers,
+            "user": pc.binary_join_element_wise("user-", pa.array(random.integers(0, 10**6, count)).cast("string"), ""),
+            "type": pa.array(np.array(["view", "click", "order", "refund"])[random.integers(0, 4, count)]),
+            "amount": pa.array(random.normal(100, 30, count)),
+            "at": pa.array(1_700_000_000_000 + np.arange(count) * 7),
+            "note": pc.binary_join_element_wise("note ", pa.array(random.integers(0, 2**62, count)).cast("string"), ""),
+        }
+    )
+
+
+class Hour:
+    """A landed hour of one commit, in memory."""
+
+    def __init__(self, **sink: Any) -> None:
+        base = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": HOUR}
+        self.sink = Sink.model_validate({**base, **sink})
+        self.store = MemoryStore("lake")
+        self.index = TopicIndex(self.store, ".indexes/events", TOPIC)
+        self.holding = Holding(self.sink, self.index, lambda _: self.store)
+
+    def entered(self, files: list[Any], reads: dict[int, Read], columns: Any) -> None:
+        """List what was staged."""
+        for file in files:
+            self.store.complete_upload(file.key, file.upload, file.parts)
+        landed = self.sink.landed
+        self.index.record(
+            Manifest(
+                COMMIT,
+                TOPIC,
+                HOUR,
+                reads,
+                tuple(files),
+                format=landed.format.type,
+                converter=landed.converter.value,
+                nulls=landed.nulls,
+                shape=binding.written_by(landed),
+                columns=columns,
+            )
+        )
+        spans = {number: Span(read.start, read.end, read.end) for number, read in reads.items()}
+        self.index.create(self.index.head_key, TopicHead(topic_id="one", hours=((HOUR, HOUR),)))
+        self.index.create(self.index.tile_key(HOUR), Tile(HOUR, spans, commits=(COMMIT,)))
+
+
+def compaction(megabytes: int) -> dict[str, Any]:
+    hour = Hour(format={"type": "parquet"}, flush={"size": "8MB"})
+    keys = binding.key_rule(hour.sink, TOPIC, hour_ms=hours.start_ms(HOUR))
+    staging = Staging(hour.store, keys, binding.file_rule(hour.sink), COMMIT)
+    group, offset = keys.fixed_group(0), 0
+    assert group is not None
+    while sum(file.bytes for file in staging.closed) < megabytes * 10**6:
+        data = rows(offset, 50_000)
+        offsets = pa.array(range(offset, offset + len(data)), pa.int64())
+        staging.add(0, group, Rows(offsets, pa.array([0] * len(data), pa.int64()), {"data": data}))
+        offset += len(data)
+    files = staging.finish()
+    hour.entered(files, {0: Read(0, offset, offset, offset)}, to_document(COLUMNS))
+    wall, cpu = time.perf_counter(), time.process_time()
+    done = compact(hour.holding, HOUR)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {
+        "what": "compact",
+        "mb": round(done.bytes / 1e6, 1),
+        "records": offset,
+        "files": done.files,
+        "left": done.left,
+        "s": round(wall, 2),
+        "cpu_s": round(cpu, 2),
+        "mb_per_s": round(done.bytes / 1e6 / wall, 1),
+        "mb_per_cpu_s": round(done.bytes / 1e6 / cpu, 1),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def restoring(count: int) -> dict[str, Any]:
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    from s3lake.demo.kafka import EmbeddedKafka
+
+    hour = Hour(
+        format={"type": "json"}, envelope={"style": "record", "fields": ["key", "value", "headers", "metadata"]}
+    )
+    work = binding.work(
+        hour.sink,
+        TOPIC,
+        lambda _: hour.store,
+        commit=COMMIT,
+        renamed="",
+        hour_start_ms=hours.start_ms(HOUR),
+        columns={},
+        wallclock_ms=0,
+    )
+    stamp = hours.start_ms(HOUR)
+    value = b'{"id": %d, "user": "user-%d", "type": "order", "amount": 12.5, "note": "' + b"x" * 120 + b'"}'
+    records = [
+        Record(TOPIC, 0, number, stamp + number, b"k%d" % number, value % (number, number), (("source", b"web"),))
+        for number in range(count)
+    ]
+    (outcome,) = run(work, [batch(records[at : at + 10_000]) for at in range(0, count, 10_000)])
+    while isinstance(outcome, Grown):
+        work = work.with_columns(from_document(outcome.columns))
+        (outcome,) = run(work, [batch(records)])
+    assert isinstance(outcome, Done)
+    hour.entered(outcome.files, outcome.reads, None)
+    with tempfile.TemporaryDirectory() as home, EmbeddedKafka.start(Path(home)) as kafka:
+        into = f"into-{uuid.uuid4()}"
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        admin.create_topics([NewTopic(into, 1, 1)])[into].result()
+        wall, cpu = time.perf_counter(), time.process_time()
+        restore(Restore(hour.holding, [HOUR], into), kafka.bootstrap_servers, {})
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {
+        "what": "restore",
+        "records": count,
+        "s": round(wall, 2),
+        "cpu_s": round(cpu, 2),
+        "records_per_s": round(count / wall),
+        "records_per_cpu_s": round(count / cpu),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=int, help="compact so many megabytes of Parquet")
+    parser.add_argument("--records", type=int, help="restore so many records")
+    asked = parser.parse_args()
+    for measured in (
+        *([compaction(asked.mb)] if asked.mb else []),
+        *([restoring(asked.records)] if asked.records else []),
+    ):
+        print(json.dumps({**measured, "load": round(os.getloadavg()[0], 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
