@@ -440,6 +440,7 @@ class TestExitCodeTwo:
             "erase": ["--where", "true"],
             "preview": ["--records", "-"],
             "test": [str(tmp_path / "cases.yaml")],
+            "restore": ["--into", "again", "--sink", "events", "--topic", "orders", "--from", TEN, "--to", TEN],
             "rewrite": ["--from", TEN, "--to", TEN],
             "index accept": ["--topic", "orders"],
             "index rollback": ["--sink", "events", "--topic", "orders", "--hour", TEN],

@@ -164,7 +164,7 @@ def test_a_project_keeps_its_executor_and_logger_and_ours_have_theirs(project: P
     merged = imported(project, "merged")
     built = merged["defs"].get_repository_def()
     for job in built.get_all_jobs():
-        ours = job.name.startswith(("land_", "clean_", "archive_"))
+        ours = job.name.startswith(("land_", "clean_", "archive_", "compact_", "retention_", "replay_"))
         assert (job.executor_def is dg.in_process_executor) == ours
         assert "console" in job.loggers
     assert built.get_job("everything").executor_def is merged["shop"].shop.executor

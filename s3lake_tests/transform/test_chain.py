@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from s3lake.land import binding
 from s3lake.sink import Converter
+from s3lake.sink.errors import Errors
 from s3lake.sink.transforms import Transform
 from s3lake.transform import headers
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, after, batch_of, chain, refusal, run, smt, when
@@ -183,7 +184,8 @@ def test_a_chain_is_plain_values_that_travel() -> None:
 
 
 def test_a_chain_is_made_of_a_sink() -> None:
-    sink: Any = SimpleNamespace(transforms=(ADD,), converter=Converter(key="bytes", value="connect_json"))
+    converter = Converter(key="bytes", value="connect_json")
+    sink: Any = SimpleNamespace(transforms=(ADD,), converter=converter, errors=Errors())
     links = binding.chain(sink)
     assert (links.key, links.value, len(links.links)) == ("bytes", "connect_json", 1)
 
