@@ -5,11 +5,13 @@ STAMP := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
 MARKED := spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
+MINUTES ?= 10
+SEED ?= 1
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint types bench docs reference pictures java
+.PHONY: help demo test test-fast lint types bench soak docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -33,6 +35,9 @@ types: $(STAMP) ## mypy --strict on s3lake/ and benchmarks/
 
 bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="--format parquet"
 	$(BIN)/python benchmarks/sink.py $(BENCH)
+
+soak: $(STAMP) java ## Production under kills, stops and faults, and what has landed compared: make soak MINUTES=60 SEED=7
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --seed $(SEED)
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import SourceUnavailableError
@@ -70,9 +69,7 @@ class IggyLog:
         from apache_iggy import PollingStrategy
 
         what = f"the messages of {log.name.topic!r} from offset {offset} on"
-        return self._connection.ask(
-            what, lambda client: replace(log, client=client).polled(PollingStrategy.Offset(offset), count)
-        )
+        return self._connection.ask(what, lambda _: log.polled(PollingStrategy.Offset(offset), count))
 
 
 def _records(partition: int, messages: list[ReceiveMessage], parts: Collection[str]) -> Records:

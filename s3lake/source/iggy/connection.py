@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 _GONE = ("not found", "Resource with key")
-_ENDED = "Unauthenticated"
-_REFUSED = (_ENDED, "Unauthorized", "Invalid credentials", "Invalid username", "Invalid password")
+_REFUSED = ("Unauthenticated", "Unauthorized", "Invalid credentials", "Invalid username", "Invalid password")
 _TRIES = 2  # of a connection, in one question
 _connecting = threading.Lock()
 
@@ -73,14 +72,7 @@ class Connection:
         key = (self.address, self.transport, self.username, self.password, self.token)
 
         async def answer() -> A:
-            connected = _client(os.getpid(), *key, self.tls, self.ca_file, self.domain)
-            try:
-                return await question(await connected())
-            except RuntimeError as error:
-                # Over HTTP a login is a token that ends, and nothing but the client's own user renews it.
-                if _ENDED not in str(error) or not connected.forget():
-                    raise
-                return await question(await connected())
+            return await question(await _client(os.getpid(), *key, self.tls, self.ca_file, self.domain)())
 
         try:
             return asyncio.run(asyncio.wait_for(answer(), self.timeout_s))
@@ -120,11 +112,6 @@ class _Connected:
                 await client.login_user(*self._login)
             self._client = client
         return self._client
-
-    def forget(self) -> bool:
-        """Connect anew when it is asked for again; False where it was not connected."""
-        was_connected, self._client = self._client is not None, None
-        return was_connected
 
 
 @functools.lru_cache(maxsize=16)

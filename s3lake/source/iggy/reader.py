@@ -77,8 +77,7 @@ class IggyReader:
         where = f"topic {topic!r}, partition {log.number}"
         try:
             messages = self._connection.ask(
-                f"the messages of {where}",
-                lambda client: replace(log, client=client).polled(PollingStrategy.Offset(offset), count),
+                f"the messages of {where}", lambda _: log.polled(PollingStrategy.Offset(offset), count)
             )
         except Gone as reason:
             raise TransientError(f"{where} is not there any more: {reason}; planning again") from None

@@ -162,12 +162,6 @@ def test_a_server_that_is_away_is_told_in_time() -> None:
         IggyOffsets(Connection("127.0.0.1:1", "tcp", USER, PASSWORD, timeout_s=3)).ranges("a.b")
 
 
-def test_a_login_that_ended_is_made_again(server: IggyServer, offsets: IggyOffsets) -> None:
-    assert offsets.ranges("shop.orders") == {0: (0, 0)}
-    server.token = "another"
-    assert offsets.ranges("shop.orders") == {0: (0, 0)}
-
-
 def test_a_wrong_password_is_told_and_not_shown(server: IggyServer) -> None:
     with pytest.raises(ConfigurationError, match=r"correct source\.username") as caught:
         IggyOffsets(connection(server, password="hunter3")).ranges("shop.orders")

@@ -90,14 +90,6 @@ def test_a_topic_that_was_deleted_is_told(server: IggyServer) -> None:
         rows(server, Range(0, 0, 1))
 
 
-def test_a_login_that_ends_between_two_polls_is_made_again(server: IggyServer) -> None:
-    server.append("shop", "orders", [b"x"] * 150, START_US)
-    batches = IggyReader(connection(server)).batches("shop.orders", [Range(0, 0, 150)], ("offset",))
-    first = next(batches)
-    server.token = "another"
-    assert first.num_rows + sum(batch.num_rows for batch in batches) == 150
-
-
 def test_a_log_that_ends_before_the_plan_is_waited_for_and_then_told(
     server: IggyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
