@@ -58,7 +58,7 @@ ROOMS = [
     "land.landing",
     "land.replay",
     "land.fleet",
-    "change",
+    "land.change",
     "land.adopt",
     "land.metrics",
     "land.preview",

@@ -23,7 +23,7 @@ from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.text.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
-    from s3lake.change.holding import Holding
+    from s3lake.land.change.holding import Holding
 
 Outcomes = Iterator[tuple[Any, bool]]
 """What becomes of hours, and whether anything does."""
@@ -44,7 +44,7 @@ def compact(
 
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.change.compact import compact, compactions
+    from s3lake.land.change.compact import compact, compactions
 
     most = int(_quantity("--size", size, size_of))
 
@@ -77,9 +77,9 @@ def erase(
     It says what is taken from which object. Kafka keeps what it has, and a bucket with versions keeps versions.
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.change.condition import Condition
-    from s3lake.change.erase import Person, erase, erasures
     from s3lake.commit.clean import clean
+    from s3lake.land.change.condition import Condition
+    from s3lake.land.change.erase import Person, erase, erasures
     from s3lake.sink.collisions import Keys
 
     person = Person(Condition(where), Condition(letters, "--letters") if letters else None)
@@ -114,7 +114,7 @@ def reformat(
 
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.change.reformat import reformat, reformations
+    from s3lake.land.change.reformat import reformat, reformations
 
     def hours_of(holding: "Holding") -> Outcomes:
         for plan in reformations(holding, holding.hours(first, last)):
@@ -139,7 +139,7 @@ def retention(
 
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.change.retention import expire, expired, kept_s
+    from s3lake.land.change.retention import expire, expired, kept_s
 
     age = None if older_than is None else _quantity("--older-than", older_than, seconds_of)
 
@@ -169,7 +169,7 @@ def _change(
         yes: whether it was.
         as_json: for programs.
     """
-    from s3lake.change.holding import Holding
+    from s3lake.land.change.holding import Holding
 
     planned = failed = 0
     for lander in routes(load(config), sink, topic):
@@ -221,8 +221,8 @@ def restore(
     Stopped anywhere, the same command goes on, and each record is there exactly once for readers of committed data.
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.change.holding import Holding
-    from s3lake.change.restore import PARTS, Restore, restore
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.restore import PARTS, Restore, restore
 
     in_order(first, last)
     loaded = load(config)

@@ -23,7 +23,7 @@ def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Makes few large files of those of an hour, of every topic of `sink`: a partition is an hour."""
 
     def compacted(hour: str, holding: Any) -> Iterable[tuple[str, object, bool]]:
-        from s3lake.change.compact import compact, compactions
+        from s3lake.land.change.compact import compact, compactions
 
         for plan in compactions(holding, holding.hours(hour, hour)):
             yield hour, plan if plan.obstacle else compact(holding, hour), not plan.obstacle
@@ -52,7 +52,7 @@ def retention_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Lets the hours of `sink` go that it keeps no longer."""
 
     def expired_hours(holding: Any) -> Iterable[tuple[str, object, bool]]:
-        from s3lake.change.retention import expire, expired, kept_s
+        from s3lake.land.change.retention import expire, expired, kept_s
 
         for plan in expired(holding, holding.hours(), kept_s(holding, None), int(time.time() * 1000)):
             yield plan.hour, plan if plan.obstacle else expire(holding, plan.hour), not plan.obstacle
@@ -92,7 +92,7 @@ def daily_retention(
 
 def _change(context: dg.OpExecutionContext, catalogue: Catalogue, sink: Sink, change: Change) -> None:
     """Change what is landed of every topic, and tell the assets of each hour that is another now."""
-    from s3lake.change.holding import Holding
+    from s3lake.land.change.holding import Holding
 
     failed: list[S3LakeError] = []
     with alive(context):

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from s3lake import hours as hourly
-from s3lake.change.holding import Holding
 from s3lake.commit.clean import forget_replaced
 from s3lake.commit.index import Manifest, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import ConfigurationError
+from s3lake.land.change.holding import Holding
 from s3lake.land.merge import carried
 
 REASON = "retention"

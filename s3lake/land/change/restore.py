@@ -16,11 +16,11 @@ from functools import cached_property
 from itertools import chain, groupby, islice
 from typing import Any
 
-from s3lake.change.holding import Holding
-from s3lake.change.records import Parts, records
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
+from s3lake.land.change.holding import Holding
+from s3lake.land.change.records import Parts, records
 from s3lake.land.given import Record
 from s3lake.objects import Shape
 from s3lake.objects.letters import letters

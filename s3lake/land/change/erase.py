@@ -15,9 +15,6 @@ from functools import cached_property, partial
 import msgspec
 import pyarrow as pa
 
-from s3lake.change import rest
-from s3lake.change.condition import Condition
-from s3lake.change.holding import Holding, alike
 from s3lake.commit.clean import forget_replaced
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.commit.letters import LETTERS, Reason, Tally
@@ -26,6 +23,9 @@ from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError
+from s3lake.land.change import rest
+from s3lake.land.change.condition import Condition
+from s3lake.land.change.holding import Holding, alike
 from s3lake.land.merge import carried
 from s3lake.land.replay.beside import copied_as, named
 from s3lake.land.task.outcomes import merged

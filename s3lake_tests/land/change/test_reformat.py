@@ -8,9 +8,9 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.change.reformat import reformat, reformations
+from s3lake.land.change.reformat import reformat, reformations
 from s3lake.sink import Sink
-from s3lake_tests.change.parts import holding, killed_everywhere
+from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.world import HOUR
 

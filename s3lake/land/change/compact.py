@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from s3lake.change.holding import Holding
+from s3lake.land.change.holding import Holding
 from s3lake.land.merge import Rule, Unjoinable, Way, merge, planned
 
 REASON = "compact"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.change.compact import compact, compactions
-from s3lake_tests.change.parts import holding, killed_everywhere
+from s3lake.land.change.compact import compact, compactions
+from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.land.merge.test_merge import NEVER_JOINED, values
 from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records

@@ -3,11 +3,11 @@
 import pytest
 
 from s3lake import hours
-from s3lake.change.holding import Holding
-from s3lake.change.retention import Expiry, expire, expired, kept_s
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError
-from s3lake_tests.change.parts import holding, killed_everywhere
+from s3lake.land.change.holding import Holding
+from s3lake.land.change.retention import Expiry, expire, expired, kept_s
+from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.land.merge.test_merge import values
 from s3lake_tests.verify.world import HOUR

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from s3lake.change.holding import Holding
 from s3lake.commit import index as index_module
 from s3lake.commit.index import TopicIndex
+from s3lake.land.change.holding import Holding
 from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.land.merge.parts import Parts

@@ -14,11 +14,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.change.condition import Condition
-from s3lake.change.erase import Erasure, Person, erase, erasures
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake_tests.change.parts import holding, killed_everywhere
+from s3lake.land.change.condition import Condition
+from s3lake.land.change.erase import Erasure, Person, erase, erasures
+from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.test_writer_agrees import MORE, SINKS
 from s3lake_tests.verify.world import HOUR

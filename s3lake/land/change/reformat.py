@@ -14,8 +14,6 @@ import msgspec
 import pyarrow as pa
 
 from s3lake import hours as hourly
-from s3lake.change.holding import Holding, alike
-from s3lake.change.records import Parts, records, slack
 from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
@@ -23,6 +21,8 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
 from s3lake.land import binding
+from s3lake.land.change.holding import Holding, alike
+from s3lake.land.change.records import Parts, records, slack
 from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
 from s3lake.land.merge import carried

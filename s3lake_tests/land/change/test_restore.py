@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from s3lake.change.compact import compact
-from s3lake.change.restore import Restore, restore
 from s3lake.errors import ConfigurationError
-from s3lake_tests.change.parts import Died, holding
+from s3lake.land.change.compact import compact
+from s3lake.land.change.restore import Restore, restore
 from s3lake_tests.lake import Lake
+from s3lake_tests.land.change.parts import Died, holding
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
