@@ -439,6 +439,7 @@ class TestExitCodeTwo:
             "ddl": ["--for", "athena"],
             "erase": ["--where", "true"],
             "preview": ["--records", "-"],
+            "restore": ["--into", "again", "--sink", "events", "--topic", "orders", "--from", TEN, "--to", TEN],
             "test": [str(tmp_path / "cases.yaml")],
             "restore": ["--into", "again", "--sink", "events", "--topic", "orders", "--from", TEN, "--to", TEN],
             "rewrite": ["--from", TEN, "--to", TEN],
