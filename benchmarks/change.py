@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import hours
-from s3lake.change.compact import compact
-from s3lake.change.holding import Holding
-from s3lake.change.restore import Restore, restore
 from s3lake.commit.index import Manifest, Read, TopicHead, TopicIndex
 from s3lake.land import binding
+from s3lake.land.change.compact import compact
+from s3lake.land.change.holding import Holding
+from s3lake.land.change.restore import Restore, restore
 from s3lake.land.given import Record, batch
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run

@@ -441,7 +441,6 @@ class TestExitCodeTwo:
             "preview": ["--records", "-"],
             "restore": ["--into", "again", "--sink", "events", "--topic", "orders", "--from", TEN, "--to", TEN],
             "test": [str(tmp_path / "cases.yaml")],
-            "restore": ["--into", "again", "--sink", "events", "--topic", "orders", "--from", TEN, "--to", TEN],
             "rewrite": ["--from", TEN, "--to", TEN],
             "index accept": ["--topic", "orders"],
             "index rollback": ["--sink", "events", "--topic", "orders", "--hour", TEN],
