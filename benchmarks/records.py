@@ -1,9 +1,10 @@
-"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED SCHEMA_ID`.
+"""Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED SCHEMA_ID EACH`.
 
 Events of about 200 bytes as JSON, or the same as Avro with a registry's SCHEMA_ID in front where that is not 0, with
 timestamps that run through one hour. Number, time, session and amount are
 each record's own; the rest comes from a pool, whose columns have few values in real data as well. With VALUES above 0
 there is a field `shard` of so many values, drawn at random; KEYED is 1 for records with a key and a header.
+With EACH above 0 one of so many values is cut off in its middle: poison.
 """
 
 import io
@@ -49,7 +50,15 @@ SCHEMA: dict[str, Any] = {
 
 
 def main(
-    servers: str, topic: str, hour: str, records: int, partitions: int, values: int, keyed: int, schema_id: int
+    servers: str,
+    topic: str,
+    hour: str,
+    records: int,
+    partitions: int,
+    values: int,
+    keyed: int,
+    schema_id: int,
+    each: int = 0,
 ) -> None:
     """Makes the topic and fills it."""
     admin = AdminClient({"bootstrap.servers": servers})
@@ -87,6 +96,8 @@ def main(
             value = head % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
         if values and not schema_id:
             value = b'{"shard":"s%05d",%b' % (rng.randrange(values), value[1:])
+        if each and number % each == 0:
+            value = value[: len(value) // 2]
         key, headers = (b"k-%010d" % (drawn % 10**10), _HEADERS) if keyed else (None, None)
         while True:
             try:
@@ -133,4 +144,4 @@ def _long(number: int) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:9]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:10]))

@@ -3,7 +3,9 @@
 Starts Kafka and S3, produces a topic whose records lie in one closed hour, and lands it twice in one Spark session, by
 two sinks: `cold` and `warm`. Prints one JSON line. See README.md for how to read it.
 
-`--compare COMMIT` lands the same topic with that commit's code too, in turns, and prints a line for each.
+`--compare COMMIT` lands the same topic with that commit's code too, in turns, and prints a line for each. `--poison N`
+lands in turns a sound topic into a sink that tolerates no error, the same into one that does, and one of whose records
+one of N is broken.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.encode.formats import FORMATS
 
 HERE = Path(__file__).parent
-TOPIC, SCHEMA_ID = "measured", 7
+TOPIC, POISONED, SCHEMA_ID = "measured", "poisoned", 7
 
 
 class Bucket(NamedTuple):
@@ -50,9 +52,15 @@ def main() -> None:
         produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
         keyed = int(options.envelope is not None)
         schema_id = SCHEMA_ID if options.value == "avro" else 0
-        numbers = map(str, (options.records, options.partitions, options.values, keyed, schema_id))
-        subprocess.run([*produce, *numbers], check=True)
-        for state, home in [*homes.items()] * options.rounds:
+        numbers = [*map(str, (options.records, options.partitions, options.values, keyed, schema_id))]
+        subprocess.run([*produce, *numbers, "0"], check=True)
+        if options.poison:
+            poisoned = [POISONED if one == TOPIC else one for one in produce]
+            subprocess.run([*poisoned, *numbers, str(options.poison)], check=True)
+        trials = [(TOPIC, "none")] if not options.poison else [(TOPIC, "none"), (TOPIC, "all"), (POISONED, "all")]
+        for state, home, topic, tolerance in [
+            (state, home, *trial) for _ in range(options.rounds) for trial in trials for state, home in homes.items()
+        ]:
             with bucket(options) as into:
                 plan = {
                     "config": {
@@ -60,16 +68,26 @@ def main() -> None:
                         "s3": {"endpoint_url": into.endpoint_url},
                         "spark": {"driver_memory": options.driver_memory, "conf": dict(options.conf)},
                         "sinks": [
-                            {"name": name, "bucket": into.name, "prefix": name, "start": hour, **sink(options, address)}
+                            {
+                                "name": name,
+                                "bucket": into.name,
+                                "prefix": name,
+                                "start": hour,
+                                **sink(options, address),
+                                "topics": [topic],
+                                "errors": {"tolerance": tolerance},
+                            }
                             for name in ("cold", *(f"warm{number}" for number in range(options.warm)))
                         ],
                     },
-                    "topic": TOPIC,
+                    "topic": topic,
                     "hour": hour,
                 }
                 load, _, _ = os.getloadavg()
+                dead = -(-options.records // options.poison) if topic == POISONED else 0
                 found = measured(plan, into.environment, options.records, home)
-                print(json.dumps({"state": state, **found, "load": [load, os.getloadavg()[0]]}), flush=True)
+                told = {"tolerance": tolerance, "dead_letters": dead} if options.poison else {}
+                print(json.dumps({"state": state, **told, **found, "load": [load, os.getloadavg()[0]]}), flush=True)
 
 
 @contextlib.contextmanager
@@ -120,7 +138,6 @@ def sink(options: argparse.Namespace, address: str) -> dict[str, Any]:
     if options.value == "avro":
         converter = {"value": "avro", "registry": {"url": address}}
     made: dict[str, Any] = {
-        "topics": [TOPIC],
         "format": {name: value for name, value in form.items() if value is not None},
         "converter": converter,
     }
@@ -158,7 +175,7 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
             if said["did"] == "start":
                 found["startup_cpu_s"] = round(now, 2)
             else:
-                if said["rows"] != records:
+                if said["rows"] != records:  # dead letters are records of files too
                     raise SystemExit(f"{said['rows']} of {records} records landed: nothing was measured")
                 found[said["did"].rstrip("0123456789")] = {  # of several warm ones the last
                     "records_per_s": round(records / said["seconds"]),
@@ -215,6 +232,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--fields", type=_names, default=[], metavar="NAME,…", help="of the envelope")
     parser.add_argument("--partition-by", metavar="FIELD", help="an output partition for each value of that field")
     parser.add_argument("--values", type=int, default=0, metavar="N", help="give records a field `shard` of N values")
+    parser.add_argument(
+        "--poison", type=int, default=0, metavar="N", help="one of N records is broken: land in turns without and with"
+    )
     parser.add_argument("--partitions", type=int, default=4, help="of the topic (default: %(default)s)")
     parser.add_argument("--flush-count", type=int, default=50_000, help="records per file (default: %(default)s)")
     where = parser.add_mutually_exclusive_group()

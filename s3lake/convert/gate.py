@@ -6,7 +6,8 @@ which JSON allows only between tokens, become spaces; text formats follow the sa
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import length_hint
 from typing import Any
 
 import msgspec
@@ -25,18 +26,8 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 def json_refusals(values: pa.BinaryArray) -> Refusals:
     """Rows that are not exactly one JSON value in UTF-8. A null row is nobody's error here."""
-    refused = text_refusals(values)
-    rows = values.to_pylist()
-    try:
-        deque(map(_check_json, rows) if not values.null_count else map(_check_json, filter(None, rows)), maxlen=0)
-        if not values.null_count or not any(row == b"" for row in rows):
-            return refused
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # somewhere in the batch: look at each
-    for row, value in enumerate(rows):
-        if value is not None and row not in refused and (reason := _reason(_check_json, value)):
-            refused[row] = reason
-    return refused
+    checked = values.fill_null(b"0") if values.null_count else values
+    return _refusals(_check_json, checked.to_pylist()) | text_refusals(values)
 
 
 def text_refusals(values: pa.BinaryArray) -> Refusals:
@@ -44,11 +35,7 @@ def text_refusals(values: pa.BinaryArray) -> Refusals:
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
-        return {
-            row: reason
-            for row, value in enumerate(values.to_pylist())
-            if value is not None and (reason := _reason(bytes.decode, value))
-        }
+        return _refusals(bytes.decode, values.fill_null(b"").to_pylist())
     return {}
 
 
@@ -79,6 +66,21 @@ def joined(values: pa.BinaryArray) -> pa.Buffer:
     # Eight times as fast as binary_join over a list of them.
     ended = pc.binary_join_element_wise(values, pa.scalar(b"", values.type), pa.scalar(b"\n", values.type))
     return ended.buffers()[2]
+
+
+def _refusals(check: Callable[[bytes], Any], rows: Sequence[bytes]) -> Refusals:
+    """Rows that `check` raises on. One that fails costs no other a second look: the iterator stands behind it."""
+    refused: Refusals = {}
+    left = iter(rows)
+    while True:
+        try:
+            deque(map(check, left), maxlen=0)
+            return refused
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            row = len(rows) - length_hint(left) - 1
+            reason = _reason(check, rows[row])
+            if reason is not None:
+                refused[row] = reason
 
 
 def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:

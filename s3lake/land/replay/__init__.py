@@ -188,7 +188,9 @@ class _Replay:
         """The chosen ones through the stages; without `record` columns that they bring are not recorded."""
         lander, manifest = self.lander, self.manifest
         stored = lander.index.columns()
-        recorded = stored[0] if stored else Recorded(manifest.columns) if manifest.columns else None
+        recorded = stored[0] if stored else None
+        if manifest.columns:  # a column that came later may stand, empty, in a record that was landed before
+            recorded = msgspec.structs.replace(recorded or Recorded({}), columns=manifest.columns)
         work = binding.work(
             lander.sink,
             lander.topic,

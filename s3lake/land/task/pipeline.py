@@ -223,6 +223,7 @@ class _Task:
         self._filled: Counter[str] = Counter()
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._dead: dict[int, list[tuple[int, bytes]]] = {}
+        self._dead_bytes: Counter[int] = Counter()
         self._tally = Tally()
         self._outbox = Outbox(work.dead_letter_topic) if work.dead_letter_topic else None
 
@@ -355,15 +356,13 @@ class _Task:
             self.refused = Refused(partition, offsets[first].as_py(), stage, refusals[first])
             return False
         letters = self._dead.setdefault(partition, [])
-        milliseconds = _milliseconds(rows)
-        for row, reason in refusals.items():
+        refused = rows.take(pa.array(refusals, pa.int64()))
+        parts = (refused.column(name) for name in ("offset", "key", "value", "headers"))
+        columns = (_milliseconds(refused), *parts)
+        for *record, reason in zip(*(column.to_pylist() for column in columns), refusals.values(), strict=True):
             letter: dict[str, Any] = {
+                **dict(zip(("timestamp_ms", "offset", "key", "value", "headers"), record, strict=True)),
                 "partition": partition,
-                "offset": offsets[row].as_py(),
-                "timestamp_ms": milliseconds[row].as_py(),
-                "key": rows.column("key")[row].as_py(),
-                "value": rows.column("value")[row].as_py(),
-                "headers": rows.column("headers")[row].as_py(),
                 "stage": stage,
                 "error": "RecordError",
                 "message": reason,
@@ -374,7 +373,9 @@ class _Task:
                 self.work.witness(partition, letter["offset"], stage, reason)
             if self._outbox is not None:
                 self._outbox.add(**letter)
-        if sum(len(line) for _, line in letters) >= self.work.files.budget // 8:
+            self._dead_bytes[partition] += len(letters[-1][1])
+        if self._dead_bytes[partition] >= self.work.files.budget // 8:
+            self._dead_bytes[partition] = 0
             self.staging.add_dead_letters(partition, self._dead.pop(partition))
             if self._outbox is not None:
                 self._outbox.send()

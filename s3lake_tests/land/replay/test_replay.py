@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.letters import reason_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
 from s3lake.land.replay import replay
@@ -215,6 +216,18 @@ def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
     assert report.clean, report.differences
     assert (report.landed, report.dead_letters) == (3, 1)
     assert lake.commits[0].columns == before.columns
+
+
+def test_a_column_that_came_later_is_none_of_the_commit() -> None:
+    lake = Lake(format={"type": "parquet"})
+    lake.land(b'{"at":1767600000000,"tags":[]}', ODD % 2)
+    lake.write_index()
+    later = {**(lake.commits[0].columns or {}), "tags": "list<string>"}
+    lake.index.create(lake.index.columns_key, Recorded(later))
+    lake.mended(**MENDED)
+    assert [one.landed for one in lake.replay()] == [1]
+    report = lake.verified()
+    assert report.clean, report.differences
 
 
 def test_an_object_that_is_gone_is_said(lake: Lake) -> None:
