@@ -3,7 +3,9 @@
 It says nothing that a record holds: an index is read by more people than a bucket, and for longer.
 """
 
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -52,6 +54,7 @@ class Taken(msgspec.Struct, frozen=True):
         return sum(end - start for _, start, end in self.offsets)
 
 
+@functools.lru_cache(maxsize=1_000)
 def reason_of(message: str) -> str:
     """Why a record was refused, in words that are the same for all that were refused so."""
     return _QUOTED.sub("…", message)[:_LONGEST]
@@ -62,10 +65,15 @@ class Tally:
 
     def __init__(self) -> None:
         self._by_reason: dict[tuple[str, str], Reason] = {}
+        self._more: Counter[tuple[str, str]] = Counter()
 
     def add(self, stage: str, message: str, partition: int, offset: int) -> None:
-        """One more."""
-        self.unite([Reason(stage, reason_of(message), 1, partition, offset)])
+        """One more, behind those before it."""
+        name = stage, reason_of(message)
+        if name in self._by_reason:
+            self._more[name] += 1
+        else:
+            self.unite([Reason(*name, 1, partition, offset)])
 
     def unite(self, reasons: Iterable[Reason]) -> None:
         """Those of others too."""
@@ -83,7 +91,10 @@ class Tally:
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Most frequent first."""
-        return tuple(sorted(self._by_reason.values(), key=lambda one: (-one.count, one.stage, one.reason)))
+        counted = [
+            msgspec.structs.replace(one, count=one.count + self._more[name]) for name, one in self._by_reason.items()
+        ]
+        return tuple(sorted(counted, key=lambda one: (-one.count, one.stage, one.reason)))
 
 
 def united(reasons: Iterable[Iterable[Reason]]) -> tuple[Reason, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -116,5 +117,6 @@ def without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
     """The values without those that are refused, so that whole columns can be worked on."""
     if not refused:
         return values
-    rows = [None if row in refused else row for row in range(len(values))]
-    return values.take(pa.array(rows, pa.int64()))
+    lost = np.zeros(len(values), np.bool_)
+    lost[list(refused)] = True
+    return values.take(pa.array(np.arange(len(values)), pa.int64(), mask=lost))

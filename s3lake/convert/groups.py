@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from s3lake.convert.cells import Rows
@@ -50,4 +51,8 @@ class Losses:
 
 def rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
     """The other rows of so many; None for all."""
-    return pa.array([row for row in range(total) if row not in without], pa.int64()) if without else None
+    if not without:
+        return None
+    kept = np.ones(total, np.bool_)
+    kept[list(without)] = False
+    return pa.array(np.flatnonzero(kept), pa.int64())

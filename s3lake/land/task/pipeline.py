@@ -170,7 +170,9 @@ class _Laid:
     keys: pa.BinaryArray | None = None
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part) -> _Laid:
+    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _Laid:
+        if placed and part.values is not None:  # nothing else of the records says where they go
+            batch = original = batch.select(["offset", "timestamp"])
         records = _taken(batch, part.rows)
         values = records.column("value") if part.values is None else part.values
         rows = records if original is batch else _taken(original, part.rows)
@@ -300,8 +302,9 @@ class _Task:
         timestamps = _milliseconds(batch)
         counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
         counts.stamped(timestamps)
+        placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
-            rows = _Laid.of(ready.batch, original, part)
+            rows = _Laid.of(ready.batch, original, part, placed=placed)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:
                 nulls = rows.records.column("value").is_null()
                 counts.landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
