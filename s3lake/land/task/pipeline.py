@@ -360,8 +360,7 @@ class _Task:
             return False
         letters = self._dead.setdefault(partition, [])
         refused = rows.take(pa.array(refusals, pa.int64()))
-        parts = (refused.column(name) for name in ("offset", "key", "value", "headers"))
-        columns = (_milliseconds(refused), *parts)
+        columns = (_milliseconds(refused), *map(refused.column, ("offset", "key", "value", "headers")))
         for *record, reason in zip(*(column.to_pylist() for column in columns), refusals.values(), strict=True):
             letter: dict[str, Any] = {
                 **dict(zip(("timestamp_ms", "offset", "key", "value", "headers"), record, strict=True)),
@@ -378,19 +377,18 @@ class _Task:
                 self._outbox.add(**letter)
             self._dead_bytes[partition] += len(letters[-1][1])
         if self._dead_bytes[partition] >= self.work.files.budget // 8:
-            self._dead_bytes[partition] = 0
+            del self._dead_bytes[partition]
             self.staging.add_dead_letters(partition, self._dead.pop(partition))
             if self._outbox is not None:
                 self._outbox.send()
         return True
 
     def _log(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> None:
-        """Keys, values and headers are in no log: the dead letters hold them."""
         keys, offsets, milliseconds = self.work.keys, rows.column("offset"), _milliseconds(rows)
         for row, reason in refusals.items():
             place = f", partition {partition}, offset {offsets[row]}, timestamp {milliseconds[row]}"
-            where = f"topic {keys.topic}{place if self.work.log == 'place' else ''}"
-            _logger.error("sink %s: record refused in %s, stage %s: %s", keys.sink, where, stage, printable(reason))
+            where = f"{keys.topic}{place if self.work.log == 'place' else ''}, stage {stage}"
+            _logger.error("sink %s: record refused in topic %s: %s", keys.sink, where, printable(reason))
 
 
 def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
