@@ -7,6 +7,7 @@ import base64
 import http.client
 import importlib.util
 import os
+import re
 import shutil
 import ssl
 import sys
@@ -30,6 +31,7 @@ MINIO_KEY = "lake"
 """The key of its own key management, which SSE-KMS may name."""
 
 _ATTEMPTS = 5
+_TAKEN = re.compile("(?:address|port) (?:is )?already in use", re.IGNORECASE)
 _START_TIMEOUT_S = 60.0
 _REGION = "us-east-1"
 
@@ -77,7 +79,7 @@ class EmbeddedS3(Service):
             except BaseException as error:
                 log = process.log()
                 process.stop()
-                if isinstance(error, StoreUnavailableError) and "address already in use" in log.lower():
+                if isinstance(error, StoreUnavailableError) and _TAKEN.search(log):
                     continue
                 raise
             return cls(process, port, server, certificates and certificates / "ca.pem")
