@@ -53,14 +53,14 @@ FORMATS: dict[str, dict[str, Any]] = {
     "tables": {"format": {"type": "parquet", "codec": "snappy"}, "columns": COLUMNS},
     "blocks": {"format": {"type": "avro", "codec": "deflate"}, "columns": COLUMNS},
 }
+START = hours.key_of_ms(int(time.time() * 1000) - 2 * hours.HOUR_MS)
 COMMANDS = (
-    ("rewrite",),
+    ("rewrite", "--from", START, "--to", START),
     ("compact", "--yes"),
     ("clean",),
     ("dead-letters", "replay", "--yes"),
     ("verify", "--allow-open"),
 )
-START = hours.key_of_ms(int(time.time() * 1000) - 2 * hours.HOUR_MS)
 _MOST_PARTITIONS = 5
 _CALM_S = 600.0
 _TWO_DAYS_MS = 2 * 24 * hours.HOUR_MS
@@ -222,8 +222,7 @@ class Chaos:
         """One of all that can be done, and a while of peace."""
         name, _, act = self._rng.choices(self._choices, [weight for _, weight, _ in self._choices])[0]
         print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
-        self.acts[name] += 1
-        act()
+        self.acts[name if act() is not False else f"{name}, and there was none"] += 1
         if time.monotonic() > self._spoilt_until:
             self._proxy.share = 0.0
         self._collect()
@@ -264,9 +263,12 @@ class Chaos:
         for service in services:
             service.await_up()
 
-    def _kill_run(self) -> None:
+    def _kill_run(self) -> bool:
+        """Whether there was one."""
         others = self._made.services[CODE].tree[1:]
-        _kill([one for one in others if "resource_tracker" not in " ".join(_command_line(one))])
+        runs = [one for one in others if "resource_tracker" not in " ".join(_command_line(one))]
+        _kill(runs)
+        return bool(runs)
 
     def _kill_server(self, name: str) -> None:
         self._servers[name].kill()
