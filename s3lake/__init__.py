@@ -7,11 +7,14 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load
+    from s3lake.forwarding.postgres import Postgres
+    from s3lake.forwarding.stdout import Stdout
     from s3lake.objects.readback.committed import CommittedFile, files
     from s3lake.orchestration.assets import LandConfig, sink_assets
     from s3lake.orchestration.automation import on_sealed_hours
     from s3lake.orchestration.build import build_definitions
     from s3lake.orchestration.component import SinkComponent
+    from s3lake.orchestration.forwards import forward
     from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource
     from s3lake.orchestration.sinks import Landed, SinkResource, resources
     from s3lake.orchestration.translator import SinkTranslator, dead_letters_key, hourly, sealed_key, sink_key
@@ -23,15 +26,18 @@ __all__ = [
     "KafkaResource",
     "LandConfig",
     "Landed",
+    "Postgres",
     "S3Resource",
     "Sink",
     "SinkComponent",
     "SinkResource",
     "SinkTranslator",
     "SparkResource",
+    "Stdout",
     "build_definitions",
     "dead_letters_key",
     "files",
+    "forward",
     "hourly",
     "load",
     "on_sealed_hours",
@@ -48,14 +54,17 @@ _HOMES = {
     "KafkaResource": "s3lake.orchestration.resources",
     "LandConfig": "s3lake.orchestration.assets",
     "Landed": "s3lake.orchestration.sinks",
+    "Postgres": "s3lake.forwarding.postgres",
     "S3Resource": "s3lake.orchestration.resources",
     "Sink": "s3lake.sink",
     "SinkComponent": "s3lake.orchestration.component",
     "SinkResource": "s3lake.orchestration.sinks",
     "SinkTranslator": "s3lake.orchestration.translator",
     "SparkResource": "s3lake.orchestration.resources",
+    "Stdout": "s3lake.forwarding.stdout",
     "build_definitions": "s3lake.orchestration.build",
     "files": "s3lake.objects.readback.committed",
+    "forward": "s3lake.orchestration.forwards",
     "hourly": "s3lake.orchestration.translator",
     "load": "s3lake.config.load",
     "on_sealed_hours": "s3lake.orchestration.automation",

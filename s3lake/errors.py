@@ -12,6 +12,7 @@ S3LakeError
 │   ├── TooManyFilesError     a micro-batch would have more files than one commit may list
 │   ├── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
 │   ├── TableConflictError    a table cannot follow the index before somebody has changed something
+│   ├── DestinationRefusedError  what hours are forwarded to cannot take their rows
 │   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
 └── TransientError            the same request may pass later
     ├── FencedError           another writer changed the tile first; plan again
@@ -20,6 +21,7 @@ S3LakeError
     ├── MissingDocumentError  the index names a document that the store does not show, now
     ├── SparkUnavailableError a worker, an executor, the session or its local disk gave out
     ├── TableUnavailableError a table or its catalog was in the way; the index is as it is
+    ├── DestinationUnavailableError  what hours are forwarded to does not answer
     └── StoreUnavailableError
         └── StoreConflictError  another request of the same key was under way; the same one may be sent again
 """
@@ -98,6 +100,10 @@ class TableConflictError(TerminalError):
     """A table cannot follow the index before somebody has changed something."""
 
 
+class DestinationRefusedError(TerminalError):
+    """What hours are forwarded to cannot take their rows; nothing of them is there."""
+
+
 class TaskFailedError(TerminalError):
     """A Spark task failed in a way that s3lake does not know."""
 
@@ -124,6 +130,10 @@ class SparkUnavailableError(TransientError):
 
 class TableUnavailableError(TransientError):
     """A table or its catalog was in the way; the index is as it is, and whoever asks next brings the table to it."""
+
+
+class DestinationUnavailableError(TransientError):
+    """What hours are forwarded to does not answer, or gave a transaction up; the same hour may be sent again."""
 
 
 class StoreUnavailableError(TransientError):

@@ -62,6 +62,7 @@ ROOMS = [
     "land.adopt",
     "land.metrics",
     "land.preview",
+    "forwarding",
     "verify",
     "orchestration",
     "definitions",
@@ -103,7 +104,7 @@ VERIFY_DOES_NOT_KNOW = {
 OBJECTS_KNOWS = {"errors", "schema.types", "commit.index", "commit.written"}
 """`objects` reads what was written, for `verify` too: it shares with the writer what a manifest says, and no code."""
 
-NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg"}
+NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg", "psycopg"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""
 
 HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]

@@ -137,6 +137,10 @@ class Catalogue:
         """Of the example on what `sink` lands of `topic`."""
         return dg.AssetKey([*self._begun(), "example", sink.name, f"{topic}_by_type"])
 
+    def forward_key(self, name: str, topic: str) -> dg.AssetKey:
+        """Of the hours of a topic in the destination that is called `name`."""
+        return dg.AssetKey([*self._begun(), "forward", name, topic])
+
     def within(self, sink: Sink, topic: str, wanted: Iterable[str]) -> set[str]:
         """Those of the hours `wanted` that do not lie after the asset's last: its partitions may have an end."""
         partitions = self.landed(sink, topic).partitions_def

@@ -310,13 +310,20 @@ def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
     assert code
 
 
+@pytest.mark.parametrize(
+    "block", [block for block in blocks("python", "yaml") if title(block).startswith("docs/examples/")], ids=str
+)
+def test_an_example_is_the_file_that_tests_run(block: Block) -> None:
+    assert block.text == (ROOT / title(block)).read_text("utf-8")
+
+
 def engine(block: Block) -> str:
     return title(block).lower()
 
 
 @pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) != "duckdb"], ids=str)
 def test_sql_is_that_of_the_engine_that_it_is_for(block: Block) -> None:
-    assert engine(block) in ("athena", "trino", "spark")
+    assert engine(block) in ("athena", "postgres", "trino", "spark")
     assert sqlglot.parse(block.text, dialect=engine(block))
 
 

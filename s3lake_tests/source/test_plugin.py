@@ -1,9 +1,6 @@
 """The example of a source that another package brings, installed as packages are, landed and verified."""
 
-import importlib
 import json
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,24 +10,17 @@ from s3lake.config import native
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
+from s3lake_tests.plugins import installed
 from s3lake_tests.source.inline import body, inline, verified
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "lines_source.py"
 POINT = "[s3lake.sources]\nlines = lines_source:LinesSource\n"
 
 
 @pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    packages, metadata = tmp_path / "packages", tmp_path / "packages" / "lines_source-1.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-source\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text(POINT)
-    shutil.copy(EXAMPLE, packages)
-    monkeypatch.syspath_prepend(packages)
-    importlib.invalidate_caches()
+def directory(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "logs" / "clicks").mkdir(parents=True)
-    yield tmp_path / "logs"
-    sys.modules.pop("lines_source", None)
+    with installed(tmp_path / "packages", "lines_source", POINT):
+        yield tmp_path / "logs"
 
 
 def config(directory: Path) -> Config:

@@ -1,0 +1,41 @@
+"""A destination of s3lake's hours: a directory with a file of JSON lines for each hour.
+
+The first line of a file says what it holds, and a file comes into being whole, by its renaming: who is killed while he
+writes leaves the former one as it was.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from s3lake.forwarding.hour import Hour
+
+
+class HourFiles:
+    """What the entry point names: options come in by name."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = Path(directory)
+        self.place = f"files in {directory}"
+
+    def content(self, hour: Hour) -> str | None:
+        """What the file of the hour says of itself."""
+        path = self._path(hour)
+        if not path.exists():
+            return None
+        with path.open(encoding="utf-8") as file:
+            return str(json.loads(file.readline())["content"])
+
+    def write(self, hour: Hour) -> None:
+        """Write the file anew. What `hour.batches()` raises leaves the former one in its place."""
+        path = self._path(hour)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(json.dumps({"content": hour.content, "commits": hour.commits}) + "\n")
+            for batch in hour.batches():
+                file.writelines(row.document.decode() + "\n" for row in batch)
+        unfinished.replace(path)
+
+    def _path(self, hour: Hour) -> Path:
+        return self.directory / hour.bucket / hour.sink / hour.topic / f"{hour.hour}.jsonl"

@@ -1,0 +1,170 @@
+"""A table of PostgreSQL: the rows of an hour and the ledger's line about it are one transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
+from s3lake.text import masking
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+
+    from s3lake.forwarding.hour import Hour
+
+_TYPES = ("jsonb", "json", "text")
+_CONNECT_S = 10
+_UNHOLDABLE = ("22P02", "22P05")  # no JSON to PostgreSQL, and characters that it has not
+
+_MAKE = """
+CREATE TABLE IF NOT EXISTS {ledger} (
+    sink text, topic text, hour timestamptz, bucket text NOT NULL, content text NOT NULL, commits text[] NOT NULL,
+    offsets jsonb NOT NULL, rows bigint NOT NULL, forwarded_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (sink, topic, hour));
+CREATE TABLE IF NOT EXISTS {table} (
+    sink text, topic text, hour timestamptz, partition integer NOT NULL, "offset" bigint, file text, row bigint,
+    record {type}, PRIMARY KEY (sink, topic, hour, file, row))
+"""
+# Whoever comes second waits here until the first has committed, or is gone.
+_ENTER = """
+INSERT INTO {ledger} AS was (sink, topic, hour, bucket, content, commits, offsets, rows)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (sink, topic, hour) DO UPDATE SET content = excluded.content, commits = excluded.commits,
+    offsets = excluded.offsets, rows = excluded.rows, forwarded_at = excluded.forwarded_at
+WHERE was.bucket = excluded.bucket
+"""
+_CONTENT = "SELECT content FROM {ledger} WHERE (sink, topic, hour, bucket) = (%s, %s, %s, %s)"
+_CLEAR = "DELETE FROM {table} WHERE (sink, topic, hour) = (%s, %s, %s)"
+_COPY = 'COPY {table} (sink, topic, hour, partition, "offset", file, row, record) FROM STDIN'
+
+
+class Postgres:
+    """A destination of `forward`: a table of PostgreSQL, and its ledger `<table>_hours`.
+
+    Nothing is asked of the server before an hour is forwarded.
+
+    Args:
+        conninfo: of libpq: `host=db dbname=lake user=forward`, or an address; what it does not say, as the password,
+            libpq takes from `PGPASSWORD`, its password file or its service file. Never printed.
+        table: its name, with a schema or without one. It is made where it is not there.
+        record: the type of its column `record`: jsonb, json, or text.
+
+    Raises:
+        ConfigurationError: one of these cannot be.
+    """
+
+    def __init__(self, conninfo: str = "", *, table: str = "events", record: str = "jsonb") -> None:
+        if not re.fullmatch(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", table, re.ASCII):
+            raise ConfigurationError(f"table {table!r}: write NAME or SCHEMA.NAME, of letters, digits and underscores")
+        if record not in _TYPES:
+            raise ConfigurationError(f"record {record!r}: the column can be {', '.join(_TYPES)}")
+        self._conninfo, self._table, self._record = conninfo, table, record
+
+    @property
+    def place(self) -> str:
+        """Server, database and table."""
+        told = self._told()
+        host, port, name = (told.get(part, "") for part in ("host", "port", "dbname"))
+        return f"postgres {host or 'of the environment'}{port and ':'}{port}{name and '/'}{name} table {self._table}"
+
+    def content(self, hour: Hour) -> str | None:
+        """See `Destination.content`."""
+        with self._connected() as connection:
+            if not self._is_there(connection):
+                return None
+            keys = (*_keys(hour), hour.bucket)
+            entry = connection.execute(self._sql(_CONTENT), keys).fetchone()
+            return None if entry is None else str(entry[0])
+
+    def write(self, hour: Hour) -> None:
+        """See `Destination.write`."""
+        from psycopg.types.json import Jsonb
+
+        keys = _keys(hour)
+        entry = (hour.bucket, hour.content, list(hour.commits), Jsonb(hour.offsets), hour.rows)
+        with self._connected() as connection:
+            self._make(connection)
+            if connection.execute(self._sql(_ENTER), (*keys, *entry)).rowcount == 0:
+                raise DestinationRefusedError(
+                    f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
+                    f"bucket than {hour.bucket}: give this one a table of its own"
+                )
+            connection.execute(self._sql(_CLEAR), keys)
+            with connection.cursor().copy(self._sql(_COPY)) as copy:
+                for batch in hour.batches():
+                    for row in batch:
+                        copy.write_row((*keys, row.partition, row.offset, row.file, row.number, row.document.decode()))
+
+    def _make(self, connection: Connection[Any]) -> None:
+        """Make the tables. Who may not make any can use those that somebody else has made."""
+        if not self._is_there(connection):
+            # Two that make the same table at once would fail on the catalogue's own keys.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"s3lake {self._table}",))
+            connection.execute(self._sql(_MAKE))
+
+    def _is_there(self, connection: Connection[Any]) -> bool:
+        asked = "SELECT to_regclass(%s) IS NOT NULL AND to_regclass(%s) IS NOT NULL"
+        there = connection.execute(asked, (self._table, f"{self._table}_hours")).fetchone()
+        return bool(there and there[0])
+
+    def _sql(self, statement: str) -> Any:
+        from psycopg.sql import SQL, Identifier
+
+        def named(name: str) -> Identifier:
+            # Folded as PostgreSQL folds what is not quoted, which to_regclass does too.
+            return Identifier(*name.lower().split("."))
+
+        return SQL(statement).format(
+            table=named(self._table),
+            ledger=named(f"{self._table}_hours"),
+            type=SQL(self._record),
+        )
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection[Any]]:
+        """A connection whose transaction is committed in the end, and rolled back by an error."""
+        import psycopg
+
+        self._told()
+        try:
+            with psycopg.connect(self._conninfo, connect_timeout=_CONNECT_S, application_name="s3lake") as connection:
+                yield connection
+        # Also a deadlock, and a server that is shut down.
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise DestinationUnavailableError(f"{self.place}: {self._masked(error)}") from None
+        except psycopg.Error as error:
+            raise DestinationRefusedError(f"{self.place}: {self._refusal(error)}") from None
+
+    def _told(self) -> dict[str, Any]:
+        try:
+            from psycopg import ProgrammingError
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError:
+            raise ConfigurationError("postgres needs psycopg: pip install 's3lake[postgres]'") from None
+        try:
+            return dict(conninfo_to_dict(self._conninfo))
+        except ProgrammingError:  # its text would quote a part
+            raise ConfigurationError(
+                "conninfo of postgres cannot be read: write host=... dbname=... user=..., or postgresql://HOST/DATABASE"
+            ) from None
+
+    def _refusal(self, error: Error) -> str:
+        """What the server says, and where; what it quotes of the record stays there."""
+        where = re.search(r"^COPY \w+, line \d+", error.diag.context or "", re.MULTILINE)
+        text = error.diag.message_primary or self._masked(error)
+        if error.sqlstate in _UNHOLDABLE:
+            text += (
+                f". A record has what {self._record} cannot hold, as U+0000 or half a character in an escape: make the "
+                "column json, and say record='json'"
+            )
+        return f"{text} ({where[0]})" if where else text
+
+    def _masked(self, error: Exception) -> str:
+        return masking.without(str(error).strip(), [str(self._told().get("password") or ""), self._conninfo])
+
+
+def _keys(hour: Hour) -> tuple[str, str, str]:
+    return hour.sink, hour.topic, f"{hour.hour}:00:00Z"

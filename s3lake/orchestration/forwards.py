@@ -1,0 +1,131 @@
+"""Assets that forward landed hours to other systems: downstream of sealed hours, an hour each."""
+
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from dagster._utils.warnings import disable_dagster_warnings
+
+from s3lake.errors import ConfigurationError
+from s3lake.forwarding.destination import Destination, opened
+from s3lake.orchestration import names
+from s3lake.orchestration.assets import backfill_policy
+from s3lake.orchestration.automation import on_sealed_hours
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.resources import resource, stores
+from s3lake.orchestration.retries import retried
+from s3lake.orchestration.translator import SinkTranslator
+from s3lake.sink import Config, Sink
+
+if TYPE_CHECKING:
+    from s3lake.forwarding.forwarding import Forwarded
+
+
+def forward(
+    config: Config,
+    sink: str,
+    topics: Sequence[str] | None = None,
+    *,
+    to: Destination | str,
+    options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    translator: SinkTranslator | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> list[dg.AssetsDefinition]:
+    """Assets `forward/<name>/<topic>` that bring the sealed hours of a sink to another system, each hour exactly once.
+
+    They follow sealed hours: an hour is forwarded when it is sealed, and once more, in place of what is there of it,
+    when it was rewritten. Give them to `dg.Definitions` beside what `build_definitions` makes of the same
+    configuration, whose S3 they use.
+
+    Args:
+        config: the configuration.
+        sink: the name of the sink.
+        topics: those of its topics that are forwarded; all of them where they are not given.
+        to: where to: `postgres`, `stdout`, the name of a plugin's entry point in the group
+            `s3lake.forwards`, or an object such as these make.
+        options: what a destination that is given by name is made with.
+        name: what the destination is called in keys of assets; its own name where it is not given.
+        translator: that of the configuration's assets.
+        resources: stand-ins for `kafka`, `s3` and `spark`, as `build_definitions` takes them.
+
+    Raises:
+        ConfigurationError: nothing brings that destination, or it cannot be told what the options say.
+        KeyError: no sink is called so.
+    """
+    if isinstance(to, str):
+        destination, own_name = opened(to, dict(options or {})), to
+    elif options is not None:
+        raise ConfigurationError("options: they make a destination that is given by name; this one is made already")
+    else:
+        destination, own_name = to, type(to).__name__.lower()
+    # Without topics of their own those of an expression are asked for, as for every asset.
+    catalogue = Catalogue(
+        config, translator, topics={sink: topics} if topics is not None else None, resources=resources
+    )
+    route = config.sink(sink)
+    for topic in catalogue.topics[sink]:
+        if route.topics and topic not in route.topics:
+            raise ConfigurationError(f"topics: {topic} is none of sink {sink}; it has {', '.join(route.topics)}")
+    with disable_dagster_warnings():  # backfill policies are beta
+        return [_asset(catalogue, route, topic, destination, name or own_name) for topic in catalogue.topics[sink]]
+
+
+def _asset(catalogue: Catalogue, sink: Sink, topic: str, destination: Destination, name: str) -> dg.AssetsDefinition:
+    sealed, key = catalogue.sealed(sink, topic), catalogue.forward_key(name, topic)
+
+    @dg.asset(
+        key=key,
+        # In one run with the hours themselves it comes after them.
+        deps=[sealed.key, catalogue.key(sink, topic)],
+        automation_condition=on_sealed_hours(),
+        partitions_def=sealed.partitions_def,
+        backfill_policy=backfill_policy(sink),
+        required_resource_keys={catalogue.keys.s3},
+        pool=catalogue.pool("forward", name),
+        op_tags={names.SINK: catalogue.tag(sink)},
+        kinds={name} if name.isalnum() else None,
+        group_name=sealed.group_name,
+        owners=list(sealed.owners),
+        description=f"Sealed hours of {topic} in s3://{sink.bucket}/{sink.root}, forwarded to {name}.",
+    )
+    def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        store = stores(sink, resource(context.resources, catalogue.keys.s3))(sink.bucket)
+        for hour in context.partition_keys:
+            begun = time.monotonic()
+            forwarded = retried(functools.partial(_forwarded, sink, topic, hour, store, destination), sink.errors)
+            context.log.info("%s %s: %s in %s", topic, hour, forwarded.outcome, destination.place)
+            context.add_asset_metadata(_metadata(forwarded, destination, begun), partition_key=hour)
+        return dg.MaterializeResult()
+
+    return hours_forwarded
+
+
+def _forwarded(sink: Sink, topic: str, hour: str, store: Any, destination: Destination) -> "Forwarded":
+    from s3lake.forwarding.forwarding import forwarded
+    from s3lake.forwarding.hour import Hour
+
+    return forwarded(Hour.of(sink, topic, hour, store), destination)
+
+
+def _metadata(forwarded: "Forwarded", destination: Destination, begun: float) -> dict[str, Any]:
+    hour = forwarded.hour
+    return {
+        "dagster/row_count": hour.rows,
+        "seconds": round(time.monotonic() - begun, 3),
+        "outcome": forwarded.outcome,
+        "destination": destination.place,
+        "ledger": dg.MetadataValue.json(
+            {
+                "sink": hour.sink,
+                "topic": hour.topic,
+                "hour": hour.hour,
+                "bucket": hour.bucket,
+                "content": hour.content,
+                "commits": list(hour.commits),
+                "offsets": {str(number): list(span) for number, span in hour.offsets.items()},
+            }
+        ),
+    }

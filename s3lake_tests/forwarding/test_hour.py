@@ -1,0 +1,164 @@
+"""Landed hours as rows of JSON: every stage is the real one, without a server; and where others take them."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3lake.config import native
+from s3lake.errors import ConfigurationError, DataLossError, FencedError
+from s3lake.forwarding.destination import opened
+from s3lake.forwarding.documents import Row
+from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.hour import Hour
+from s3lake.land.landing import Landing
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.lake import START, at
+from s3lake_tests.plugins import installed
+from s3lake_tests.source.inline import inline
+
+Land = Callable[[str], Landing]
+VALUES = ['{"id": 1, "at": 0.5}', '{"id": 2}']
+
+
+@pytest.fixture
+def land(tmp_path: Path) -> Iterator[Land]:
+    """Lands two records in an hour, in a sink with these settings."""
+    log = tmp_path / "logs" / "clicks" / "0.txt"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"{at(START, 10)} {value}\n" for value in VALUES) + f"{at(START, 60)} {{}}\n")
+
+    def landed(settings: str) -> Landing:
+        source = f"source: {{type: lines, options: {{directory: '{log.parents[1]}'}}}}\n"
+        sink = f"sinks:\n  - {{name: events, topics: [clicks], bucket: lake, start: {START}, {settings}}}\n"
+        lander = inline(native.loads(source + sink, "f"), "clicks", MemoryStore("lake"), lambda: at(START, 90))
+        lander.land([START])
+        return lander
+
+    with installed(tmp_path / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
+        yield landed
+
+
+def hour_of(lander: Landing) -> Hour:
+    return Hour.of(lander.sink, lander.topic, START, lander.store)
+
+
+def rows(lander: Landing) -> list[Row]:
+    return [row for batch in hour_of(lander).batches() for row in batch]
+
+
+BARE = [{"id": 1, "at": 0.5}, {"id": 2}]
+COLUMNS = [{"id": 1, "at": 0.5}, {"id": 2, "at": None}]
+METADATA = {"topic": "clicks", "partition": 0, "timestamp": at(START, 10)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "documents", "offsets"),
+    [
+        ("format: {type: json}", BARE, [None, None]),
+        ("format: {type: json_array, codec: zstd}", BARE, [None, None]),
+        ("format: {type: parquet}", COLUMNS, [None, None]),
+        ("format: {type: avro}", COLUMNS, [None, None]),
+        (
+            "format: {type: json}, envelope: {style: record, fields: [value, metadata]}",
+            [{"value": value, "metadata": {**METADATA, "offset": offset}} for offset, value in enumerate(BARE)],
+            [0, 1],
+        ),
+        (
+            "format: {type: parquet}, envelope: {style: record, fields: [value, metadata]}",
+            [{"value": value, "metadata": {**METADATA, "offset": offset}} for offset, value in enumerate(COLUMNS)],
+            [0, 1],
+        ),
+        (
+            "format: {type: json}, envelope: {style: flat, fields: [offset, value]}",
+            [{"offset": offset, "value": value} for offset, value in enumerate(BARE)],
+            [0, 1],
+        ),
+        ("format: {type: text}, converter: {value: string}", [{"value": text} for text in VALUES], [None, None]),
+    ],
+)
+def test_a_row_is_what_its_object_holds_of_the_record_and_has_an_offset_where_the_envelope_says_it(
+    land: Land, settings: str, documents: list[Any], offsets: list[int | None]
+) -> None:
+    given = rows(land(settings))
+    assert [json.loads(row.document) for row in given] == documents
+    assert [row.offset for row in given] == offsets
+    assert [(row.partition, row.number) for row in given] == [(0, 0), (0, 1)]
+
+
+def test_a_field_that_is_called_offset_is_no_offset(land: Land, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "clicks" / "0.txt"
+    log.write_text(f'{at(START, 10)} {{"offset": 7, "metadata": 1}}\n{at(START, 60)} {{}}\n')
+    assert [row.offset for row in rows(land("format: {type: parquet}"))] == [None]
+
+
+def test_the_rows_of_an_hour_that_is_rewritten_meanwhile_are_none(land: Land) -> None:
+    lander = land("format: {type: json}")
+    hour = hour_of(lander)
+    batches = hour.batches()
+    assert next(batches)
+    lander.rewrite(START)
+    with pytest.raises(FencedError, match="rewritten while it was forwarded"):
+        list(batches)
+    with pytest.raises(FencedError, match="rewritten while it was forwarded"):
+        list(hour.batches())
+
+
+def test_an_object_that_is_gone_is_told(land: Land) -> None:
+    lander = land("format: {type: json}")
+    [row, _] = rows(lander)
+    lander.store.delete(row.file)
+    with pytest.raises(DataLossError, match="is gone"):
+        rows(lander)
+
+
+def test_where_nothing_tells_records_apart_none_are_made_up(land: Land) -> None:
+    lander = land("format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
+    with pytest.raises(ConfigurationError, match="nothing tells for certain where a record ends"):
+        rows(lander)
+
+
+def test_standard_output_gets_a_line_for_each_row(land: Land, capsys: pytest.CaptureFixture[str]) -> None:
+    lander = land("format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
+    assert forwarded(hour_of(lander), opened("stdout", {})).outcome == "written"
+    [first, second] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert first == {
+        "topic": "clicks",
+        "hour": START,
+        "partition": 0,
+        "offset": 0,
+        "file": first["file"],
+        "number": 0,
+        "document": {"offset": 0, "value": BARE[0]},
+    }
+    assert (second["offset"], second["number"]) == (1, 1)
+
+
+class TestADestinationOfAnotherPackage:
+    @pytest.fixture(autouse=True)
+    def _package(self, tmp_path: Path) -> Iterator[None]:
+        with installed(tmp_path / "theirs", "hour_files", "[s3lake.forwards]\nfiles = hour_files:HourFiles\n"):
+            yield
+
+    def test_gets_each_hour_once_and_a_rewritten_one_in_its_place(self, land: Land, tmp_path: Path) -> None:
+        lander, files = land("format: {type: json}"), tmp_path / "files"
+        destination = opened("files", {"directory": str(files)})
+        assert forwarded(hour_of(lander), destination).outcome == "written"
+        assert forwarded(hour_of(lander), destination).outcome == "there already"
+        lander.rewrite(START)
+        assert forwarded(hour_of(lander), destination).outcome == "replaced"
+        [path] = [path for path in files.rglob("*") if path.is_file()]
+        head, *lines = path.read_text().splitlines()
+        assert path.relative_to(files).as_posix() == f"lake/events/clicks/{START}.jsonl"
+        assert json.loads(head)["content"] == hour_of(lander).content
+        assert [json.loads(line) for line in lines] == BARE
+
+    def test_that_nobody_brings_is_refused_with_those_that_there_are(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"to: no installed package brings 'kafka'; there are .*files"):
+            opened("kafka", {})
+
+    def test_that_does_not_know_an_option_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"options of files: .*'folder'"):
+            opened("files", {"folder": "x"})
