@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load
+    from s3lake.forwarding.elasticsearch import Elasticsearch
     from s3lake.forwarding.postgres import Postgres
     from s3lake.forwarding.stdout import Stdout
     from s3lake.objects.readback.committed import CommittedFile, files
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CommittedFile",
     "Config",
+    "Elasticsearch",
     "KafkaResource",
     "LandConfig",
     "Landed",
@@ -51,6 +53,7 @@ __all__ = [
 _HOMES = {
     "CommittedFile": "s3lake.objects.readback.committed",
     "Config": "s3lake.sink",
+    "Elasticsearch": "s3lake.forwarding.elasticsearch",
     "KafkaResource": "s3lake.orchestration.resources",
     "LandConfig": "s3lake.orchestration.assets",
     "Landed": "s3lake.orchestration.sinks",

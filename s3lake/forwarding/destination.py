@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour
 
 GROUP = "s3lake.forwards"
-_OURS = {"postgres": "s3lake.forwarding.postgres:Postgres", "stdout": "s3lake.forwarding.stdout:Stdout"}
+_OURS = {
+    "elasticsearch": "s3lake.forwarding.elasticsearch:Elasticsearch",
+    "postgres": "s3lake.forwarding.postgres:Postgres",
+    "stdout": "s3lake.forwarding.stdout:Stdout",
+}
 
 
 class Destination(Protocol):

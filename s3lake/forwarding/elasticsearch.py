@@ -1,0 +1,231 @@
+"""An index of Elasticsearch, by its HTTP API: documents whose ids a repeat has again, and a ledger beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
+from s3lake.text import masking
+
+if TYPE_CHECKING:
+    from s3lake.forwarding.documents import Row
+    from s3lake.forwarding.hour import Hour
+
+_BULK_BYTES = 4 << 20
+_TIMEOUT_S = (10, 120)  # to connect, and between two bytes
+_JSON = "application/json"
+_KEYWORD, _LONG = {"type": "keyword"}, {"type": "long"}
+_COLUMNS = {
+    **dict.fromkeys(("sink", "topic", "content", "file"), _KEYWORD),
+    **dict.fromkeys(("partition", "offset", "row"), _LONG),
+    "hour": {"type": "date"},
+}
+
+
+class Elasticsearch:
+    """A destination of `forward`: an index of Elasticsearch, and its ledger `<index>-hours`.
+
+    Nothing is asked of the server before an hour is forwarded.
+
+    Args:
+        url: of the server, without a user.
+        index: its name. It is made where it is not there.
+        record: how the records are mapped: `object`, by their fields, or `flattened`, as one field.
+        api_key: as Elasticsearch gives it out, encoded; or
+        username: with the password. Neither is ever printed.
+        password: of the user.
+        ca_file: who the server's certificate is signed by, where the machine does not know.
+
+    Raises:
+        ConfigurationError: one of these cannot be.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        index: str = "events",
+        record: str = "object",
+        api_key: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        ca_file: str | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            raise ConfigurationError("url of elasticsearch: write http(s)://HOST:PORT, and give the user as username")
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", index):
+            raise ConfigurationError(f"index {index!r}: lower case letters, digits, and . _ - after the first")
+        if record not in ("object", "flattened"):
+            raise ConfigurationError(f"record {record!r}: records can be mapped as object, flattened")
+        if (username is None) != (password is None) or (username and api_key):
+            raise ConfigurationError("elasticsearch: give username and password, or api_key, or neither")
+        self.place = f"elasticsearch {parts.netloc} index {index}"
+        self._url, self._index, self._record, self._ca_file = url.rstrip("/"), index, record, ca_file
+        self._user = (username, password) if username and password else None
+        self._api_key = api_key
+
+    def content(self, hour: Hour) -> str | None:
+        """See `Destination.content`."""
+        entry = self._entry(hour)
+        same = entry is not None and entry["_source"]["whole"] and entry["_source"]["bucket"] == hour.bucket
+        return str(entry["_source"]["content"]) if entry and same else None
+
+    def write(self, hour: Hour) -> None:
+        """See `Destination.write`; there are no transactions, so an hour that is under way shows some of its rows."""
+        self._make()
+        claim = self._claim(hour)
+        try:
+            for body, chunk in self._chunks(hour):
+                self._bulk(body, chunk)
+            # A search sees nothing that came after the last refresh.
+            self._ask("POST", f"{self._index}/_refresh")
+            deleted = self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _others(hour)}) or {}
+            if deleted.get("failures") or deleted.get("timed_out"):
+                raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
+            self._enter(hour, {"if_seq_no": claim["_seq_no"], "if_primary_term": claim["_primary_term"]}, whole=True)
+        except FencedError:
+            # Who has forwarded another content meanwhile may have looked for ours before all of it was there.
+            self._enter(hour, {}, whole=False)
+            raise
+
+    def _make(self) -> None:
+        record = {"type": self._record, **({"dynamic": True} if self._record == "object" else {})}
+        mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
+        for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
+            if self._mapping(index) is None:
+                self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))  # somebody else has made it meanwhile
+        properties = self._mapping(self._index) or {}
+        # Of an index that came into being by itself they are texts, cut into words: those of other contents stayed.
+        wrong = [name for name, column in _COLUMNS.items() if properties.get(name, {}).get("type") != column["type"]]
+        if wrong:
+            raise DestinationRefusedError(
+                f"{self.place}: it is not mapped as ours is, {wrong[0]} is to be {_COLUMNS[wrong[0]]['type']}: name an "
+                "index that is not there yet"
+            )
+
+    def _mapping(self, index: str) -> dict[str, Any] | None:
+        answer = self._ask("GET", f"{index}/_mapping", allowed=(404,))
+        return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
+
+    def _claim(self, hour: Hour) -> dict[str, Any]:
+        """Say that the hour is under way: whoever claims it later has the last word, and this one learns it."""
+        entry = self._entry(hour)
+        if entry is None:
+            return self._enter(hour, {"op_type": "create"}, whole=False)
+        if entry["_source"]["bucket"] != hour.bucket:
+            raise DestinationRefusedError(
+                f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
+                f"bucket than {hour.bucket}: give this one an index of its own"
+            )
+        condition = {"if_seq_no": entry["_seq_no"], "if_primary_term": entry["_primary_term"]}
+        return self._enter(hour, condition, whole=False)
+
+    def _enter(self, hour: Hour, condition: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+        names = ("sink", "topic", "hour", "bucket", "commits", "content", "rows")
+        entry = {name: getattr(hour, name) for name in names}
+        entry |= {"whole": whole, "offsets": {str(number): span for number, span in hour.offsets.items()}}
+        query = "&".join(f"{name}={value}" for name, value in condition.items())
+        answer = self._ask("PUT", f"{self._ledger(hour)}?{query}", entry, allowed=(409,))
+        if answer is None:
+            raise FencedError(f"{self.place}: somebody else forwards {hour.topic} {hour.hour} at the same time")
+        return answer
+
+    def _entry(self, hour: Hour) -> dict[str, Any] | None:
+        return self._ask("GET", self._ledger(hour), allowed=(404,))
+
+    def _ledger(self, hour: Hour) -> str:
+        return f"{self._index}-hours/_doc/{_digest(hour.sink, hour.topic, hour.hour)}"
+
+    def _chunks(self, hour: Hour) -> Iterator[tuple[bytes, list[Row]]]:
+        body = bytearray()
+        chunk: list[Row] = []
+        of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": _moment(hour), "content": hour.content}
+        for batch in hour.batches():
+            for row in batch:
+                name = _digest(hour.sink, hour.topic, hour.hour, hour.content, row.file, str(row.number))
+                source = {
+                    **of_hour,
+                    "partition": row.partition,
+                    "offset": row.offset,
+                    "file": row.file,
+                    "row": row.number,
+                    "record": msgspec.Raw(row.document.replace(b"\n", b" ")),  # a space between tokens: texts have none
+                }
+                body += msgspec.json.encode({"index": {"_id": name}}) + b"\n" + msgspec.json.encode(source) + b"\n"
+                chunk.append(row)
+                if len(body) >= _BULK_BYTES:
+                    yield bytes(body), chunk
+                    body, chunk = bytearray(), []
+        if chunk:
+            yield bytes(body), chunk
+
+    def _bulk(self, body: bytes, chunk: list[Row]) -> None:
+        answer = self._ask("POST", f"{self._index}/_bulk", body) or {}
+        outcomes = [item["index"] for item in answer.get("items", ())]
+        if len(outcomes) != len(chunk):
+            raise DestinationRefusedError(f"{self.place}: {len(outcomes)} answers to a bulk of {len(chunk)} rows")
+        failed = [(row, item) for row, item in zip(chunk, outcomes, strict=True) if item["status"] >= 300]
+        if not failed:
+            return
+        row, item = failed[0]
+        flaw = item.get("error", {}).get("type")  # its reason would quote the record
+        message = (
+            f"{self.place}: {len(failed)} of {len(chunk)} rows were not taken, the first, row {row.number} of "
+            f"{row.file}, because of {flaw} ({item['status']})"
+        )
+        if any(item["status"] == 429 or item["status"] >= 500 for _, item in failed):
+            raise DestinationUnavailableError(message)
+        raise DestinationRefusedError(message)
+
+    def _ask(self, method: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> dict[str, Any] | None:
+        """What the server answers; None where its status is one of `allowed`."""
+        import requests
+
+        bulk = isinstance(body, bytes)
+        headers = {"Content-Type": "application/x-ndjson" if bulk else _JSON, "Accept": _JSON}
+        if self._api_key:
+            headers["Authorization"] = f"ApiKey {self._api_key}"
+        try:
+            response = requests.request(
+                method,
+                f"{self._url}/{path}",
+                data=body if bulk or body is None else msgspec.json.encode(body),
+                headers=headers,
+                auth=self._user,
+                verify=self._ca_file or True,
+                timeout=_TIMEOUT_S,
+            )
+        except requests.RequestException as error:
+            secrets = [self._api_key or "", *(self._user or ())]
+            raise DestinationUnavailableError(f"{self.place}: {masking.without(str(error), secrets)}") from None
+        if response.status_code in allowed:
+            return None
+        what = f"{self.place}: {method} {path.partition('?')[0]} was answered {response.status_code}"
+        if response.status_code in (409, 429) or response.status_code >= 500:
+            raise DestinationUnavailableError(what)
+        if not response.ok:
+            raise DestinationRefusedError(what)
+        answer: dict[str, Any] = response.json()
+        return answer
+
+
+def _others(hour: Hour) -> dict[str, Any]:
+    """The rows of an hour that are of another content."""
+    slot = [{"term": {"sink": hour.sink}}, {"term": {"topic": hour.topic}}]
+    moment = {"range": {"hour": {"gte": _moment(hour), "lte": _moment(hour)}}}
+    return {"bool": {"filter": [*slot, moment], "must_not": [{"term": {"content": hour.content}}]}}
+
+
+def _moment(hour: Hour) -> str:
+    return f"{hour.hour}:00:00Z"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,143 @@
+"""What Elasticsearch documents of its HTTP API, as far as hours need it, in memory; anything else is refused."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+AUTHORIZATION = "ApiKey hunter2-elastic"
+
+
+class Search:
+    """Indices: their documents, those that a search sees, and the sequence numbers of changes."""
+
+    def __init__(self) -> None:
+        self.indices: dict[str, dict[str, dict[str, Any]]] = {}
+        self.mappings: dict[str, Any] = {}
+        self.refreshed: dict[str, set[str]] = {}
+        self.busy = 0
+        self.failures: list[Any] = []
+        self.number = 0
+        self.url = ""
+        self.lock = threading.Lock()
+
+    def answer(self, method: str, path: str, query: dict[str, str], kind: str, body: bytes) -> tuple[int, Any]:
+        """Status and answer to a request."""
+        match (method, *path.strip("/").split("/")):
+            case ("GET", index, "_mapping"):
+                return (200, {index: self.mappings[index]}) if index in self.indices else (404, {})
+            case ("PUT", index):
+                if index in self.indices:
+                    return 400, {"error": {"type": "resource_already_exists_exception"}}
+                self.indices[index], self.refreshed[index], self.mappings[index] = {}, set(), json.loads(body)
+                return 200, {"acknowledged": True}
+            case ("GET", index, "_doc", name):
+                entry = self.indices.get(index, {}).get(name)
+                return (404, {"found": False}) if entry is None else (200, {"found": True, **entry})
+            case ("PUT", index, "_doc", name):
+                return self._put(index, name, query, json.loads(body))
+            case ("POST", index, "_bulk"):
+                assert kind == "application/x-ndjson"
+                return 200, self._bulk(index, body)
+            case ("POST", index, "_refresh"):
+                self.refreshed[index] = set(self.indices[index])
+                return 200, {}
+            case ("POST", index, "_delete_by_query"):
+                names = [
+                    name for name in self.refreshed[index] if _matches(self.indices[index], name, json.loads(body))
+                ]
+                for name in names:
+                    del self.indices[index][name]
+                return 200, {"deleted": len(names), "failures": self.failures}
+        raise AssertionError(f"{method} {path} is not in the documented API that is played here")
+
+    def _put(self, index: str, name: str, query: dict[str, str], source: Any) -> tuple[int, Any]:
+        entry = self.indices[index].get(name)
+        if query.get("op_type") == "create":
+            holds = entry is None
+        elif not query:
+            holds = True
+        else:
+            wanted = (int(query["if_seq_no"]), int(query["if_primary_term"]))
+            holds = entry is not None and wanted == (entry["_seq_no"], entry["_primary_term"])
+        if not holds:
+            return 409, {"error": {"type": "version_conflict_engine_exception"}}
+        return 200, self._keep(index, name, source)
+
+    def _bulk(self, index: str, body: bytes) -> Any:
+        *lines, last = body.split(b"\n")
+        assert last == b"", "a bulk ends with a newline"
+        items = []
+        for action, source in zip(lines[::2], lines[1::2], strict=True):
+            name, document = json.loads(action)["index"]["_id"], json.loads(source)
+            if self.busy:
+                self.busy -= 1
+                items.append({"_id": name, "status": 429, "error": {"type": "es_rejected_execution_exception"}})
+            elif isinstance(document["record"].get("id"), str):
+                error = {"type": "document_parsing_exception", "reason": f"Preview: {document['record']['id']}"}
+                items.append({"_id": name, "status": 400, "error": error})
+            else:
+                self._keep(index, name, document)
+                items.append({"_id": name, "status": 201})
+        return {"errors": any("error" in item for item in items), "items": [{"index": item} for item in items]}
+
+    def _keep(self, index: str, name: str, source: Any) -> Any:
+        self.number += 1
+        place = {"_id": name, "_seq_no": self.number, "_primary_term": 1}
+        self.indices[index][name] = {**place, "_source": source}
+        return place
+
+
+def _matches(documents: dict[str, Any], name: str, body: Any) -> bool:
+    if name not in documents:
+        return False
+    source, clauses = documents[name]["_source"], body["query"]["bool"]
+
+    def holds(clause: Any) -> bool:
+        [(verb, condition)] = clause.items()
+        [(field, value)] = condition.items()
+        if verb == "range":
+            return bool(value["gte"] <= source[field] <= value["lte"])
+        assert verb == "term"
+        return bool(source[field] == value)
+
+    return all(map(holds, clauses["filter"])) and not any(map(holds, clauses["must_not"]))
+
+
+@contextmanager
+def serving() -> Iterator[Search]:
+    """A server of these on a free port."""
+    search = Search()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            url = urlsplit(self.path)
+            query = {name: values[0] for name, values in parse_qs(url.query).items()}
+            status, answer = 401, {}
+            if self.headers["Authorization"] == AUTHORIZATION:
+                with search.lock:
+                    status, answer = search.answer(self.command, url.path, query, self.headers["Content-Type"], body)
+            text = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_PUT = do_POST = _any
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        search.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield search
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,73 @@
+"""Assets that forward hours: what they are called, and that sealed hours ask for them, and nothing else."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import s3lake
+from s3lake import hours
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration.translator import sealed_key, sink_key
+
+NINE = "2026-01-05T09"
+CONFIG = s3lake.Config.model_validate(
+    {
+        "kafka": {"bootstrap_servers": "a:1"},
+        "sinks": [{"name": "events", "topics": ["clicks", "orders"], "bucket": "lake", "start": "2026-01-05T00"}],
+    }
+)
+ORDERS = dg.AssetKey(["forward", "stdout", "orders"])
+
+
+def keys(**options: Any) -> list[str]:
+    return [asset.key.to_user_string() for asset in s3lake.forward(CONFIG, "events", **options)]
+
+
+def test_each_topic_has_one_below_the_name_of_its_destination() -> None:
+    assert keys(to="stdout") == ["forward/stdout/clicks", "forward/stdout/orders"]
+    assert keys(to=s3lake.Postgres("host=db"), topics=["orders"]) == ["forward/postgres/orders"]
+    assert keys(to="stdout", topics=["orders"], name="look", translator=s3lake.SinkTranslator("eu")) == [
+        "eu/forward/look/orders"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"to": "stdout", "topics": ["order"]}, "order is none of sink events; it has clicks, orders"),
+        ({"to": "kafka"}, "no installed package brings 'kafka'"),
+        ({"to": s3lake.Stdout(), "options": {}}, "they make a destination that is given by name"),
+    ],
+)
+def test_what_cannot_be_forwarded_is_refused_when_definitions_load(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        s3lake.forward(CONFIG, "events", **options)
+
+
+def test_an_hour_is_asked_for_when_it_is_sealed_and_again_when_it_was_rewritten() -> None:
+    assets = s3lake.forward(CONFIG, "events", ["orders"], to="stdout")
+    definitions = dg.Definitions.merge(s3lake.build_definitions(CONFIG), dg.Definitions(assets=assets))
+    landed, sealed = (key(CONFIG.sink("events"), "orders") for key in (sink_key, sealed_key))
+    cursor = None
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def asked_after(*happened: dg.AssetKey) -> set[str]:
+            nonlocal cursor
+            for key in happened:
+                instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=NINE))
+            result = dg.evaluate_automation_conditions(
+                definitions,
+                instance,
+                cursor=cursor,
+                asset_selection=dg.AssetSelection.assets(ORDERS),
+                evaluation_time=hours.parse("2026-01-06T01"),
+            )
+            cursor = result.cursor  # type: ignore[assignment]
+            return set(result.get_requested_partitions(ORDERS))  # type: ignore[arg-type]
+
+        assert asked_after() == set()
+        assert asked_after(landed) == set()
+        assert asked_after(sealed) == {NINE}
+        assert asked_after(ORDERS) == set()
+        assert asked_after(sealed) == {NINE}
