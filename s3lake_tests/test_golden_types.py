@@ -223,6 +223,15 @@ def test_a_value_has_its_column_and_comes_back(
     assert rows == [{"c": line.read if line.read is not None and format != "iceberg" else line.cell}]
 
 
+def test_times_in_microseconds_are_columns_of_an_iceberg_table(catalog: Any, tmp_path: Path) -> None:
+    world = World(format={"type": "parquet"}, columns={"a": "time_us", "b": "timestamp_us"})
+    staged(world, [(None, b'{"a":"08:15:00.123456","b":"2026-11-20T08:15:00.123456Z"}', [])])
+    (manifest,) = world.manifests.values()
+    body = world.store.objects[manifest.files[0].key][0]
+    (row,) = _through_iceberg(catalog, tmp_path / "file.parquet", body, "golden.micros")
+    assert row == {"a": datetime.time(8, 15, 0, 123456), "b": AT.replace(microsecond=123456)}
+
+
 def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -> bytes:
     if language == "proto" and line.proto:
         descriptor = protobuf.message(PROTO, {}, (number,))

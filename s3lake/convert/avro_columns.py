@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate
 from s3lake.convert.avro_cursor import PADDING, Cursor, Odd, every_second
-from s3lake.convert.pinned import DAY_MS, converted
+from s3lake.convert.pinned import DAY_S, converted
 from s3lake.convert.schemas import Numbers
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
+from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
 from s3lake.schema.unite import held
 
 Decode = Callable[[Cursor], pa.Array]
@@ -100,9 +100,9 @@ def _primitive(name: str, type: Type) -> Decode:
         case "boolean":
             return _boolean
         case "int":
-            return _time if type is Primitive.TIME else lambda cursor: pa.array(_int32(cursor)).view(arrow_type(type))
+            return _whole(_int32, type)
         case "long":
-            return lambda cursor: pa.array(cursor.varint()).view(arrow_type(type))
+            return _whole(Cursor.varint, type)
         case "float":
             return lambda cursor: pa.array(cursor.words[cursor.skip(4)].astype(np.uint32).view(np.float32))
         case "double":
@@ -124,10 +124,19 @@ def _int32(cursor: Cursor) -> npt.NDArray[np.int32]:
     return found.astype(np.int32)
 
 
-def _time(cursor: Cursor) -> pa.Array:
-    found = _int32(cursor)
-    cursor.refuse((found < 0) | (found >= DAY_MS))
-    return pa.array(found).view(pa.time32("ms"))
+def _whole(read: Callable[[Cursor], npt.NDArray[Any]], type: Type) -> Decode:
+    """Integers, and dates and times, which are integers too."""
+    arrow = arrow_type(type)
+    if type is not Primitive.TIME and type is not Primitive.TIME_US:
+        return lambda cursor: pa.array(read(cursor)).view(arrow)
+    day = DAY_S * TICKS[type]
+
+    def decode(cursor: Cursor) -> pa.Array:
+        found = read(cursor)
+        cursor.refuse((found < 0) | (found >= day))
+        return pa.array(found).view(arrow)
+
+    return decode
 
 
 def _extent(cursor: Cursor) -> tuple[Numbers, Numbers]:

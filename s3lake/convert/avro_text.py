@@ -25,7 +25,10 @@ _NUMBERS = {
     Primitive.INT64: Primitive.INT64,
     Primitive.DATE: Primitive.INT32,
     Primitive.TIME: Primitive.INT32,
+    Primitive.TIME_US: Primitive.INT64,
     Primitive.TIMESTAMP: Primitive.INT64,
+    Primitive.TIMESTAMP_US: Primitive.INT64,
+    Primitive.TIMESTAMP_NS: Primitive.INT64,
 }
 _NAMES = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
 _encode = msgspec.json.Encoder(decimal_format="number").encode

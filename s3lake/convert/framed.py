@@ -289,19 +289,22 @@ def _reader(registry: Connection, number: int, tabular: bool) -> _Reader | str:
         registered = client(registry).schema(number)
     except UnknownSchema as error:
         return str(error)
-    found = _compiled(registered.kind, registered.text, tuple(registered.references.items()), tabular)
+    references = tuple(registered.references.items())
+    found = _compiled(registered.kind, registered.text, references, tabular, registry.exact)
     return f"schema id {number}: {found}" if isinstance(found, str) else found
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(kind: str, text: str, references: tuple[tuple[str, str], ...], tabular: bool) -> _Reader | str:
+def _compiled(
+    kind: str, text: str, references: tuple[tuple[str, str], ...], tabular: bool, exact: bool
+) -> _Reader | str:
     from fastavro import parse_schema
 
     registered = Registered(kind, text, dict(references))
     if registered.kind != "AVRO":
         return f"it is a schema of {registered.kind}, not of AVRO: set the converter that fits"
     try:
-        name, node = avro_schemas.compiled(registered.text, registered.references, tabular=tabular)
+        name, node = avro_schemas.compiled(registered.text, registered.references, tabular=tabular, exact=exact)
         schema = Schema(name, node.type, detail=node.detail)
         return _Reader(
             schema,

@@ -21,6 +21,7 @@ from s3lake.schema.arrow import arrow_type, to_arrow
 from s3lake.schema.json import INFERRED
 from s3lake.schema.types import (
     MOST_DIGITS,
+    TICKS,
     UNKNOWN,
     Columns,
     Decimal,
@@ -40,7 +41,7 @@ from s3lake.schema.unite import joined, unite
 Spelling = Literal["text", "number"]
 """How dates, times and timestamps are spelt in JSON."""
 
-_NUMBERS = {Primitive.DATE: pa.int32(), Primitive.TIME: pa.int32(), Primitive.TIMESTAMP: pa.int64()}
+_NUMBERS = dict.fromkeys(TICKS, pa.int64()) | {Primitive.DATE: pa.int32(), Primitive.TIME: pa.int32()}
 _TEXTS = (Primitive.UUID, Primitive.BINARY)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from uuid import UUID
 
 from s3lake.convert.json_columns import is_pinned
-from s3lake.convert.pinned import DAY_MS
+from s3lake.convert.pinned import DAY_S
 from s3lake.schema.types import (
+    TICKS,
     UNKNOWN,
     Columns,
     Decimal,
@@ -46,7 +47,10 @@ _FORMS = {
     Primitive.BINARY: "a text in base64",
     Primitive.DATE: "an ISO 8601 date or days since 1970",
     Primitive.TIME: "an ISO 8601 time, to the millisecond, or milliseconds of the day",
+    Primitive.TIME_US: "an ISO 8601 time, to the microsecond, or microseconds of the day",
     Primitive.TIMESTAMP: "an ISO 8601 time, to the millisecond, or epoch milliseconds",
+    Primitive.TIMESTAMP_US: "an ISO 8601 time, to the microsecond, or epoch microseconds",
+    Primitive.TIMESTAMP_NS: "an ISO 8601 time of the years 1678 to 2261, to the nanosecond, or epoch nanoseconds",
     Primitive.UUID: "a UUID's text",
 }
 
@@ -136,15 +140,14 @@ def _primitive(value: Any, type: Primitive) -> object:
             if is_text:
                 return _day(value) if re.fullmatch(_DATE, value, re.ASCII) else None
             return value if is_integer and value in _INT32 else None
-        case Primitive.TIME:
+        case Primitive.TIME | Primitive.TIME_US:
             match = re.fullmatch(_TIME, value, re.ASCII) if is_text else None
             if match:
-                return _milliseconds(*match.groups())
-            return value if is_integer and 0 <= value < DAY_MS else None
-        case Primitive.TIMESTAMP:
-            if is_text:
-                return _moment(value)
-            return value if is_integer and value in _INT64 else None
+                return _ticks(TICKS[type], *match.groups())
+            return value if is_integer and 0 <= value < DAY_S * TICKS[type] else None
+        case Primitive.TIMESTAMP | Primitive.TIMESTAMP_US | Primitive.TIMESTAMP_NS:
+            moment = _moment(value, TICKS[type]) if is_text else value if is_integer else None
+            return moment if moment is not None and moment in _INT64 else None
 
 
 def _decimal(value: Any, type: Decimal) -> str | None:
@@ -162,17 +165,17 @@ def _decimal(value: Any, type: Decimal) -> str | None:
     return format(decimal.Decimal(unscaled).scaleb(-type.scale, _EXACT), "f")
 
 
-def _moment(text: str) -> int | None:
+def _moment(text: str, per_second: int) -> int | None:
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
     day, time, hour, minute, second, fraction, _, sign, ahead_hours, ahead_minutes = found.groups()
-    milliseconds = _day(day) * DAY_MS + (_milliseconds(hour, minute, second, fraction) if time else 0)
+    moment = _day(day) * DAY_S * per_second + (_ticks(per_second, hour, minute, second, fraction) if time else 0)
     hours, minutes = int(ahead_hours or 0), int(ahead_minutes or 0)
     if hours > 23 or minutes > 59:
         return None
-    ahead = (hours * 60 + minutes) * 60_000
-    return milliseconds + ahead if sign == "-" else milliseconds - ahead
+    ahead = (hours * 60 + minutes) * 60 * per_second
+    return moment + ahead if sign == "-" else moment - ahead
 
 
 def _day(text: str) -> int:
@@ -181,11 +184,12 @@ def _day(text: str) -> int:
     return datetime.date.fromisoformat(text).toordinal() - _EPOCH
 
 
-def _milliseconds(hour: str, minute: str | None, second: str | None, fraction: str | None) -> int:
-    numbers = int(hour), int(minute or 0), int(second or 0)
-    if numbers[0] > 23 or numbers[1] > 59 or numbers[2] > 59 or (fraction or "")[3:].strip("0"):
-        raise ValueError("no time of a day, or finer than a millisecond")
-    return ((numbers[0] * 60 + numbers[1]) * 60 + numbers[2]) * 1000 + int((fraction or "")[:3].ljust(3, "0"))
+def _ticks(per_second: int, hour: str, minute: str | None, second: str | None, fraction: str | None) -> int:
+    numbers, digits = (int(hour), int(minute or 0), int(second or 0)), len(str(per_second)) - 1
+    if numbers[0] > 23 or numbers[1] > 59 or numbers[2] > 59 or (fraction or "")[digits:].strip("0"):
+        raise ValueError("no time of a day, or finer than its column")
+    seconds = (numbers[0] * 60 + numbers[1]) * 60 + numbers[2]
+    return seconds * per_second + int((fraction or "")[:digits].ljust(digits, "0"))
 
 
 def _unfit(value: Any, type: Type, path: str, form: str) -> Conflict:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from s3lake.convert.gate import Refusals
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
+from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown, fold
 
-DAY_MS = 86_400_000
+DAY_S = 86_400
 _UUID_HYPHENS = (8, 13, 18, 23)
 _MISFITS = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
@@ -78,7 +78,11 @@ def _converter(type: Type) -> _Converter:
     return fold(type, _leaf, _list, _struct, _map)
 
 
-_IN_PYTHON: dict[Type, pa.DataType] = {Primitive.TIME: pa.int32(), Primitive.UUID: pa.string()}
+_IN_PYTHON: dict[Type, pa.DataType] = {
+    Primitive.TIME: pa.int32(),
+    Primitive.TIME_US: pa.int64(),
+    Primitive.UUID: pa.string(),
+}
 """What Python's values of a column are, where Arrow takes others for them."""
 
 
@@ -143,19 +147,18 @@ def _whole(array: pa.Array) -> pa.Array:
 def _primitive(leaf: Primitive | Decimal | Unknown, array: pa.Array) -> pa.Array:
     is_text = pa.types.is_string(array.type)
     match leaf:
-        case Primitive.TIMESTAMP:
-            return _moments(array) if is_text else array.cast(pa.timestamp("ms", "UTC"))
+        case Primitive.TIMESTAMP | Primitive.TIMESTAMP_US | Primitive.TIMESTAMP_NS:
+            return _moments(array, arrow_type(leaf)) if is_text else array.cast(arrow_type(leaf))
         case Primitive.DATE:
             return array.cast(pa.date32())
-        case Primitive.TIME:
-            return _times(array, is_text)
+        case Primitive.TIME | Primitive.TIME_US:
+            return _times(array, arrow_type(leaf), DAY_S * TICKS[leaf], is_text=is_text)
         case Primitive.UUID:
             return _uuids(array)
     return _bytes(array)
 
 
-def _moments(texts: pa.Array) -> pa.Array:
-    wanted = pa.timestamp("ms", "UTC")
+def _moments(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
     try:
         return texts.cast(wanted)
     except pa.ArrowInvalid:  # some lack an offset, or a time
@@ -165,14 +168,14 @@ def _moments(texts: pa.Array) -> pa.Array:
         return pc.binary_join_element_wise(texts, missing, "").cast(wanted)
 
 
-def _times(array: pa.Array, is_text: bool) -> pa.Array:
+def _times(array: pa.Array, wanted: pa.DataType, day: int, *, is_text: bool) -> pa.Array:
     if is_text:
-        moments = pc.binary_join_element_wise("1970-01-01T", array, "").cast(pa.timestamp("ms"))
-        array = moments.cast(pa.int64()).cast(pa.int32())
+        moments = pc.binary_join_element_wise("1970-01-01T", array, "").cast(pa.timestamp(wanted.unit))
+        array = moments.cast(pa.int64())
     ends = pc.min_max(array).as_py()
-    if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < DAY_MS:
+    if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < day:
         raise pa.ArrowInvalid("a time is outside of its day")
-    return array.cast(pa.time32("ms"))
+    return array.cast(pa.int32() if wanted.bit_width == 32 else pa.int64()).cast(wanted)
 
 
 def _uuids(texts: pa.Array) -> pa.Array:

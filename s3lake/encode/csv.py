@@ -47,7 +47,7 @@ def _cells(column: pa.Array) -> pa.StringArray:
     if pa.types.is_binary(type):
         return _quoted(_base64(column))
     if pa.types.is_timestamp(type):
-        return _in_range(_instants(column), column.cast(pa.int64()))
+        return _in_range(_instants(column), _milliseconds(column))
     if pa.types.is_date(type):
         return _in_range(column.cast(pa.string()), column.cast(pa.int32()))
     if pa.types.is_decimal(type):
@@ -62,6 +62,13 @@ def _instants(column: pa.Array) -> pa.StringArray:
     texts = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
     texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
     return pc.binary_join_element_wise(texts, "", "Z")
+
+
+def _milliseconds(column: pa.Array) -> pa.StringArray:
+    """With as many decimals as the column is finer than that."""
+    digits = {"ms": 0, "us": 3, "ns": 6}[column.type.unit]
+    units = column.cast(pa.int64()).cast(pa.decimal128(38, 0))
+    return _decimals(pa.Array.from_buffers(pa.decimal128(38, digits), len(units), units.buffers(), offset=units.offset))
 
 
 def _in_range(texts: pa.StringArray, numbers: pa.Array) -> pa.StringArray:

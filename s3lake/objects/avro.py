@@ -29,6 +29,9 @@ _ARROW = {
 }
 _LOGICAL = {
     ("long", "timestamp-millis"): pa.timestamp("ms", "UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns", "UTC"),
+    ("long", "time-micros"): pa.time64("us"),
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
 }

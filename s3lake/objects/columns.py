@@ -19,7 +19,10 @@ _PRIMITIVES = {
     Primitive.BINARY: pa.binary(),
     Primitive.DATE: pa.date32(),
     Primitive.TIME: pa.string(),
+    Primitive.TIME_US: pa.string(),
     Primitive.TIMESTAMP: _STAMP,
+    Primitive.TIMESTAMP_US: _STAMP,
+    Primitive.TIMESTAMP_NS: pa.int64(),  # as Spark has them with spark.sql.legacy.parquet.nanosAsLong
     Primitive.UUID: pa.string(),
 }
 _ENVELOPE = {

@@ -15,7 +15,7 @@ from s3lake.objects.content import ROWS, Body, blocks, whole
 from s3lake.objects.shape import BYTES, LINES, TEXT, Shape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
-_MOMENTS = pa.timestamp("ms", "UTC")
+_MILLIS, _MICROS, _NANOS = (pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns"))
 
 
 def opened(
@@ -68,12 +68,16 @@ def values(texts: pa.Array, target: pa.DataType) -> pa.Array:
         return _decoded(texts)
     texts = pc.if_else(pc.equal(texts, ""), None, texts)  # null in a row of one column, which is no empty line
     if not of.is_timestamp(target):
-        return texts.cast(target)
+        is_moment = of.is_integer(target) and pc.any(pc.match_substring_regex(texts, _ZONE)).as_py()
+        return (texts.cast(_NANOS) if is_moment else texts).cast(target)
     numbers = pc.match_substring_regex(texts, r"^-?\d+$")  # years that have no text
+    finer = pc.match_substring_regex(texts, r"^-?\d+\.\d{3}$")
     zoned = pc.match_substring_regex(texts, _ZONE)
-    moments = pc.if_else(numbers, None, pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", "")))
-    millis = pc.if_else(numbers, texts, None).cast(pa.int64()).cast(_MOMENTS)
-    return pc.coalesce(millis, moments.cast(_MOMENTS)).cast(target)
+    moments = pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", ""))
+    moments = pc.if_else(pc.or_(numbers, finer), None, moments)
+    millis = pc.if_else(numbers, texts, None).cast(pa.int64()).cast(_MILLIS)
+    micros = pc.replace_substring(pc.if_else(finer, texts, None), ".", "").cast(pa.int64()).cast(_MICROS)
+    return pc.coalesce(millis.cast(target), micros.cast(target), moments.cast(_MICROS).cast(target))
 
 
 def _decoded(texts: pa.Array) -> pa.Array:

@@ -12,6 +12,8 @@ from s3lake.errors import ConfigurationError
 
 Turn = Callable[[pa.Array, pa.DataType], pa.Array]
 
+_NANOS = pa.timestamp("ns", "UTC")
+
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema, key: str, turn: Turn) -> pa.RecordBatch:
     """A batch of the object `key` in the columns of `schema`, each turned; those that it lacks are null.
@@ -78,7 +80,7 @@ def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
     if of.is_floating(wide):
         return bool(of.is_integer(narrow) or of.is_floating(narrow)) and wide.bit_width >= min(narrow.bit_width, 64)
     if of.is_integer(wide):
-        return bool(of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width
+        return narrow == _NANOS or (bool(of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width)
     if of.is_string(wide):
         return bool(of.is_time(narrow))
     return bool((of.is_timestamp(narrow) and of.is_timestamp(wide)) or (of.is_decimal(narrow) and of.is_decimal(wide)))

@@ -33,7 +33,10 @@ _ARROW = {
     Primitive.BINARY: pa.binary(),
     Primitive.DATE: pa.date32(),
     Primitive.TIME: pa.time32("ms"),
+    Primitive.TIME_US: pa.time64("us"),
     Primitive.TIMESTAMP: pa.timestamp("ms", "UTC"),
+    Primitive.TIMESTAMP_US: pa.timestamp("us", "UTC"),
+    Primitive.TIMESTAMP_NS: pa.timestamp("ns", "UTC"),
     Primitive.UUID: pa.uuid(),
 }
 _PRIMITIVES = {arrow: primitive for primitive, arrow in _ARROW.items()}

@@ -20,6 +20,7 @@ from uuid import UUID
 from msgspec import structs
 
 from s3lake.schema.avro_names import definitions, full_name, space_of
+from s3lake.schema.avro_times import logical_type, time_of
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.details import REQUIRED, Detail
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
@@ -42,13 +43,6 @@ _PRIMITIVES = {
 }
 _OWN = frozenset((*_PRIMITIVES, "record", "error", "array", "map", "enum", "fixed"))
 """Types that are no names of others, which have their properties where they are defined."""
-_TIMES = {
-    ("int", "date"): Primitive.DATE,
-    ("int", "time-millis"): Primitive.TIME,
-    ("long", "timestamp-millis"): Primitive.TIMESTAMP,
-    ("long", "local-timestamp-millis"): Primitive.TIMESTAMP,
-}
-"""Those of columns' precision. Micros and nanos stay the `long` that they are, as AvroData has them: nothing is cut."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +67,21 @@ class Node:
     detail: Detail = REQUIRED
 
 
-def compiled(text: str, references: Mapping[str, str], *, tabular: bool) -> tuple[str | None, Node]:
+def compiled(
+    text: str, references: Mapping[str, str], *, tabular: bool, exact: bool = False
+) -> tuple[str | None, Node]:
     """The name of a schema's record, None where it is none, and the schema compiled.
 
     Args:
         text: the schema.
         references: schemas that it refers to, by any name.
         tabular: whether values become rows of a table.
+        exact: whether times have columns that AvroData does not know: micros and nanos, and Debezium's.
 
     Raises:
         SchemaError: it is none, or has no columns.
     """
-    compiler = _Compiler(tabular)
+    compiler = _Compiler(tabular, exact)
     for name, reference in references.items():
         compiler.learn(_parsed(reference, f"reference {name}"), "")
     schema = _parsed(text, "the schema")
@@ -97,6 +94,7 @@ class _Compiler:
     """Named types as they were defined, and those that are being compiled."""
 
     tabular: bool
+    exact: bool
     named: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
     inside: list[str] = field(default_factory=list)
     nodes: int = 0
@@ -271,7 +269,7 @@ class _Compiler:
 
     def _logical(self, schema: dict[str, Any], plain: Any, written: dict[str, Any], path: str) -> Node | None:
         """A logical type; what is none by Avro's rules is ignored, as they say."""
-        logical, physical = schema.get("logicalType"), written["type"]
+        logical, physical = logical_type(schema, exact=self.exact), written["type"]
         written = written | {"logicalType": logical}
         if logical == "decimal" and physical in ("bytes", "fixed"):
             return self._decimal(schema, plain, written, path)
@@ -279,7 +277,7 @@ class _Compiler:
             return Node(Primitive.UUID, plain, written=written)
         if logical == "uuid" and physical == "fixed" and schema.get("size") == 16:
             return Node(Primitive.UUID, plain, _uuid_text)  # in files a text: many readers know no other
-        time = _TIMES.get((physical, logical)) if isinstance(logical, str) else None
+        time = time_of(physical, logical, exact=self.exact)
         is_local = str(logical).startswith("local-")  # its column shows it as if it were in UTC
         return Node(time, plain, written=None if is_local else written) if time else None
 

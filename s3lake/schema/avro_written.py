@@ -27,7 +27,10 @@ _PRIMITIVES: dict[Primitive, Any] = {
     Primitive.BINARY: "bytes",
     Primitive.DATE: {"type": "int", "logicalType": "date"},
     Primitive.TIME: {"type": "int", "logicalType": "time-millis"},
+    Primitive.TIME_US: {"type": "long", "logicalType": "time-micros"},
     Primitive.TIMESTAMP: {"type": "long", "logicalType": "timestamp-millis"},
+    Primitive.TIMESTAMP_US: {"type": "long", "logicalType": "timestamp-micros"},
+    Primitive.TIMESTAMP_NS: {"type": "long", "logicalType": "timestamp-nanos"},
     # As text: readers before Avro 1.12 know no other, and those that know none of them still see the UUID.
     Primitive.UUID: {"type": "string", "logicalType": "uuid"},
 }

@@ -43,6 +43,7 @@ class Connection:
         longest_pause_s: between two of them; each pause is about twice the one before.
         descriptors: a descriptor set of Protobuf instead of a registry, of which every value is the message `message`.
         avro: a schema instead of a registry: every value is a datum of it, with nothing before it.
+        exact: whether times of Avro have columns of their own where Confluent's AvroData leaves numbers.
     """
 
     urls: tuple[str, ...]
@@ -58,6 +59,7 @@ class Connection:
     descriptors: bytes = field(default=b"", repr=False)
     message: str = ""
     avro: str = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True)

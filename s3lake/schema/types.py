@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class Primitive(Enum):
-    """A type without parameters. Times are to the millisecond, timestamps in UTC."""
+    """A type without parameters. Times are to the millisecond where they do not say otherwise, timestamps in UTC."""
 
     BOOL = "bool"
     INT32 = "int32"
@@ -38,11 +38,24 @@ class Primitive(Enum):
     BINARY = "binary"
     DATE = "date"
     TIME = "time"
+    TIME_US = "time_us"
     TIMESTAMP = "timestamp"
+    TIMESTAMP_US = "timestamp_us"
+    TIMESTAMP_NS = "timestamp_ns"
     UUID = "uuid"
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+TICKS = {
+    Primitive.TIME: 10**3,
+    Primitive.TIME_US: 10**6,
+    Primitive.TIMESTAMP: 10**3,
+    Primitive.TIMESTAMP_US: 10**6,
+    Primitive.TIMESTAMP_NS: 10**9,
+}
+"""Of times, how many there are in a second."""
 
 
 class Decimal(msgspec.Struct, frozen=True):

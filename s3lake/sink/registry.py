@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
@@ -34,6 +34,8 @@ class Registry(Part):
         message: with its package, the message that every value is.
         schema_file: a file with one schema of Avro instead of a registry: every value is a datum of it, and nothing
             stands before it; it is read where the configuration is.
+        times: of Avro. `connect` are those that Kafka Connect knows, to the millisecond, and others the numbers that
+            they are; with `exact`, micro- and nanoseconds and Debezium's are times too.
     """
 
     url: str = Field(default="", examples=["http://localhost:8081"])
@@ -47,6 +49,7 @@ class Registry(Part):
     descriptor_set: str | None = None
     message: str | None = None
     schema_file: str | None = None
+    times: Literal["connect", "exact"] = "connect"
 
     _seconds = field_validator("timeout", mode="before")(seconds_of)
     _some_time = field_validator("timeout")(at_least(0.001))
@@ -105,6 +108,7 @@ class Registry(Part):
             descriptors=self._descriptors,
             message=self.message or "",
             avro=self._avro,
+            exact=self.times == "exact",
         )
 
     @property

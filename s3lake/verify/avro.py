@@ -22,6 +22,20 @@ _LOGICAL = "org.apache.kafka.connect.data."
 _DATES = {("int", "date"): "Date", ("int", "time-millis"): "Time"} | {
     ("long", f"{local}timestamp-millis"): "Timestamp" for local in ("", "local-")
 }
+_FINER = {
+    ("long", "time-micros"): "time_us",
+    ("long", "timestamp-micros"): "timestamp_us",
+    ("long", "local-timestamp-micros"): "timestamp_us",
+    ("long", "timestamp-nanos"): "timestamp_ns",
+    ("long", "local-timestamp-nanos"): "timestamp_ns",
+    ("long", "io.debezium.time.MicroTime"): "time_us",
+    ("long", "io.debezium.time.MicroTimestamp"): "timestamp_us",
+    ("long", "io.debezium.time.NanoTimestamp"): "timestamp_ns",
+    ("long", "io.debezium.time.Timestamp"): {"type": "long", "logicalType": "timestamp-millis"},
+    ("int", "io.debezium.time.Time"): {"type": "int", "logicalType": "time-millis"},
+    ("int", "io.debezium.time.Date"): {"type": "int", "logicalType": "date"},
+}
+"""What Connect has no word for, and Debezium's words, as `_PLAIN` and `_DATES` have them."""
 _TYPES = {
     "boolean": "boolean",
     "int": "int32",
@@ -44,16 +58,25 @@ class BadDatum(ValueError):
     """The data is none of its schema."""
 
 
-def compiled(text: str, references: Sequence[str]) -> Compiled:
-    """A schema with those that it refers to.
+def compiled(text: str, references: Sequence[str], *, exact: bool = False) -> Compiled:
+    """A schema with those that it refers to; `exact` with the times that Connect has no word for.
 
     Raises:
         ValueError, LookupError, TypeError: it is none.
     """
     named: dict[str, Compiled] = {}
-    for reference in references:
-        _of(_loaded(reference), "", named)
-    return _of(_loaded(text), "", named)
+    schemas = [_loaded(one) for one in (*references, text)]
+    return [_of(_finer(one) if exact else one, "", named) for one in schemas][-1]
+
+
+def _finer(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return list(map(_finer, schema))
+    if not isinstance(schema, dict):
+        return schema
+    physical, name = schema.get("type"), schema.get("logicalType") or schema.get("connect.name")
+    time = _FINER.get((physical, name)) if isinstance(physical, str) and isinstance(name, str) else None
+    return time or {member: _finer(one) for member, one in schema.items()}
 
 
 def datum(schema: Compiled, data: bytes) -> Any:
@@ -278,4 +301,5 @@ _PLAIN = {
     "double": Compiled({"type": "double"}, _number("<d")),
     "bytes": Compiled({"type": "bytes"}, _then(_bytes, _base64)),
     "string": Compiled({"type": "string"}, _text),
+    **{name: Compiled({"type": name}, _long) for name in ("time_us", "timestamp_us", "timestamp_ns")},
 }

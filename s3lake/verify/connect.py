@@ -43,7 +43,8 @@ _PRIMITIVES = {
     "float64": Primitive.DOUBLE,
     "string": Primitive.STRING,
     "bytes": Primitive.BINARY,
-    "uuid": Primitive.UUID,  # of Avro: Connect has none
+    # Of Avro: Connect has none.
+    **{str(one): one for one in (Primitive.UUID, Primitive.TIME_US, Primitive.TIMESTAMP_US, Primitive.TIMESTAMP_NS)},
     f"{_LOGICAL}Date": Primitive.DATE,
     f"{_LOGICAL}Time": Primitive.TIME,
     f"{_LOGICAL}Timestamp": Primitive.TIMESTAMP,

@@ -93,7 +93,7 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
     def of_avro(value: bytes) -> bytes | None:
         try:
             registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
-            schema, compiled = _compiled(registered.text, tuple(registered.references.values()))
+            schema, compiled = _compiled(registered.text, tuple(registered.references.values()), registry.exact)
             datum = avro.datum(compiled, value if registry.avro else value[_HEADER:])
         except (UnknownSchema, LookupError, TypeError, ValueError, RecursionError):
             return value
@@ -133,6 +133,6 @@ def _number(encoding: str, name: str, value: bytes) -> bytes:
 
 
 @lru_cache(4096)
-def _compiled(text: str, references: tuple[str, ...]) -> tuple[bytes, avro.Compiled]:
-    compiled = avro.compiled(text, references)
+def _compiled(text: str, references: tuple[str, ...], exact: bool) -> tuple[bytes, avro.Compiled]:
+    compiled = avro.compiled(text, references, exact=exact)
     return json.dumps(compiled.schema).encode(), compiled

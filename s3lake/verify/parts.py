@@ -62,4 +62,4 @@ def in_one_line(value: bytes) -> bytes:
 def instant(text: bytes | msgspec.Raw) -> int | None:
     """Milliseconds since 1970 of a text."""
     written = text_of(text)
-    return None if written is None else projection.milliseconds(written)
+    return None if written is None else projection.ticks(1000, written)

@@ -5,8 +5,8 @@ Types of columns are those of the index.
 A struct is the list of its fields in the schema's order: a missing field is null, and a field that the schema lacks
 must hold nothing. Where files of one commit differ in their columns it is named: the fields that hold something, each
 with its name. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. Times are
-numbers: days, milliseconds of the day, milliseconds since 1970. What does not fit a column stays what it is, or becomes
-a misfit, so that it equals no row.
+numbers in their column's precision: days, of the day, since 1970. What does not fit a column stays what it is, or
+becomes a misfit, so that it equals no row.
 """
 
 import base64
@@ -28,7 +28,7 @@ from s3lake.schema.types import Primitive, Type, fold, has
 Projection = Callable[[Any], Any]
 
 _exact = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-_DAY = 86_400_000
+_DAY = 86_400
 _DAYS_IN_400_YEARS = 146_097
 _ISO = re.compile(
     r"\s*(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)"
@@ -66,16 +66,16 @@ def holds(value: Any) -> bool:
     return any(map(holds, value)) if isinstance(value, list) else value is not None
 
 
-def milliseconds(text: str) -> int | None:
-    """An ISO 8601 date and time as milliseconds since 1970; in UTC where it says nothing. None if it is none."""
+def ticks(per_second: int, text: str) -> int | None:
+    """An ISO 8601 date and time as a number since 1970; in UTC where it says nothing. None if it is none."""
     moment = _ISO.fullmatch(text)
     if moment is None:
         return None
-    days, clock = _days(moment), _clock(moment["time"] or "00:00")
+    days, clock = _days(moment), _clock(per_second, moment["time"] or "00:00")
     if days is None or clock is None:
         return None
-    offset = (int(moment["hours"] or 0) * 60 + int(moment["minutes"] or 0)) * 60_000
-    return days * _DAY + clock + (offset if moment["sign"] == "-" else -offset)
+    offset = (int(moment["hours"] or 0) * 60 + int(moment["minutes"] or 0)) * 60
+    return (days * _DAY + (offset if moment["sign"] == "-" else -offset)) * per_second + clock
 
 
 def number(value: Decimal) -> str:
@@ -191,16 +191,16 @@ def _uuid(value: Any) -> Any:
         return misfit(value)
 
 
-def _timestamp(value: Any) -> Any:
-    return _whole(value, milliseconds)
+def _timestamp(per_second: int, value: Any) -> Any:
+    return _whole(value, partial(ticks, per_second))
 
 
 def _date(value: Any) -> Any:
     return _whole(value, lambda text: _days(found) if (found := _ISO.fullmatch(text)) else None)
 
 
-def _time(value: Any) -> Any:
-    return _whole(value, lambda text: _clock(text.strip().removesuffix("Z")))
+def _time(per_second: int, value: Any) -> Any:
+    return _whole(value, lambda text: _clock(per_second, text.strip().removesuffix("Z")))
 
 
 def _whole(value: Any, read: Callable[[str], int | None]) -> Any:
@@ -222,12 +222,13 @@ def _days(day_text: re.Match[str]) -> int | None:
     return (same - date(1970, 1, 1)).days + (year // 400 - 5) * _DAYS_IN_400_YEARS
 
 
-def _clock(text: str) -> int | None:
+def _clock(per_second: int, text: str) -> int | None:
     clock_text = _TIME.fullmatch(text)
     if clock_text is None:
         return None
     seconds = (int(clock_text["hour"]) * 60 + int(clock_text["minute"])) * 60 + int(clock_text["second"] or 0)
-    return seconds * 1000 + int(((clock_text["fraction"] or "") + "000")[:3])
+    digits = len(str(per_second)) - 1
+    return seconds * per_second + int((clock_text["fraction"] or "")[:digits].ljust(digits, "0"))
 
 
 _JSON: dict[Primitive, Projection] = {
@@ -236,7 +237,10 @@ _JSON: dict[Primitive, Projection] = {
     Primitive.BINARY: _binary,
     Primitive.UUID: _uuid,
     Primitive.DATE: _date,
-    Primitive.TIME: _time,
-    Primitive.TIMESTAMP: _timestamp,
+    **{one: partial(_time, types.TICKS[one]) for one in (Primitive.TIME, Primitive.TIME_US)},
+    **{
+        one: partial(_timestamp, types.TICKS[one])
+        for one in (Primitive.TIMESTAMP, Primitive.TIMESTAMP_US, Primitive.TIMESTAMP_NS)
+    },
 }
 _FILE: dict[Primitive, Projection] = {Primitive.DOUBLE: _double, Primitive.FLOAT: _float, Primitive.UUID: _uuid}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from s3lake.objects import tables
 from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
-from s3lake.schema.types import UNKNOWN, Columns, List, Map, Primitive, Struct, Type, fields_of
+from s3lake.schema.types import TICKS, UNKNOWN, Columns, List, Map, Primitive, Struct, Type, fields_of
 from s3lake.verify import projection
 
 
@@ -70,7 +70,10 @@ def _type_of(arrow: Any) -> Type:
         (of.is_binary, Primitive.BINARY),
         (of.is_large_binary, Primitive.BINARY),
         (of.is_date, Primitive.DATE),
-        (of.is_time, Primitive.TIME),
+        (of.is_time32, Primitive.TIME),
+        (of.is_time, Primitive.TIME_US),
+        (lambda type: of.is_timestamp(type) and type.unit == "us", Primitive.TIMESTAMP_US),
+        (lambda type: of.is_timestamp(type) and type.unit == "ns", Primitive.TIMESTAMP_NS),
         (of.is_timestamp, Primitive.TIMESTAMP),
         (lambda type: type == pa.uuid() or type == pa.binary(16), Primitive.UUID),
     )
@@ -86,7 +89,7 @@ def _numeric(arrow: Any) -> Any:
         return pa.map_(arrow.key_type, _numeric(arrow.item_type))
     if of.is_list(arrow):
         return pa.list_(arrow.value_field.with_type(_numeric(arrow.value_type)))
-    if of.is_timestamp(arrow) and arrow.unit == "ms":
+    if of.is_timestamp(arrow) or of.is_time64(arrow):
         return pa.int64()
     if arrow in (pa.date32(), pa.time32("ms")):
         return pa.int32()
@@ -134,8 +137,9 @@ def _csv_integer(field: str) -> int:
 def _csv_whole(type: Primitive) -> Callable[[str], Any]:
     read = projection.of_json(type)
     assert read is not None
-    # Years that have no text are a number.
-    return lambda field: int(field) if re.fullmatch(r"-?\d+", field) else read(field)
+    # Years that have no text are a number: of days, or of milliseconds, whatever the column's precision.
+    ticks = TICKS.get(type, 1000) // 1000
+    return lambda field: int(Decimal(field) * ticks) if re.fullmatch(r"-?\d+(\.\d+)?", field) else read(field)
 
 
 _CSV: dict[Primitive, Callable[[str], Any]] = {
@@ -145,9 +149,7 @@ _CSV: dict[Primitive, Callable[[str], Any]] = {
     Primitive.FLOAT: float,
     Primitive.DOUBLE: float,
     Primitive.BINARY: _csv_bytes,
-    Primitive.DATE: _csv_whole(Primitive.DATE),
-    Primitive.TIME: _csv_whole(Primitive.TIME),
-    Primitive.TIMESTAMP: _csv_whole(Primitive.TIMESTAMP),
+    **{one: _csv_whole(one) for one in (Primitive.DATE, *TICKS)},
     Primitive.STRING: _text,
     Primitive.UUID: str,
 }

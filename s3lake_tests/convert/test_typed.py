@@ -100,6 +100,13 @@ def test_a_value_that_fits_is_read_in_its_type(kind: str, given: Any, found: Any
 @pytest.mark.parametrize(
     ("kind", "given", "said"),
     [
+        ("timestamp_us", "2026-11-20T08:15:00.1234567Z", "does not fit timestamp_us: an ISO 8601 time, to the micro"),
+        (
+            "timestamp_ns",
+            "2300-01-01T00:00:00Z",
+            "does not fit timestamp_ns: an ISO 8601 time of the years",
+        ),
+        ("time_us", 86_400_000_000, "does not fit time_us: an ISO 8601 time, to the microsecond"),
         ("timestamp", "yesterday", "field 'a': 'yesterday' does not fit timestamp: an ISO 8601 time"),
         ("timestamp", "2026-02-30", "does not fit timestamp"),
         ("timestamp", "2026-11-20T24:00:00Z", "does not fit timestamp"),

@@ -46,7 +46,10 @@ _PLAIN = {
     Primitive.BINARY: "binary",
     Primitive.DATE: "date",
     Primitive.TIME: "int",
+    Primitive.TIME_US: "bigint",
     Primitive.TIMESTAMP: "timestamp",
+    Primitive.TIMESTAMP_US: "timestamp",
+    Primitive.TIMESTAMP_NS: "bigint",  # Spark reads no such Parquet but with nanosAsLong
     Primitive.UUID: "binary",
 }
 _TRINO = _PLAIN | {
@@ -56,6 +59,8 @@ _TRINO = _PLAIN | {
     Primitive.BINARY: "varbinary",
     Primitive.TIME: "integer",
     Primitive.TIMESTAMP: "timestamp(3)",
+    Primitive.TIMESTAMP_US: "timestamp(6)",
+    Primitive.TIMESTAMP_NS: "timestamp(9)",
     Primitive.UUID: "varbinary",
 }
 

@@ -1,0 +1,126 @@
+"""Times of Avro that Kafka Connect does not know: numbers as it has them, or times in their own precision."""
+
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from s3lake.convert.values import Conversion, Converted
+from s3lake_tests.convert.records import batch
+from s3lake_tests.convert.test_avro_columns import one_by_one
+from s3lake_tests.convert.test_avro_file import file, schema_in
+from s3lake_tests.convert.test_avro_values import datum, logical, record
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.verify.test_writer_agrees import staged
+from s3lake_tests.verify.world import World
+
+US = 1_795_162_500_123_456
+NS = US * 1000 + 789
+
+
+class Time(NamedTuple):
+    schema: dict[str, Any]
+    number: int
+    column: str
+    arrow: pa.DataType
+
+
+def debezium(physical: str, name: str) -> dict[str, Any]:
+    return {"type": physical, "connect.version": 1, "connect.name": f"io.debezium.time.{name}"}
+
+
+TIMES = [
+    Time(logical("long", "timestamp-micros"), US, "timestamp_us", pa.timestamp("us", "UTC")),
+    Time(logical("long", "local-timestamp-micros"), US, "timestamp_us", pa.timestamp("us", "UTC")),
+    Time(logical("long", "timestamp-nanos"), NS, "timestamp_ns", pa.timestamp("ns", "UTC")),
+    Time(logical("long", "local-timestamp-nanos"), NS, "timestamp_ns", pa.timestamp("ns", "UTC")),
+    Time(logical("long", "time-micros"), 29_700_123_456, "time_us", pa.time64("us")),
+    Time(debezium("long", "MicroTimestamp"), US, "timestamp_us", pa.timestamp("us", "UTC")),
+    Time(debezium("long", "NanoTimestamp"), NS, "timestamp_ns", pa.timestamp("ns", "UTC")),
+    Time(debezium("long", "Timestamp"), US // 1000, "timestamp", pa.timestamp("ms", "UTC")),
+    Time(debezium("long", "MicroTime"), 29_700_123_456, "time_us", pa.time64("us")),
+    Time(debezium("int", "Time"), 29_700_123, "time", pa.time32("ms")),
+    Time(debezium("int", "Date"), 20_777, "date", pa.date32()),
+]
+LOGICAL = {
+    "date": "date",
+    "time": "time-millis",
+    "time_us": "time-micros",
+    "timestamp": "timestamp-millis",
+    "timestamp_us": "timestamp-micros",
+    "timestamp_ns": "timestamp-nanos",
+}
+each = pytest.mark.parametrize("time", TIMES, ids=lambda time: str(time.schema))
+
+
+def landed(registry: SchemaRegistry, format: str, *values: bytes, exact: bool = True) -> Converted:
+    connection = replace(registry.connection, exact=exact)
+    return Conversion("string", "avro", format, "write", registry=connection)(batch(*values), {})
+
+
+def message(registry: SchemaRegistry, time: Time) -> bytes:
+    return framed(registry.add(record(("a", time.schema))), raw(time))
+
+
+def raw(time: Time) -> bytes:
+    return datum(record(("a", time.schema["type"])), {"a": time.number})
+
+
+@each
+def test_it_is_a_time_in_its_own_precision(registry: SchemaRegistry, time: Time) -> None:
+    value = message(registry, time)
+    for read in (landed(registry, "parquet", value), _one_by_one(registry, value)):
+        assert (read.refused, {name: str(type) for name, type in read.seen.items()}) == ({}, {"a": time.column})
+        (cells,) = read.parts[0].streams["data"].columns
+        assert cells.type == time.arrow
+        assert cells.cast(pa.int32() if time.arrow.bit_width == 32 else pa.int64()).to_pylist() == [time.number]
+
+
+def _one_by_one(registry: SchemaRegistry, value: bytes) -> Converted:
+    with one_by_one():
+        return landed(registry, "parquet", value)
+
+
+@each
+def test_connect_leaves_it_the_number_that_it_is(registry: SchemaRegistry, time: Time) -> None:
+    read = landed(registry, "parquet", message(registry, time), exact=False)
+    assert str(read.seen["a"]) == ("int32" if time.schema["type"] == "int" else "int64")
+
+
+@each
+def test_an_avro_file_says_what_it_is(registry: SchemaRegistry, time: Time) -> None:
+    (part,) = landed(registry, "avro", message(registry, time)).parts
+    (field,) = schema_in(part.streams["data"])["fields"]
+    union = field["type"]
+    (told,) = [one for one in union if one != "null"] if isinstance(union, list) else [union]
+    assert told == time.schema | {"logicalType": LOGICAL[time.column]}
+    assert raw(time) in file(part.streams["data"])
+
+
+@each
+def test_in_json_it_stays_a_number(registry: SchemaRegistry, time: Time) -> None:
+    (text,) = landed(registry, "json", message(registry, time)).parts[0].streams["data"].to_pylist()
+    assert json.loads(text) == {"a": time.number}
+
+
+def test_a_time_outside_of_its_day_is_refused(registry: SchemaRegistry) -> None:
+    value = message(registry, Time(logical("long", "time-micros"), 86_400_000_000, "time_us", pa.time64("us")))
+    assert "does not fit its column" in landed(registry, "parquet", value).refused[0]
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro", "csv"])
+def test_what_landed_is_verified(format: str) -> None:
+    with serving() as registry:
+        schema = record(*((f"a{at}", time.schema) for at, time in enumerate(TIMES)))
+        plain = record(*((f"a{at}", time.schema["type"]) for at, time in enumerate(TIMES)))
+        values = {f"a{at}": time.number for at, time in enumerate(TIMES)}
+        world = World(
+            format={"type": format},
+            converter={"value": "avro", "registry": {"url": registry.url, "times": "exact"}},
+            nulls="write",
+        )
+        staged(world, [(None, framed(registry.add(schema), datum(plain, values)), [])])
+        report = world.verify()
+        assert (report.differences, report.landed, report.dead_letters) == ((), 1, 0)
