@@ -57,8 +57,11 @@ class Postgres:
     """
 
     def __init__(self, conninfo: str = "", *, table: str = "events", record: str = "jsonb") -> None:
-        if not re.fullmatch(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", table, re.ASCII):
-            raise ConfigurationError(f"table {table!r}: write NAME or SCHEMA.NAME, of letters, digits and underscores")
+        # PostgreSQL cuts names after 63 characters: the ledger's would be the table's own.
+        if not re.fullmatch(r"([A-Za-z_]\w{0,62}\.)?[A-Za-z_]\w{0,56}", table, re.ASCII):
+            raise ConfigurationError(
+                f"table {table!r}: write NAME or SCHEMA.NAME, of letters, digits and underscores, 57 of them at most"
+            )
         if record not in _TYPES:
             raise ConfigurationError(f"record {record!r}: the column can be {', '.join(_TYPES)}")
         self._conninfo, self._table, self._record = conninfo, table, record

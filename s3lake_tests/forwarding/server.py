@@ -27,8 +27,8 @@ def programs() -> Path | None:
 @contextmanager
 def serving() -> Iterator[str]:
     """Gives what libpq is to be told of a database on it."""
-    found = programs()
-    assert found is not None, "PostgreSQL is not installed: apt-get install postgresql"
+    directory = programs()
+    assert directory is not None, "PostgreSQL is not installed"
     home, [port] = Path(tempfile.mkdtemp(prefix="s3lake-postgres-")), free_ports(1)
     as_user: list[str] = []
     (home / "password").write_text(PASSWORD)
@@ -38,10 +38,10 @@ def serving() -> Iterator[str]:
             shutil.chown(path, "postgres")
     cluster = ["-D", str(home / "data")]
     make = ["-U", "lake", "--auth=scram-sha-256", f"--pwfile={home / 'password'}", "--no-sync", "--encoding=UTF8"]
-    subprocess.run([*as_user, found / "initdb", *cluster, *make], check=True, capture_output=True, timeout=120)
+    subprocess.run([*as_user, directory / "initdb", *cluster, *make], check=True, capture_output=True, timeout=120)
     listen = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(home), "-c", "fsync=off"]
     conninfo = f"host=127.0.0.1 port={port} user=lake password={PASSWORD} dbname=postgres"
-    with spawn([*as_user, found / "postgres", *cluster, *listen], home / "log", remove=home) as process:
+    with spawn([*as_user, directory / "postgres", *cluster, *listen], home / "log", remove=home) as process:
         deadline = time.monotonic() + _UP_S
         while not _answers(conninfo):
             assert process.running, f"it ended:\n{process.log()}"

@@ -28,10 +28,13 @@ from s3lake.errors import (
 from s3lake.forwarding.forwarding import Forwarded, forwarded
 from s3lake.forwarding.hour import Hour
 from s3lake.forwarding.postgres import Postgres
-from s3lake_tests.forwarding.server import PASSWORD, serving
+from s3lake_tests.forwarding.server import PASSWORD, programs, serving
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf
 
-pytestmark = pytest.mark.s3
+pytestmark = [
+    pytest.mark.s3,
+    pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed (Debian's postgresql)"),
+]
 
 TABLE = "lake.events"
 
@@ -258,7 +261,11 @@ class TestSettings:
 
     @pytest.mark.parametrize(
         ("options", "message"),
-        [({"table": "a;b"}, "write NAME or SCHEMA.NAME"), ({"record": "xml"}, "can be jsonb, json, text")],
+        [
+            ({"table": "a;b"}, "write NAME or SCHEMA.NAME"),
+            ({"table": "a" * 58}, "57 of them at most"),
+            ({"record": "xml"}, "can be jsonb, json, text"),
+        ],
     )
     def test_what_cannot_be_is_refused_at_once(self, options: dict[str, str], message: str) -> None:
         with pytest.raises(ConfigurationError, match=message):
