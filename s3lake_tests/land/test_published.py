@@ -43,11 +43,12 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
 
 
 def test_brokers_that_do_not_answer_are_a_warning_and_the_hour_is_landed(
-    lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture
+    lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(group, "_TIMEOUT_S", 0.5)
     topic = lake.filled(values(5), at(TEN, 10))
     landing = lake.landing(topic, now_ms=at("2026-01-06T00"))
-    landing.group = replace(published, bootstrap_servers="127.0.0.1:1", timeout_s=0.5)
+    landing.group = replace(published, bootstrap_servers="127.0.0.1:1")
     with caplog.at_level(logging.WARNING):
         (landed,) = landing.land([TEN])
     assert landed.sums.landed == 5
