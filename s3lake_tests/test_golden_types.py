@@ -18,7 +18,8 @@ from pyiceberg.schema import Schema
 
 from s3lake.errors import TableConflictError
 from s3lake.objects import Shape, batches, columns
-from s3lake.schema import protobuf
+from s3lake.schema import grammar, protobuf
+from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import from_document
 from s3lake.table.iceberg.columns import grow, of_files
 from s3lake_tests.convert.test_avro_values import datum, record
@@ -211,7 +212,7 @@ def test_a_value_has_its_column_and_comes_back(
     types = from_document(manifest.columns)
     assert {name: str(type) for name, type in types.items()} == {"c": line.column}
     if format == "iceberg" and line.column == "time":  # Iceberg's are to the microsecond, Connect's files are not
-        with pytest.raises(TableConflictError, match=r"unsupported type: time32\[ms\]"):
+        with pytest.raises(TableConflictError, match=r"column 'c' holds times in milliseconds, .* give it as time_us"):
             _through_iceberg(catalog, tmp_path / "file.parquet", body, f"golden.t{number}_{language}")
         return
     if format == "iceberg":
@@ -230,6 +231,14 @@ def test_times_in_microseconds_are_columns_of_an_iceberg_table(catalog: Any, tmp
     body = world.store.objects[manifest.files[0].key][0]
     (row,) = _through_iceberg(catalog, tmp_path / "file.parquet", body, "golden.micros")
     assert row == {"a": datetime.time(8, 15, 0, 123456), "b": AT.replace(microsecond=123456)}
+
+
+@pytest.mark.parametrize("type", ["timestamp_ns", "list<timestamp_ns>", "struct<x: timestamp_ns>"])
+def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(catalog: Any, type: str) -> None:
+    table = catalog.create_table(f"golden.{type[:4]}", Schema())
+    expected = r"column 'a' holds times in nanoseconds, .* give it as timestamp_us"
+    with table.transaction() as change, pytest.raises(TableConflictError, match=expected):
+        grow(change, [to_arrow({"a": grammar.parse(type)})])
 
 
 def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -> bytes:

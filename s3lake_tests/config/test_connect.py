@@ -283,7 +283,8 @@ def test_the_other_ways_into_a_registry() -> None:
     ("option", "value"),
     [
         ("auto.register.schemas", "false"),
-        ("use.latest.version", "true"),
+        ("use.latest.version", "false"),
+        ("latest.compatibility.strict", "true"),
         ("value.subject.name.strategy", "io.confluent.kafka.serializers.subject.RecordNameStrategy"),
         ("enhanced.avro.schema.support", "true"),
         ("connect.meta.data", "false"),
@@ -295,6 +296,15 @@ def test_options_of_writers_are_accepted_with_a_reason(option: str, value: str) 
     assert [one.message for one in loaded.notices if one.place.key == f"value.converter.{option}"] == [
         "has no meaning here: schemas are only read, by their ids, and all they say is kept"
     ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("use.latest.version", "true"), ("use.latest.with.metadata", "a=b"), ("use.schema.id", "7")]
+)
+def test_a_schema_that_values_were_to_be_read_as_is_not_followed_and_said_so(option: str, value: str) -> None:
+    loaded = registered({"schema.registry.url": "http://r:8081", option: value})
+    (told,) = [one.message for one in loaded.notices if one.place.key == f"value.converter.{option}"]
+    assert told.startswith("is not followed: a value has the fields of the schema that it was written with")
 
 
 @pytest.mark.parametrize("password", ["hush-hush", "p@ss-w"])

@@ -38,6 +38,11 @@ _KNOWN = re.compile(
     r"object\.additional\.properties|use\.optional\.for\.nonrequired|http\.connect\.timeout\.ms|"
     r"missing\.(id|version|schema)\.cache\..+|latest\.cache\..+|schema\.registry\.request\.header\..+"
 )
+_LATEST = re.compile(r"use\.(latest\.(version|with\.metadata)|schema\.id)")
+_AS_WRITTEN = (
+    "is not followed: a value has the fields of the schema that it was written with, and columns of all versions are "
+    "united; s3lake.schema.compatibility=backward writes older ones with the newest's fields"
+)
 _MEANINGLESS = "has no meaning here: schemas are only read, by their ids, and all they say is kept"
 _READ = frozenset(
     {
@@ -62,7 +67,8 @@ def put(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting
         if reason is not None and option.value.lower() not in ("", "false"):
             keys.wrong(option, reason)
         elif reason is not None or _KNOWN.fullmatch(name):
-            keys.report.notice(option, _MEANINGLESS)
+            is_followed = _LATEST.fullmatch(name) is None or option.value.lower() in ("", "false")
+            keys.report.notice(option, _MEANINGLESS if is_followed else _AS_WRITTEN)
         elif name != "schemas.enable" and (near := nearest(name, sorted(_READ))) is not None:
             keys.wrong(option, f"{_class(converter)} has no option {name!r}; did you mean {near}? take it out")
         else:

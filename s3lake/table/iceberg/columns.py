@@ -45,6 +45,8 @@ def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
     """
     before = change.table_metadata.schema()
     for schema in schemas:
+        for field in schema:
+            _refuse_other_precisions(field, field.name)
         try:
             with change.update_schema() as update:
                 update.union_by_name(schema)
@@ -56,6 +58,22 @@ def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
     after = change.table_metadata.schema()
     if before.as_struct() != after.as_struct() or _NAMES not in change.table_metadata.properties:
         change.set_properties({_NAMES: after.name_mapping.model_dump_json()})
+
+
+def _refuse_other_precisions(field: pa.Field, column: str) -> None:
+    """Refuse times that Iceberg has not, with what to do: its library's words are about Arrow."""
+    for at in range(field.type.num_fields):
+        _refuse_other_precisions(field.type.field(at), column)
+    if pa.types.is_time32(field.type):
+        unit, instead = "milliseconds", "time_us"
+    elif pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+        unit, instead = "nanoseconds", "timestamp_us"
+    else:
+        return
+    raise TableConflictError(
+        f"column {column!r} holds times in {unit}, which Iceberg's tables do not have: give it as {instead} in "
+        "the `columns` of a sink of another name, or leave it out by sql"
+    )
 
 
 def _nullable(field: pa.Field) -> pa.Field:
