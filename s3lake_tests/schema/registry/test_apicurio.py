@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import fastavro
@@ -26,12 +25,6 @@ pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
 
 OLD = {"type": "record", "name": "Order", "namespace": "com.acme", "fields": [{"name": "id", "type": "int"}]}
 NEW: dict[str, Any] = {**OLD, "fields": [*OLD["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
-
-
-@pytest.fixture(scope="module")
-def apicurio() -> Iterator[Apicurio]:
-    with running() as registry:
-        yield registry
 
 
 def message(registry: Apicurio, subject: str, schema: Any, value: Any) -> bytes:
