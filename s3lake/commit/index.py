@@ -191,6 +191,12 @@ class Watermark(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
+class _Versioned(msgspec.Struct, frozen=True):
+    """What every version of every document says."""
+
+    version: int = VERSION
+
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -367,6 +373,12 @@ class TopicIndex:
     def _read(self, key: str, document_type: type[T], *, again: bool = True) -> tuple[T, str] | None:
         try:
             stored = self.store.get(key)
+            version = msgspec.json.decode(stored.body, type=_Versioned).version if stored else VERSION
+            # Before all else: what else a later version says, nobody here can know.
+            if version != VERSION:
+                raise DataLossError(
+                    f"s3://{self.store.bucket}/{key} has version {version}, this s3lake knows {VERSION}: upgrade s3lake"
+                )
             document = msgspec.json.decode(stored.body, type=document_type) if stored else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             if again:  # it may have been damaged on its way
@@ -374,9 +386,4 @@ class TopicIndex:
             raise DataLossError(f"s3://{self.store.bucket}/{key} is no index document of s3lake: {error}") from None
         if stored is None or document is None:
             return None
-        version = getattr(document, "version", VERSION)
-        if version != VERSION:
-            raise DataLossError(
-                f"s3://{self.store.bucket}/{key} has version {version}, this s3lake knows {VERSION}: upgrade s3lake"
-            )
         return document, stored.etag

@@ -194,6 +194,13 @@ def test_a_document_of_a_newer_version_is_refused(document: msgspec.Struct, inde
         read()
 
 
+def test_a_document_that_a_newer_version_spells_otherwise_is_refused_as_one(index: TopicIndex, store: Flaky):
+    store.put(index.head_key, b'{"version": 2, "hours": {"2026": "all"}}')
+
+    with pytest.raises(DataLossError, match="has version 2, this s3lake knows 1: upgrade s3lake"):
+        index.head()
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"hour": 5, "partitions": {}}'])
 def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: TopicIndex, store: Flaky):
     store.put(index.tile_key(HOUR), body)
