@@ -55,9 +55,9 @@ class Source(Part):
     @model_validator(mode="after")
     def _agree(self) -> "Source":
         if self.type != "iggy":
-            theirs = type(self).model_fields.keys() - {"type", "options"}
-            for name in sorted(theirs & self.model_fields_set):
-                raise Misfit(f"is of type iggy; what {self.type} is told stands in options", name)
+            for name, setting in type(self).model_fields.items():
+                if name not in ("type", "options") and getattr(self, name) != setting.default:
+                    raise Misfit(f"is of type iggy; what {self.type} is told stands in options", name)
             return self
         if self.options:
             raise Misfit("are of plugins; iggy is told by address, username and the others", "options")

@@ -1,5 +1,6 @@
 """How to reach an S3 API, as plain values."""
 
+import base64
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -92,11 +93,13 @@ class S3Connection:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What is never printed."""
+        login = f"{self.proxy_user}:{self.proxy_password}".encode()
         secrets = (
             self.secret_access_key,
             self.session_token,
             self.proxy_password,
             quote(self.proxy_password or "", safe=""),  # as it stands in an address
+            base64.b64encode(login).decode() if self.proxy_password else None,  # as requests say it
             self.role_external_id,
             self.customer_key,
         )

@@ -8,7 +8,7 @@ import msgspec
 from s3lake.errors import printable
 from s3lake.text.masking import MASK, is_secret, without
 
-_MORE = re.compile(r"authori[sz]ation|cookie|session", re.IGNORECASE)
+_MORE = re.compile(r"session", re.IGNORECASE)
 _ASSIGNED = re.compile(r"""(["']?([\w.-]+)["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|[^\s,;&}\]]+)""")
 _HEX = 32
 

@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|basic\.?auth|oauthbearer\.(config|extensions)"
-    r"|\.key(\.|$)|(api|customer)[._-]?key|external[._-]?id",
+    r"|\.key(\.|$)|(api|customer)[._-]?key|external[._-]?id|authori[sz]ation|cookie|^header\.(?!converter)",
     re.IGNORECASE,
 )
 # Secrets hide inside harmless names too, for example in the JVM options of spark.conf.
-_ASSIGNED = re.compile(r"(passw|passphrase|pwd|secret|token)[^\s=]*=", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"""(passw|passphrase|pwd|secret|token|authori[sz]ation)([^\s=]*=|\w*["']\s*:)|\bpass=|\bbearer\s+\S""",
+    re.IGNORECASE,
+)
 _PROXY = re.compile(r"proxy", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
 MASK = "********"
@@ -18,9 +22,24 @@ _PART_OF_WORDS = 8
 _WORD = 4
 
 
-def masked(properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties as they may be printed."""
-    return {name: shown(name, value) for name, value in properties.items()}
+def masked(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties as they may be printed, however deep."""
+    return {name: _masked(name, value) for name, value in properties.items()}
+
+
+def _masked(name: str, value: Any) -> Any:
+    match value:
+        case str():
+            return shown(name, value)
+        case None | bool():
+            return value
+        case _ if is_secret(name):
+            return MASK
+        case Mapping():
+            return masked(value)
+        case list() | tuple():
+            return [_masked(name, item) for item in value]
+    return value
 
 
 def shown(name: str, value: str) -> str:

@@ -1,0 +1,196 @@
+"""Secrets that are planted in every place that takes one are in nothing that is printed, kept or shown.
+
+`planted.py` is the table of places. Who is asked here refuses everybody, and repeats what it was told.
+"""
+
+import json
+import logging
+import traceback
+import warnings
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import dagster as dg
+import pytest
+import typer
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._core.snap import JobSnap
+
+from s3lake import cli, definitions
+from s3lake.config import load as configuration
+from s3lake.config import native
+from s3lake.errors import ConfigurationError
+from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.store.connection import S3Connection
+from s3lake_tests import planted
+from s3lake_tests.planted import PLACES, Words
+
+
+class Repeating(BaseHTTPRequestHandler):
+    """Answers every request with 403 and all that it says."""
+
+    def _refuse(self) -> None:
+        said = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("latin-1")
+        told = f"{self.path} {self.headers.as_string()} {said}".replace("<", "").replace("&", "").replace("\n", " ")
+        body = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{told}</Message></Error>".encode()
+        self.send_response(403, "No")
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _refuse
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def words() -> Iterator[Words]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Repeating)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield Words(f"http://127.0.0.1:{server.server_port}")
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Kafka that is not there is given up at once."""
+    begin = KafkaOffsets.__init__
+    monkeypatch.setattr(
+        KafkaOffsets, "__init__", lambda self, servers, properties=None, *_: begin(self, servers, properties, 0.2)
+    )
+
+
+@pytest.fixture(params=PLACES)
+def config(request: pytest.FixtureRequest, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration whose secrets are planted."""
+    for name, value in planted.ENVIRONMENT.items():
+        monkeypatch.setenv(name, words.plant(value))
+    path: Path = tmp_path / request.param
+    path.write_text(words.plant(PLACES[request.param]))
+    return path
+
+
+COMMANDS = {
+    "check": "check CONFIG",
+    "check --all": "check CONFIG --all",
+    "check --json": "check CONFIG --json",
+    "check --connect": "check CONFIG --connect",
+    "convert": "convert CONFIG",
+    "preview": "preview CONFIG --records RECORDS",
+    "iam": "iam CONFIG",
+    "ddl": "ddl CONFIG --for athena",
+    "land": "land CONFIG",
+    "verify": "verify CONFIG",
+    "index show": "index show CONFIG",
+    "clean": "clean CONFIG",
+    "metrics": "metrics CONFIG",
+    "dead-letters list": "dead-letters list CONFIG",
+}
+
+
+def _shown_by(command: str, config: Path, capfd: pytest.CaptureFixture[str]) -> str:
+    """What a command prints, and its error with all that led to it, as Dagster would show it."""
+    records = config.with_name("records.jsonl")
+    arguments = [str({"CONFIG": config, "RECORDS": records}.get(word, word)) for word in command.split()]
+    raised = ""
+    try:
+        typer.main.get_command(cli.app).main(arguments, standalone_mode=False)
+    except BaseException:
+        raised = traceback.format_exc()
+    out, err = capfd.readouterr()
+    return out + err + raised
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_prints_one(
+    command: str, config: Path, words: Words, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "s3lake")
+    record = words.plant(planted.RECORD.decode())
+    config.with_name("records.jsonl").write_text(json.dumps({"topic": "orders", "value": record}) + "\n")
+    shown = _shown_by(COMMANDS[command], config, capfd)
+    assert len(shown) > 20
+    assert "ConfigurationError" not in shown or config.name == "plugin.yaml", shown
+    assert words.seen(shown + caplog.text) == []
+
+
+def _lines(text: str) -> list[int]:
+    """Numbers of the lines that a secret stands in."""
+    return [number for number, line in enumerate(text.splitlines()) if planted.PLACE.search(line)]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path: Path) -> None:
+    """Each place is called otherwise, holds a list, is there twice, and is refused for what stands beside it."""
+    text = PLACES[name]
+    environment = {name: words.plant(value) for name, value in planted.ENVIRONMENT.items()}
+    refused = 0
+    for number in _lines(text):
+        lines = text.splitlines()
+        line = lines[number]
+        for wrong in (
+            f"x{line}",
+            f"{line}\n{line}",
+            planted.PLACE.sub(r"[<<\1>>]", line),
+            f"{line} x: y",
+            f"{line}]}}",
+        ):
+            path = tmp_path / name
+            path.write_text(words.plant("\n".join([*lines[:number], wrong, *lines[number + 1 :]])))
+            try:
+                configuration.loaded(str(path), environment=environment)
+            except ConfigurationError:
+                refused += 1
+                assert words.seen(traceback.format_exc()) == [], wrong
+    assert refused
+
+
+def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, words: Words) -> None:
+    settings = configuration.loaded(str(config)).config
+    parts = [settings.kafka, settings.source, settings.s3, settings.spark, *settings.sinks]
+    connections = [S3Connection.of(settings.s3), *(S3Connection.of(sink.s3) for sink in settings.sinks if sink.s3)]
+    said = [repr(part) + str(part) for part in (settings, *parts, *connections)]
+    dumped = [native.dump(settings), native.rewritten(settings)[0], json.dumps(settings.model_dump(mode="json"))]
+    assert words.seen("\n".join([*said, *dumped])) == []
+
+
+@pytest.mark.parametrize("name", [name for name in PLACES if name != "plugin.yaml"])
+def test_nothing_that_dagster_shows_and_keeps_says_one(
+    name: str, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The code location as the web server gets it, and a run that everybody refuses: its configuration and events."""
+    for variable, value in planted.ENVIRONMENT.items():
+        monkeypatch.setenv(variable, words.plant(value))
+    path = tmp_path / name
+    path.write_text(words.plant(PLACES[name]))
+    monkeypatch.setenv("S3LAKE_CONFIG", str(path))
+    monkeypatch.setenv("S3LAKE_SINKS_EVENTS_ERRORS_MAX_RETRIES", "0")
+    built = definitions.defs()
+    repository = built.get_repository_def()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dagster reads a deprecated attribute of its own schedules
+        shown = [dg.serialize_value(RepositorySnap.from_def(repository))]
+    jobs = repository.get_all_jobs()
+    shown += [dg.serialize_value(JobSnap.from_job_def(job)) for job in jobs]
+    said: list[Any] = [built.resources, repository, vars(built), *(job.resource_defs for job in jobs)]
+    shown += [repr(each) + str(each) for each in said]
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = repository.get_job("land_events").execute_in_process(
+            instance=instance, partition_key="2026-01-05T00", raise_on_error=False
+        )
+        assert not run.success
+        shown += [dg.serialize_value(run.dagster_run), str(run.dagster_run.run_config), str(run.dagster_run.tags)]
+        events = instance.all_logs(run.run_id)
+        assert any(event.dagster_event and event.dagster_event.is_step_failure for event in events)
+        shown += [event.to_json() for event in events]
+    out, err = capfd.readouterr()
+    assert words.seen("\n".join([*shown, out, err])) == []
