@@ -56,6 +56,13 @@ s3:
 sinks:
   - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
 """
+CONNECT = """\
+kafka: {bootstrap_servers: "127.0.0.1:1"}
+spark: {master: "sc://127.0.0.1:1/;token=<<token of Spark Connect>>"}
+s3: {endpoint_url: <<server>>, credentials: {access_key_id: AKIA, secret_access_key: "<<secret key>>"}}
+sinks:
+  - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
+"""
 IGGY_SOURCE = """\
 source: {type: iggy, address: "127.0.0.1:1", username: lake, password: "<<iggy password>>"}
 s3: {endpoint_url: <<server>>, credentials: {access_key_id: AKIA, secret_access_key: "<<secret key>>"}}
@@ -146,6 +153,7 @@ start = "2026-01-05T00"
 PLACES = {
     "native.yaml": NATIVE,
     "variables.yaml": VARIABLES,
+    "connect.yaml": CONNECT,
     "iggy.yaml": IGGY_SOURCE,
     "plugin.yaml": PLUGIN,
     "lenses.properties": LENSES,

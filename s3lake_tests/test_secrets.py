@@ -26,6 +26,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
+from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 
 
@@ -194,3 +195,13 @@ def test_nothing_that_dagster_shows_and_keeps_says_one(
         shown += [event.to_json() for event in events]
     out, err = capfd.readouterr()
     assert words.seen("\n".join([*shown, out, err])) == []
+
+
+def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
+    keys = {"access_key_id": "AKIA", "secret_access_key": words.plant("<<secret key of a sink>>")}
+    world = World(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
+    world.produce(0, b'{"id": 1}')
+    world.landing().land([FIRST])
+    documents = [body.decode() for key, (body, _) in world.store.objects.items() if key.startswith(".indexes/")]
+    assert len(documents) >= 3
+    assert words.seen("".join(documents) + repr(world.store.objects)) == []

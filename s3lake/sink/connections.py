@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, field_serializer, field_validator, model_
 
 from s3lake.sink.objects import Objects
 from s3lake.sink.part import Misfit, Part, at_least, matching
-from s3lake.text.masking import masked
+from s3lake.text.masking import masked, shown
 from s3lake.text.quantities import duration_text, seconds_of
 
 
@@ -222,9 +222,10 @@ class Spark(Part):
         conf: any setting of Spark's; it wins over s3lake's own.
     """
 
-    master: str = "local[*]"
+    master: str = Field(default="local[*]", repr=False)  # of Spark Connect it may hold a token
     driver_memory: str = "1g"
     conf: dict[str, str] = Field(default_factory=dict, repr=False)
 
     _memory = field_validator("driver_memory")(matching(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g"))
     _hide = field_serializer("conf")(masked)
+    _hide_token = field_serializer("master")(lambda value: shown("master", value))
