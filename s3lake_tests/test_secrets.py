@@ -205,3 +205,15 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     documents = [body.decode() for key, (body, _) in world.store.objects.items() if key.startswith(".indexes/")]
     assert len(documents) >= 3
     assert words.seen("".join(documents) + repr(world.store.objects)) == []
+
+
+@pytest.mark.parametrize("address", ["vault.properties", "<<server>>/lake.properties?key=<<key in an address>>"])
+def test_no_error_of_where_a_configuration_is_read_from_tells_one(address: str, words: Words, tmp_path: Path) -> None:
+    """Vault and a web server, which both refuse."""
+    told = {"VAULT_ADDR": "<<server>>", "VAULT_TOKEN": "<<vault token>>"}
+    text = PLACES["aiven.properties"].replace("<<secret key>>", "${vault:secret/lake/s3:key}")
+    (tmp_path / "vault.properties").write_text(words.plant(text))
+    place = words.plant(address) if "<<" in address else str(tmp_path / address)
+    with pytest.raises(ConfigurationError) as refused:
+        configuration.loaded(place, environment={name: words.plant(value) for name, value in told.items()})
+    assert words.seen("".join(traceback.format_exception(refused.value))) == []
