@@ -7,11 +7,12 @@ MARKED := spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
 MINUTES ?= 10
 SEED ?= 1
+MATRIX ?= --every 5
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint types bench soak docs reference pictures java
+.PHONY: help demo test test-fast lint types bench soak matrix docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -38,6 +39,9 @@ bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="-
 
 soak: $(STAMP) java ## Production under kills, stops and faults, and what has landed compared: make soak MINUTES=60 SEED=7
 	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --seed $(SEED)
+
+matrix: $(STAMP) java ## Commands killed at each request of S3 and Kafka, and what stands then: make matrix MATRIX="--only compact"
+	$(BIN)/python -W ignore benchmarks/matrix.py $(MATRIX)
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

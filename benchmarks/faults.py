@@ -6,9 +6,13 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
+from typing import TypeVar
 from urllib.parse import urlsplit
+
+P = TypeVar("P", bound="ProxiedS3")
 
 FAULTS = ("slow", "unsent", "unanswered", "twice", "done and 500", "500", "503", "409", "200 with an error")
 """What becomes of a request: delayed; the connection ends before it is sent on, or before its answer comes back; sent
@@ -16,10 +20,14 @@ on twice; carried out and answered with 500; refused without being sent on; or a
 holds an error."""
 
 _ERROR = (
-    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%b</Code><Message>of the soak</Message>'
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%b</Code><Message>made by the proxy</Message>'
     b"<RequestId>1</RequestId></Error>"
 )
 _CODES = {
+    "400": b"InvalidRequest",
+    "403": b"AccessDenied",
+    "404": b"NoSuchKey",
+    "412": b"PreconditionFailed",
     "500": b"InternalError",
     "503": b"SlowDown",
     "409": b"OperationAborted",
@@ -27,21 +35,17 @@ _CODES = {
 }
 
 
-class FaultyS3:
-    """Passes requests on, and spoils a share of them while `share` is above zero."""
+class ProxiedS3:
+    """Passes requests on, each from a thread of its own, and does to it what `fault` says."""
 
-    def __init__(self, upstream: str, seed: int) -> None:
+    def __init__(self, upstream: str) -> None:
         self._upstream = str(urlsplit(upstream).netloc)
-        self._rng = random.Random(seed)
-        self._lock = threading.Lock()
-        self.share = 0.0
-        self.spoilt: Counter[str] = Counter()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 
-    def __enter__(self) -> "FaultyS3":
+    def __enter__(self: P) -> P:
         self._thread.start()
         return self
 
@@ -52,19 +56,19 @@ class FaultyS3:
         self._thread.join()
         self._server.server_close()
 
-    def _drawn(self, method: str, target: str) -> str | None:
-        with self._lock:
-            if self._rng.random() >= self.share:
-                return None
-            completes = method == "POST" and "uploadId=" in target
-            fault = self._rng.choice([name for name in FAULTS if completes or name != "200 with an error"])
-            self.spoilt[fault] += 1
-            return fault
+    def fault(self, request: BaseHTTPRequestHandler) -> str | None:
+        """What becomes of a request, of `FAULTS` or `_CODES`; None where it is passed on."""
+        raise NotImplementedError
 
-    def _passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+    def delay_s(self) -> float:
+        """Of a request that is slow."""
+        raise NotImplementedError
+
+    def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
         upstream = http.client.HTTPConnection(self._upstream, timeout=60)
         try:
-            upstream.request(request.command, request.path, body, dict(request.headers))
+            headers, chunked = dict(request.headers), _is_chunked(request)
+            upstream.request(request.command, request.path, body, headers, encode_chunked=chunked)
             answer = upstream.getresponse()
             return answer, answer.read()
         finally:
@@ -77,10 +81,10 @@ class FaultyS3:
             protocol_version = "HTTP/1.1"
 
             def _serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                fault = proxy._drawn(self.command, self.path)
+                body = b"".join(_chunks(self))
+                fault = proxy.fault(self)
                 if fault == "slow":
-                    time.sleep(proxy._rng.uniform(0.5, 5))
+                    time.sleep(proxy.delay_s())
                 if fault == "unsent":
                     self._hang_up()
                 elif fault in _CODES:
@@ -90,9 +94,9 @@ class FaultyS3:
 
             def _pass_on(self, body: bytes, fault: str | None) -> None:
                 try:
-                    answer, content = proxy._passed_on(self, body)
+                    answer, content = proxy.passed_on(self, body)
                     if fault == "twice":
-                        answer, content = proxy._passed_on(self, body)
+                        answer, content = proxy.passed_on(self, body)
                 except (OSError, http.client.HTTPException):  # the server is down
                     self._hang_up()
                     return
@@ -132,3 +136,42 @@ class FaultyS3:
             def log_message(self, *_: object) -> None: ...
 
         return Handler
+
+
+class FaultyS3(ProxiedS3):
+    """Spoils a share of all requests while `share` is above zero."""
+
+    def __init__(self, upstream: str, seed: int) -> None:
+        super().__init__(upstream)
+        self._rng = random.Random(seed)
+        self._lock = threading.Lock()
+        self.share = 0.0
+        self.spoilt: Counter[str] = Counter()
+
+    def fault(self, request: BaseHTTPRequestHandler) -> str | None:
+        with self._lock:
+            if self._rng.random() >= self.share:
+                return None
+            completes = request.command == "POST" and "uploadId=" in request.path
+            fault = self._rng.choice([name for name in FAULTS if completes or name != "200 with an error"])
+            self.spoilt[fault] += 1
+            return fault
+
+    def delay_s(self) -> float:
+        return self._rng.uniform(0.5, 5)
+
+
+def _is_chunked(request: BaseHTTPRequestHandler) -> bool:
+    return request.headers.get("Transfer-Encoding", "") == "chunked"
+
+
+def _chunks(request: BaseHTTPRequestHandler) -> Iterator[bytes]:
+    """What a request holds; Arrow's own client, which writes what tables consist of, says no length."""
+    if not _is_chunked(request):
+        yield request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        return
+    while size := int(request.rfile.readline().split(b";")[0], 16):
+        yield request.rfile.read(size)
+        request.rfile.readline()
+    while request.rfile.readline().strip():
+        pass
