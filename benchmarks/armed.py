@@ -28,7 +28,8 @@ class ArmedS3(ProxiedS3):
         """Count anew, and strike at request `at`, or when it has been `answered`."""
         with self._lock:
             self.requests, self.struck_at, self._over = 0, "", False
-            self._at, self._answered, self._strike, self._marked = at, answered, strike, None
+            self._at, self._answered, self._strike = at, answered, strike
+            self._marked: BaseHTTPRequestHandler | None = None
             self._sort, self._spoil, self._often, self._spoilt = "", "", False, ""
 
     def spoil(self, sort: str, fault: str, *, often: bool) -> None:
@@ -105,7 +106,8 @@ class ArmedKafka:
         # Brokers name themselves by host and port, the one after the other, in every version of every answer.
         self._theirs, self._ours = (host.encode() + at.to_bytes(4, "big") for at in (int(port), own))
         self._lock = threading.Lock()
-        self._at, self._answered, self._strike = 0, False, _nothing
+        self._at, self._answered = 0, False
+        self._strike: Callable[[], object] = _nothing
         self.requests = 0
 
     def __enter__(self) -> "ArmedKafka":

@@ -23,14 +23,14 @@ from s3lake.sink.collisions import Keys
 _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
 _MANIFEST, _SWEPT = ".json", ".swept"
-Action = Literal["fence and sweep", "delete manifest", "end uploads"]
+Action = Literal["fence and sweep", "delete manifest", "end uploads", "end trials of the store"]
 Names = Mapping[str, set[str]]
 """Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """One manifest that clean acts on; or uploads that no manifest names, which have neither hour nor commit."""
+    """One manifest that clean acts on; or what no manifest names, which has neither hour nor commit."""
 
     hour: str
     commit: str

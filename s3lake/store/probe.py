@@ -2,19 +2,22 @@
 
 import hashlib
 import logging
+import re
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 from s3lake.errors import S3LakeError, StoreDeniedError, StoreUnavailableError
-from s3lake.store import COMMIT, Document, Store
+from s3lake.store import COMMIT, Begun, Document, Store
 from s3lake.store.s3 import S3Store
 
 _log = logging.getLogger(__name__)
 _honest: set[tuple[str, ...]] = set()
 _trying = threading.Lock()
+_TRIAL = re.compile(r"(\d{10,})-")
 REMEMBERED_S = 86_400
 """A trial is 21 requests, and a run lands a few files: one trial a day is enough for all runs of a place."""
 
@@ -57,7 +60,7 @@ def created(store: Store, data: str) -> None:
     """
     place = (str(getattr(store, "endpoint", "")), store.bucket, data, _terms(store))
     if _terms(store) and place not in _honest:
-        _tried(store, _key(data, str(uuid.uuid4())), _upload_alone)
+        _tried(store, _trial(data), _upload_alone)
         _honest.add(place)
 
 
@@ -75,8 +78,50 @@ def probe(store: Store, index: str, data: str) -> None:
         StoreDeniedError: the store does not do what is needed, or does not let us write and delete there at all.
         StoreUnavailableError: the store does not answer.
     """
-    _tried(store, _key(f"{index.rstrip('/')}/", str(uuid.uuid4())), _write_on_condition)
-    _tried(store, _key(data, str(uuid.uuid4())), _upload)
+    _tried(store, _trial(f"{index.rstrip('/')}/"), _write_on_condition)
+    _tried(store, _trial(data), _upload)
+
+
+def sweep(store: Store, index: str, data: str, now_s: float, *, dry_run: bool = False) -> int:
+    """Take away what trials left that began more than a day ago: they take seconds, so their processes died.
+
+    Args:
+        store: the bucket.
+        index: as `probe` got it.
+        data: as `probe` got it.
+        now_s: since the epoch.
+        dry_run: only count.
+
+    Returns:
+        How many objects and uploads.
+
+    Raises:
+        StoreUnavailableError: the store does not answer.
+    """
+    swept, until_s = 0, now_s - REMEMBERED_S
+    for prefix in (_key(f"{index.rstrip('/')}/", ""), _key(data, "")):
+        objects = [key for key in store.list(prefix) if _began_s(key.removeprefix(prefix)) < until_s]
+        uploads: list[Begun] = []
+        with suppress(StoreDeniedError):  # then they are left to the bucket's lifecycle rule
+            uploads = [upload for upload in store.list_uploads(prefix) if upload.begun_ms < until_s * 1000]
+        swept += len(objects) + len(uploads)
+        if not dry_run:
+            for upload in uploads:
+                store.abort_upload(upload.key, upload.upload)
+            for key in objects:
+                store.delete(key)
+    return swept
+
+
+def _trial(prefix: str) -> str:
+    """A key of nobody else's, which says when it was made."""
+    return _key(prefix, f"{int(time.time())}-{uuid.uuid4()}")
+
+
+def _began_s(name: str) -> float:
+    """When a trial began; of what is no trial, never."""
+    moment = _TRIAL.match(name)
+    return int(moment[1]) if moment else inf
 
 
 def _key(prefix: str, name: str) -> str:

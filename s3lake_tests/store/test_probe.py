@@ -2,14 +2,14 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from s3lake.errors import StoreDeniedError, StoreUnavailableError
 from s3lake.store import Document, Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.probe import probe, trust
+from s3lake.store.probe import probe, sweep, trust
 from s3lake.store.s3 import S3Store
 
 TRIED_AND_REMEMBERED = 3
@@ -99,6 +99,32 @@ def test_it_really_writes_where_the_index_and_the_data_go() -> None:
     assert index.startswith(".indexes/events/.probe/")
     assert data.startswith("raw/.probe/")
     assert store.objects == store.uploads == {}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("methods", [("delete",), ("upload_part", "abort_upload")])
+def test_what_a_killed_trial_left_is_swept_a_day_later(methods: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    store = Counting(f"http://{uuid.uuid4()}")
+    with monkeypatch.context() as patch:
+        for method in methods:
+            patch.setattr(store, method, killed)
+        with pytest.raises(Killed):
+            probe(store, ".indexes/events", "raw/")
+    store.put(".indexes/events/.probe/0123456789abcdef", b"what is remembered")
+    left = len(store.objects) + len(store.uploads)
+    assert left > 1
+
+    assert sweep(store, ".indexes/events", "raw/", time.time() + 80_000) == 0
+    assert sweep(store, ".indexes/events", "raw/", time.time() + 90_000, dry_run=True) == left - 1
+    assert len(store.objects) + len(store.uploads) == left
+    assert sweep(store, ".indexes/events", "raw/", time.time() + 90_000) == left - 1
+    assert [*store.objects, *store.uploads] == [".indexes/events/.probe/0123456789abcdef"]
 
 
 def test_without_a_prefix_it_writes_at_the_top() -> None:
