@@ -6,7 +6,6 @@ services answer. In the end `verify` compares every record. Prints a table, and 
 """
 
 import argparse
-import contextlib
 import json
 import random
 import signal
@@ -24,9 +23,8 @@ from typing import Any
 
 import dagster as dg
 import numpy as np
-import psutil
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
-from production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, production
+from production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, kill, production
 from traffic import Traffic
 
 from s3lake import hours
@@ -96,7 +94,7 @@ class Stage:
         run = self._moment()
         began = time.monotonic()
         killed = [name for name in self._made.services if kind in (name, ALL)]
-        _kill([process for name in killed for process in self._made.services[name].tree] or self._run())
+        kill([process for name in killed for process in self._made.services[name].tree] or self._made.runs)
         for name in killed:
             self._made.services[name].start()
         for name in killed:
@@ -147,18 +145,6 @@ class Stage:
             if time.monotonic() - began > _MOST_S:
                 raise SystemExit(f"no run was asked for in {_MOST_S:g} s:\n{self._made.services[DAEMON].said[-4000:]}")
             time.sleep(0.05)
-
-    def _run(self) -> list[psutil.Process]:
-        """Processes of runs, with what they have started."""
-        _, *others = self._made.services[CODE].tree
-        return [one for one in others if "resource_tracker" not in " ".join(one.cmdline())]
-
-
-def _kill(processes: Sequence[psutil.Process]) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(processes, timeout=10)
 
 
 def _verified(made: Production) -> dict[str, Any]:

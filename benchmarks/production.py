@@ -107,6 +107,11 @@ class Production:
     def topics(self) -> tuple[str, ...]:
         return self.config.sink(SINK).topics
 
+    @property
+    def runs(self) -> list[psutil.Process]:
+        """Processes of runs, with what they have started."""
+        return [one for one in self.services[CODE].tree[1:] if "resource_tracker" not in " ".join(_command_line(one))]
+
     def start(self, *names: str) -> None:
         """Start services, all of them where none is named, one after another as each answers."""
         for name in names or tuple(self.services):
@@ -121,6 +126,20 @@ class Production:
         """What the code server's sensors do that nobody has switched; it has to be started after that."""
         code = self.services[CODE]
         code.environment = {**code.environment, "S3LAKE_SENSORS": "running" if on else "stopped"}
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    """SIGKILL, and wait until they are gone."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):  # it ended just now
+        return process.cmdline()
+    return []
 
 
 @contextlib.contextmanager

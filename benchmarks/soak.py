@@ -35,7 +35,7 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from faults import FaultyS3
-from production import BUCKET, CODE, CONNECT, DAEMON, S3LAKE, Production, production
+from production import BUCKET, CODE, CONNECT, DAEMON, S3LAKE, Production, kill, production
 
 from s3lake import hours
 from s3lake.commit import clean
@@ -256,7 +256,7 @@ class Chaos:
 
     def _kill(self, names: Sequence[str]) -> None:
         services = [self._made.services[name] for name in names]
-        _kill([one for service in services for one in service.tree])
+        kill([one for service in services for one in service.tree])
         time.sleep(self._rng.uniform(0, 4))
         for service in services:
             service.start()
@@ -265,9 +265,8 @@ class Chaos:
 
     def _kill_run(self) -> bool:
         """Whether there was one."""
-        others = self._made.services[CODE].tree[1:]
-        runs = [one for one in others if "resource_tracker" not in " ".join(_command_line(one))]
-        _kill(runs)
+        runs = self._made.runs
+        kill(runs)
         return bool(runs)
 
     def _kill_server(self, name: str) -> None:
@@ -352,7 +351,7 @@ class Revivable:
         return [self._server, *self._server.children(recursive=True)]
 
     def kill(self) -> None:
-        _kill([self._guard, *self.tree])  # the guard first: it would take the directory away
+        kill([self._guard, *self.tree])  # the guard first: it would take the directory away
 
     def revive(self) -> None:
         self._guard = psutil.Process(process.spawn(self._command, self._log, self._environment).pid)
@@ -444,21 +443,10 @@ def _in_words(told: dict[str, Any]) -> str:
     )
 
 
-def _kill(processes: Sequence[psutil.Process]) -> None:
-    _signal(processes, signal.SIGKILL)
-    psutil.wait_procs(processes, timeout=10)
-
-
 def _signal(processes: Sequence[psutil.Process], number: int) -> None:
     for one in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             one.send_signal(number)
-
-
-def _command_line(one: psutil.Process) -> list[str]:
-    with contextlib.suppress(psutil.Error):
-        return one.cmdline()
-    return []
 
 
 @contextlib.contextmanager

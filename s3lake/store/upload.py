@@ -1,9 +1,11 @@
 """A streaming multipart upload: bytes in, parts out, never more than one part in memory."""
 
 import tempfile
-from collections.abc import Mapping
-from typing import IO
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO, NamedTuple
 
+from s3lake.errors import S3LakeError
 from s3lake.store import Store
 
 PART_BYTES = 32 * 2**20
@@ -109,3 +111,28 @@ class Upload:
         if not self._id:
             self._id = self._store.create_upload(key, self._metadata)
         self._parts.append(self._store.upload_part(key, self._id, len(self._parts) + 1, body))
+
+
+class Uploaded(NamedTuple):
+    """An object that is staged as a whole: its upload's id, its parts' ETags and its bytes."""
+
+    upload: str
+    parts: tuple[str, ...]
+    size: int
+
+
+def uploaded(
+    store: Store, key: str, metadata: Mapping[str, str], fill: Callable[[Callable[[bytes], None], Spill], None]
+) -> Uploaded:
+    """Stage one object, of what `fill` writes; where that fails nothing is left of it."""
+    spill = Spill()
+    upload = Upload(store, key, metadata, spill)
+    try:
+        fill(upload.write, spill)
+        return Uploaded(*upload.finish(key), upload.size)
+    except BaseException:
+        with suppress(S3LakeError):
+            upload.abort()
+        raise
+    finally:
+        spill.close()

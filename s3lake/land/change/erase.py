@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -22,7 +21,7 @@ from s3lake.commit.letters import united as letters_united
 from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, S3LakeError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.land.change import rest
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.holding import Holding, alike
@@ -34,7 +33,7 @@ from s3lake.objects.letters import Letter, letters
 from s3lake.schema.types import Columns, from_document
 from s3lake.store import COMMIT
 from s3lake.store.reading import opened
-from s3lake.store.upload import Spill, Upload
+from s3lake.store.upload import uploaded
 
 REASON = "erase"
 _TRIES = 5
@@ -318,20 +317,11 @@ def _written(holding: Holding, commit: _Commit, stream: str, file: File, gone: s
     key = named(file.key, mark_of(commit.manifest.id), mark_of(new), endings)
     if not gone:
         return copied_as(store, commit.manifest, file, key, new)
-    spill = Spill()
-    upload = Upload(store, key, {COMMIT: new}, spill)
-    try:
-        rest.write(shape, commit.body(file), file.key, gone, upload.write, spill)
-        identity, parts = upload.finish(key)
-    except BaseException:
-        with suppress(S3LakeError):
-            upload.abort()
-        raise
-    finally:
-        spill.close()
+    body = commit.body(file)
+    anew = uploaded(store, key, {COMMIT: new}, partial(rest.write, shape, body, file.key, gone))
     records = file.records - len(gone)
     return msgspec.structs.replace(
-        file, key=key, upload=identity, parts=parts, records=records, bytes=upload.size, digest=""
+        file, key=key, upload=anew.upload, parts=anew.parts, records=records, bytes=anew.size, digest=""
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,11 +12,10 @@ from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import mark_of
 from s3lake.commit.recovery import abort
-from s3lake.errors import S3LakeError
 from s3lake.land import binding
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
-from s3lake.store.upload import PART_BYTES, Spill, Upload
+from s3lake.store.upload import PART_BYTES, Spill, uploaded
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -82,17 +80,11 @@ def named(key: str, mark: str, new: str, endings: Sequence[str]) -> str:
 
 def copied_as(store: Store, manifest: Manifest, file: File, key: str, commit: str) -> File:
     """A file of `manifest`, staged as one of `commit` under another key, byte by byte."""
-    spill = Spill()
-    upload = Upload(store, key, {COMMIT: commit}, spill)
-    try:
+
+    def copy(write: Callable[[bytes], None], _: Spill) -> None:
         with opened(store, file.key, file.bytes, manifest.id) as body:
             while block := body.read(PART_BYTES):
-                upload.write(block)
-        identity, parts = upload.finish(key)
-    except BaseException:
-        with suppress(S3LakeError):
-            upload.abort()
-        raise
-    finally:
-        spill.close()
-    return msgspec.structs.replace(file, key=key, upload=identity, parts=parts)
+                write(block)
+
+    copied = uploaded(store, key, {COMMIT: commit}, copy)
+    return msgspec.structs.replace(file, key=key, upload=copied.upload, parts=copied.parts)
