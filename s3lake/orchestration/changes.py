@@ -7,10 +7,10 @@ from typing import Any
 
 import dagster as dg
 
-from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.each_topic import each_topic
 from s3lake.orchestration.replays import changed_hour
 from s3lake.orchestration.resources import looking
 from s3lake.sink import Sink
@@ -94,17 +94,12 @@ def _change(context: dg.OpExecutionContext, catalogue: Catalogue, sink: Sink, ch
     """Change what is landed of every topic, and tell the assets of each hour that is another now."""
     from s3lake.land.change.holding import Holding
 
-    failed: list[S3LakeError] = []
+    def change_topic(topic: str) -> None:
+        lander = looking(context.resources, catalogue.keys, sink, topic)
+        for hour, outcome, changed in change(Holding.of(lander)):
+            context.log.info(f"{topic} {outcome}")
+            for event in changed_hour(context, catalogue, lander, hour, 1) if changed else ():
+                context.log_event(event)
+
     with alive(context):
-        for topic in catalogue.topics[sink.name]:
-            try:
-                lander = looking(context.resources, catalogue.keys, sink, topic)
-                for hour, outcome, changed in change(Holding.of(lander)):
-                    context.log.info(f"{topic} {outcome}")
-                    for event in changed_hour(context, catalogue, lander, hour, 1) if changed else ():
-                        context.log_event(event)
-            except S3LakeError as error:  # one topic is no reason to leave the others
-                context.log.error(f"topic {topic}: {error}")
-                failed.append(error)
-    if failed:
-        raise dg.Failure(str(failed[0]), allow_retries=False) from failed[0]
+        each_topic(context, catalogue.topics[sink.name], change_topic, allow_retries=False)

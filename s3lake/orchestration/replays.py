@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from s3lake.errors import S3LakeError
 from s3lake.orchestration import letters, metadata, names, prose
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
+from s3lake.orchestration.each_topic import each_topic
 from s3lake.orchestration.progress import Announced
 from s3lake.orchestration.resources import landing, resource
 from s3lake.orchestration.versions import own_tags
@@ -53,16 +53,12 @@ def replay_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         unknown = sorted(set(config.topics) - set(catalogue.topics[sink.name]))
         if unknown:
             raise dg.Failure(f"{unknown[0]!r} is no topic of sink {sink.name}", allow_retries=False)
-        failed: list[S3LakeError] = []
+
+        def replay_topic(topic: str) -> None:
+            _replay(context, catalogue, landing(sink, topic, kafka, s3, announced), config)
+
         with alive(context):
-            for topic in config.topics or catalogue.topics[sink.name]:
-                try:
-                    _replay(context, catalogue, landing(sink, topic, kafka, s3, announced), config)
-                except S3LakeError as error:  # one topic is no reason to leave the others
-                    context.log.error(f"topic {topic}: {error}")
-                    failed.append(error)
-        if failed:
-            raise dg.Failure(str(failed[0]), allow_retries=False) from failed[0]
+            each_topic(context, config.topics or catalogue.topics[sink.name], replay_topic, allow_retries=False)
 
     @dg.job(
         name=job_name(catalogue, sink),

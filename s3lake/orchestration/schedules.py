@@ -7,9 +7,9 @@ from typing import Any
 import dagster as dg
 
 from s3lake import hours
-from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.each_topic import each_topic
 from s3lake.orchestration.fleet_runs import run_config, run_tags
 from s3lake.orchestration.resources import looking
 from s3lake.sink import Sink
@@ -71,20 +71,14 @@ def clean_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
     @dg.op(name=catalogue.name("remove", sink.name), required_resource_keys={keys.kafka, keys.s3})
     def remove(context: dg.OpExecutionContext) -> None:
-        failed: list[S3LakeError] = []
-        for topic in catalogue.topics[sink.name]:
-            try:
-                done = looking(context.resources, keys, sink, topic).clean()
-            except S3LakeError as error:  # one topic is no reason to leave the others
-                context.log.error(f"topic {topic}: {error}")
-                failed.append(error)
-                continue
-            for one in done:
-                context.log.info(f"{topic} {one}")
+        def clean(topic: str) -> None:
+            done = looking(context.resources, keys, sink, topic).clean()
+            for cleaned in done:
+                context.log.info(f"{topic} {cleaned}")
             if not done:
                 context.log.info(f"{topic}: nothing to remove")
-        if failed:
-            raise dg.Failure(str(failed[0])) from failed[0]
+
+        each_topic(context, catalogue.topics[sink.name], clean, allow_retries=True)
 
     @dg.job(
         name=catalogue.name("clean", sink.name),
