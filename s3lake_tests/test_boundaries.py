@@ -41,6 +41,7 @@ ROOMS = [
     "land.task.outcomes",
     "land.task.staging",
     "land.task.prepared",
+    "land.task.letters",
     "land.task.pipeline",
     "land.task.workers",
     "land.sql",

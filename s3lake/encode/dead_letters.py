@@ -6,35 +6,41 @@ from typing import Any
 
 import msgspec
 
+from s3lake.errors import RecordError
 
-def line(
-    *,
-    topic: str,
-    partition: int,
-    offset: int,
-    timestamp_ms: int,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Sequence[Mapping[str, Any]] | None,
-    stage: str,
-    error: str,
-    message: str,
-) -> bytes:
-    """One refused record. Bytes that are UTF-8 are a string, others `{"base64": …}`, null is null."""
-    return msgspec.json.encode(
-        {
-            "topic": topic,
-            "partition": partition,
-            "offset": offset,
-            "timestamp": timestamp_ms,
-            "key": _text(key),
-            "value": _text(value),
-            "headers": [{"name": header["key"], "value": _text(header["value"])} for header in headers or ()],
-            "stage": stage,
-            "error": error,
-            "message": message,
-        }
-    )
+ERROR = RecordError.__name__
+"""What every record is refused with."""
+
+
+class Letter(msgspec.Struct, frozen=True):
+    """A refused record as Kafka has it, the stage that refused it, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Mapping[str, Any]] | None
+    stage: str
+    message: str
+
+    def line(self) -> bytes:
+        """Its line of a file. Bytes that are UTF-8 are a string, others `{"base64": …}`, null is null."""
+        return msgspec.json.encode(
+            {
+                "topic": self.topic,
+                "partition": self.partition,
+                "offset": self.offset,
+                "timestamp": self.timestamp_ms,
+                "key": _text(self.key),
+                "value": _text(self.value),
+                "headers": [{"name": header["key"], "value": _text(header["value"])} for header in self.headers or ()],
+                "stage": self.stage,
+                "error": ERROR,
+                "message": self.message,
+            }
+        )
 
 
 def _text(data: bytes | None) -> str | dict[str, str] | None:

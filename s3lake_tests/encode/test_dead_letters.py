@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.encode.dead_letters import line
+from s3lake.encode.dead_letters import Letter
 
 
 def letter(**changes: Any) -> bytes:
@@ -20,10 +20,9 @@ def letter(**changes: Any) -> bytes:
         "value": b"{",
         "headers": [{"key": "region", "value": b"eu"}],
         "stage": "convert",
-        "error": "RecordError",
         "message": "Input data was truncated",
     }
-    return line(**{**given, **changes})
+    return Letter(**{**given, **changes}).line()
 
 
 def test_a_letter_is_one_line_of_json() -> None:

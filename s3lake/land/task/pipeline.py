@@ -8,36 +8,33 @@ their type under Spark Connect.
 from __future__ import annotations
 
 import errno
-import logging
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.letters import Tally
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
-from s3lake.encode import dead_letters
-from s3lake.errors import S3LakeError, SparkUnavailableError, printable
+from s3lake.errors import S3LakeError, SparkUnavailableError
+from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
-from s3lake.land.task.prepared import Prepared, after_sql
+from s3lake.land.task.prepared import Prepared, after_sql, milliseconds
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
 from s3lake.schema.types import Columns, to_document
 from s3lake.schema.unite import agree
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Outbox
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.store import Store
 
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
-_logger = logging.getLogger(__name__)
 Stores = Callable[[str], Store]
 """Opens a bucket; picklable, and the same in the driver and in the workers."""
 
@@ -56,7 +53,7 @@ class Work:
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task says that it is done.
         log: what is logged of a refused record: `none`, its stage and `reason`, or its `place` too.
-        witness: told topic-partition, offset, stage and reason of each refused record; only in the driver's process.
+        witness: of each refused record; only in the driver's process.
     """
 
     stores: Stores
@@ -75,7 +72,7 @@ class Work:
     look_only: bool = False
     dead_letter_topic: DeadLetterTopic | None = None
     log: str = "none"
-    witness: Callable[[int, int, str, str], None] | None = None
+    witness: Witness | None = None
 
     def held_to(self, columns: Columns) -> Work:
         """The same work, whose records are held against the columns that were recorded when it began."""
@@ -193,7 +190,7 @@ class _Laid:
             values=self.values.to_pylist() if keys.needs("value") else (),
             keys=(records.column("key") if self.keys is None else self.keys).to_pylist() if keys.needs("key") else (),
             headers=records.column("headers").to_pylist() if keys.needs("header") else (),
-            timestamps=_milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
+            timestamps=milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
             schemas=[self.schema] * records.num_rows if keys.needs("schema") else (),
             topics=records.column("topic").to_pylist() if keys.needs("topic") else (),
         )
@@ -224,10 +221,7 @@ class _Task:
         self._dropped: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
-        self._dead: dict[int, list[tuple[int, bytes]]] = {}
-        self._dead_bytes: Counter[int] = Counter()
-        self._tally = Tally()
-        self._outbox = Outbox(work.dead_letter_topic) if work.dead_letter_topic else None
+        self._letters = Letters(self.staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """One batch of records; those that come through SQL may be of several topic-partitions."""
@@ -255,10 +249,7 @@ class _Task:
             return Grown(*first, to_document(self._columns)) if first else None
         for where in list(self._waiting):
             self._sort(where)
-        for partition, letters in self._dead.items():
-            self.staging.add_dead_letters(partition, letters)
-        if self._outbox is not None:
-            self._outbox.send()  # before `finish`, which makes files visible where the sink is not exactly once
+        self._letters.finish()  # before staging does, which makes files visible where the sink is not exactly once
         files = self.staging.finish()
         reads = {partition: counts.sum for partition, counts in self._counts.items()}
         return Done(
@@ -266,7 +257,7 @@ class _Task:
             reads,
             dict(getattr(self.store, "requests", {})),
             to_document(self._seen),
-            self._tally.reasons,
+            self._letters.tally.reasons,
             getattr(self.store, "retries", 0),
             self._broken,
             dict(self._dropped),
@@ -299,7 +290,7 @@ class _Task:
         counts.read += batch.num_rows
         counts.skipped += ready.dropped + converted.skipped
         counts.dead += len(ready.refused) + len(converted.refused)
-        timestamps = _milliseconds(batch)
+        timestamps = milliseconds(batch)
         counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
         counts.stamped(timestamps)
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
@@ -314,7 +305,7 @@ class _Task:
     def _lay_out(self, partition: int, laid: _Laid, *, tombstones: bool) -> int:
         """Route converted rows; how many found their place."""
         keys = self.work.keys
-        rows = Rows(laid.records.column("offset"), _milliseconds(laid.records), laid.streams)
+        rows = Rows(laid.records.column("offset"), milliseconds(laid.records), laid.streams)
         fixed = None if tombstones else keys.fixed_group(partition)
         if fixed is not None:
             if len(rows):
@@ -351,50 +342,15 @@ class _Task:
         """Note refused rows as dead letters; False when the sink tolerates none and the task must stop."""
         if self._grown:
             return True  # all of it will be read once more, and judged by all columns
-        offsets = rows.column("offset")
-        first = min(refusals)
         if self.work.log != "none":
-            self._log(partition, rows, stage, refusals)
+            log(self.work.keys, partition, rows, stage, refusals, place=self.work.log == "place")
         if not self.work.tolerant:
-            self.refused = Refused(partition, offsets[first].as_py(), stage, refusals[first])
+            first = min(refusals)
+            self.refused = Refused(partition, rows.column("offset")[first].as_py(), stage, refusals[first])
             return False
-        letters = self._dead.setdefault(partition, [])
-        refused = rows.take(pa.array(refusals, pa.int64()))
-        columns = (_milliseconds(refused), *map(refused.column, ("offset", "key", "value", "headers")))
-        for *record, reason in zip(*(column.to_pylist() for column in columns), refusals.values(), strict=True):
-            letter: dict[str, Any] = {
-                **dict(zip(("timestamp_ms", "offset", "key", "value", "headers"), record, strict=True)),
-                "partition": partition,
-                "stage": stage,
-                "error": "RecordError",
-                "message": reason,
-            }
-            letters.append((letter["offset"], dead_letters.line(topic=self.work.keys.topic, **letter)))
-            self._tally.add(stage, reason, partition, letter["offset"])
-            if self.work.witness is not None:
-                self.work.witness(partition, letter["offset"], stage, reason)
-            if self._outbox is not None:
-                self._outbox.add(**letter)
-            self._dead_bytes[partition] += len(letters[-1][1])
-        if self._dead_bytes[partition] >= self.work.files.budget // 8:
-            del self._dead_bytes[partition]
-            self.staging.add_dead_letters(partition, self._dead.pop(partition))
-            if self._outbox is not None:
-                self._outbox.send()
+        self._letters.add(self.work.keys.topic, partition, rows, stage, refusals)
         return True
-
-    def _log(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> None:
-        keys, offsets, milliseconds = self.work.keys, rows.column("offset"), _milliseconds(rows)
-        for row, reason in refusals.items():
-            place = f", partition {partition}, offset {offsets[row]}, timestamp {milliseconds[row]}"
-            where = f"{keys.topic}{place if self.work.log == 'place' else ''}, stage {stage}"
-            _logger.error("sink %s: record refused in topic %s: %s", keys.sink, where, printable(reason))
 
 
 def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
     return records if rows is None else records.take(rows)
-
-
-def _milliseconds(rows: pa.RecordBatch) -> pa.Array:
-    """Record timestamps, which Spark's SQL wants in microseconds."""
-    return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)

@@ -40,3 +40,8 @@ def after_sql(batch: pa.RecordBatch) -> Prepared:
     rows = pc.indices_nonzero(alive).cast(pa.int64())
     dropped = batch.num_rows - len(rows) - len(refused)
     return Prepared(original, batch.take(rows), rows, refused, dropped, "sql")
+
+
+def milliseconds(rows: pa.RecordBatch) -> pa.Array:
+    """Record timestamps, which Spark's SQL wants in microseconds."""
+    return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)

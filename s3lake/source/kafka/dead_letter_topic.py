@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from s3lake.encode.dead_letters import ERROR, Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.properties import client_properties
 from s3lake.text.masking import shown, without
@@ -111,34 +112,25 @@ class DeadLetterTopic:
         """
         _ensure(self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items())))
 
-    def headers(
-        self, have: Sequence[Header], *, partition: int, offset: int, stage: str, error: str, message: str
-    ) -> list[Header]:
+    def headers(self, letter: Letter) -> list[Header]:
         """The headers of a record that was refused: its own, and the context where that is asked for."""
+        have = [(header["key"], header["value"]) for header in letter.headers or ()]
         if not self.context_headers:
-            return list(have)
+            return have
         context = {
-            "topic": self.topic,
-            "partition": str(partition),
-            "offset": str(offset),
+            "topic": letter.topic,
+            "partition": str(letter.partition),
+            "offset": str(letter.offset),
             "connector.name": self.connector,
             "task.id": "0",
-            "stage": stage,
-            "class.name": f"s3lake.{stage}",
-            "exception.class.name": f"s3lake.errors.{error}",
-            "exception.message": message,
+            "stage": letter.stage,
+            "class.name": f"s3lake.{letter.stage}",
+            "exception.class.name": f"s3lake.errors.{ERROR}",
+            "exception.message": letter.message,
         }
         own = {name for name, _ in have}  # a record that was refused before keeps its first context, as in Connect
         added = [(_PREFIX + name, text.encode()) for name, text in context.items() if _PREFIX + name not in own]
         return [*have, *added]
-
-
-@dataclass(frozen=True)
-class _Message:
-    value: bytes | None
-    key: bytes | None
-    headers: list[Header]
-    timestamp_ms: int
 
 
 class Outbox:
@@ -146,28 +138,14 @@ class Outbox:
 
     def __init__(self, topic: DeadLetterTopic) -> None:
         self._topic = topic
-        self._waiting: list[_Message] = []
+        self._waiting: list[Letter] = []
         self._producer: Producer | None = None
         self._lost = ""
         self._trouble = ""
 
-    def add(
-        self,
-        *,
-        partition: int,
-        offset: int,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Mapping[str, Any]] | None,
-        stage: str,
-        error: str,
-        message: str,
-    ) -> None:
+    def add(self, letter: Letter) -> None:
         """Note one record, which `send` will produce."""
-        have = [(header["key"], header["value"]) for header in headers or ()]
-        sent = self._topic.headers(have, partition=partition, offset=offset, stage=stage, error=error, message=message)
-        self._waiting.append(_Message(value, key, sent, max(0, timestamp_ms)))  # 0 is now, for one without a time
+        self._waiting.append(letter)
 
     def send(self) -> None:
         """Produce what is noted, and wait until the brokers have all of it.
@@ -180,14 +158,14 @@ class Outbox:
             return
         if self._producer is None:
             self._producer = self._topic.producer(self._topic, self._hear)
-        for message in self._waiting:
-            self._produce(self._producer, message)
+        for letter in self._waiting:
+            self._produce(self._producer, letter)
         left = self._producer.flush(self._topic.timeout_s + 1)  # librdkafka itself gives up at the timeout
         if left or self._lost:
             raise self._untaken(self._lost or f"{left} records got no answer")
         self._waiting.clear()
 
-    def _produce(self, producer: Producer, message: _Message) -> None:
+    def _produce(self, producer: Producer, letter: Letter) -> None:
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self._topic.timeout_s
@@ -195,10 +173,10 @@ class Outbox:
             try:
                 producer.produce(
                     self._topic.name,
-                    message.value,
-                    message.key,
-                    headers=message.headers,
-                    timestamp=message.timestamp_ms,
+                    letter.value,
+                    letter.key,
+                    headers=self._topic.headers(letter),
+                    timestamp=max(0, letter.timestamp_ms),  # 0 is now, for one without a time
                     on_delivery=self._delivered,
                 )
             except BufferError:  # the queue is full: records have to go before others can come

@@ -213,7 +213,7 @@ def test_a_full_disk_is_said_with_the_way_out(bucket: Bucket, monkeypatch: pytes
 def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     of = work(bucket, flush={"count": 1})
     batches = iter([batch(of, objects(1))])
-    monkeypatch.setattr("s3lake.land.task.pipeline._milliseconds", lambda _: 1 / 0)
+    monkeypatch.setattr("s3lake.land.task.pipeline.milliseconds", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         list(run(of, batches))
     assert bucket.store.uploads == {}

@@ -15,23 +15,25 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka import Producer as Confluent
+from msgspec import structs
 
+from s3lake.encode.dead_letters import Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.sink import Sink
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, connected, create
 
 STAMP = 1_767_600_000_000
-REFUSED: dict[str, Any] = {
-    "partition": 2,
-    "offset": 7,
-    "timestamp_ms": STAMP,
-    "key": b"k",
-    "value": b"{ broken",
-    "headers": [{"key": "trace", "value": b"\xff"}, {"key": "none", "value": None}],
-    "stage": "convert",
-    "error": "RecordError",
-    "message": "not JSON: é",
-}
+REFUSED = Letter(
+    topic="orders",
+    partition=2,
+    offset=7,
+    timestamp_ms=STAMP,
+    key=b"k",
+    value=b"{ broken",
+    headers=[{"key": "trace", "value": b"\xff"}, {"key": "none", "value": None}],
+    stage="convert",
+    message="not JSON: é",
+)
 CONTEXT = [
     ("__connect.errors.topic", b"orders"),
     ("__connect.errors.partition", b"2"),
@@ -101,7 +103,7 @@ def topic(producer: FakeProducer | None = None, **changes: Any) -> DeadLetterTop
 
 def sent(producer: FakeProducer, to: DeadLetterTopic | None = None, **changes: Any) -> dict[str, Any]:
     outbox = Outbox(to or topic(producer))
-    outbox.add(**{**REFUSED, **changes})
+    outbox.add(structs.replace(REFUSED, **changes))
     outbox.send()
     return producer.taken[-1]
 
@@ -166,7 +168,7 @@ def test_each_record_is_sent_once_over_one_connection() -> None:
 
     outbox = Outbox(replace(topic(), producer=connecting))
     for offset in (1, 2):
-        outbox.add(**{**REFUSED, "value": b"%d" % offset})
+        outbox.add(structs.replace(REFUSED, value=b"%d" % offset))
         outbox.send()
     outbox.send()
     assert [one["value"] for one in producer.taken] == [b"1", b"2"]
@@ -177,7 +179,7 @@ def test_a_full_queue_is_waited_for() -> None:
     producer = FakeProducer(room=3)
     outbox = Outbox(topic(producer))
     for offset in range(10):
-        outbox.add(**{**REFUSED, "value": b"%d" % offset})
+        outbox.add(structs.replace(REFUSED, value=b"%d" % offset))
     outbox.send()
     assert [one["value"] for one in producer.taken] == [b"%d" % offset for offset in range(10)]
 
@@ -208,7 +210,7 @@ def test_the_first_reason_is_told_and_no_more_is_produced() -> None:
     producer = FakeProducer(refusal=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), room=1)
     outbox = Outbox(topic(producer))
     for _ in range(5):
-        outbox.add(**REFUSED)
+        outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError):
         outbox.send()
     assert len(producer.taken) == 1
@@ -335,7 +337,7 @@ def read(broker: str, name: str, count: int) -> list[Message]:
 
 def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
     outbox = Outbox(replace(topic(), name="read-back", bootstrap_servers=broker, producer=connected))
-    outbox.add(**REFUSED)
+    outbox.add(REFUSED)
     outbox.send()
     (found,) = read(broker, "read-back", 1)
     assert (found.key(), found.value(), found.timestamp()[1]) == (b"k", b"{ broken", STAMP)
@@ -344,8 +346,8 @@ def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
 
 def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(broker: str) -> None:
     outbox = Outbox(replace(topic(), name="sizes", bootstrap_servers=broker, producer=connected, context_headers=True))
-    outbox.add(**{**REFUSED, "key": None, "value": None, "headers": None})
-    outbox.add(**{**REFUSED, "key": None, "value": b"x" * 2_000_000, "headers": None})
+    outbox.add(structs.replace(REFUSED, key=None, value=None, headers=None))
+    outbox.add(structs.replace(REFUSED, key=None, value=b"x" * 2_000_000, headers=None))
     outbox.send()
     found = read(broker, "sizes", 2)
     assert sorted(len(one.value() or b"") for one in found) == [0, 2_000_000]
@@ -355,6 +357,6 @@ def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(
 def test_brokers_that_are_away_are_told_with_what_the_connection_says() -> None:
     away = replace(topic(), bootstrap_servers="127.0.0.1:1", producer=connected, timeout_s=0.3)
     outbox = Outbox(away)
-    outbox.add(**REFUSED)
+    outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError, match=r"127\.0\.0\.1:1 did not take.*Connection refused"):
         outbox.send()
