@@ -3,7 +3,6 @@
 Nothing is committed to a consumer group. librdkafka reads here, the JVM wrote: two clients that agree.
 """
 
-import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -14,11 +13,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.log import Log
 from s3lake.source.kafka.properties import client_properties
 from s3lake.source.offsets import Snapshot
 from s3lake.verify.log import LogStartMoved, Records
 
-_log = logging.getLogger(__name__)
 _MOST = 10_000
 _MOST_BYTES = 32_000_000
 _EXPIRED = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
@@ -39,7 +38,7 @@ class KafkaLog:
         self._offsets = KafkaOffsets(bootstrap_servers, properties, timeout_s=patience_s)
         self._open: Any = None
         self._compacted: dict[str, bool] = {}
-        self._last_error = ""
+        self._log = Log(self._client)
 
     def __enter__(self) -> "KafkaLog":
         return self
@@ -61,7 +60,7 @@ class KafkaLog:
         """See `Log.compacted`; a user who may not read the topic's settings gets no for an answer."""
         if topic not in self._compacted:
             resource = ConfigResource(ResourceType.TOPIC, topic)
-            admin = AdminClient(self._client, logger=_log)
+            admin = AdminClient(self._client, logger=self._log)
             try:
                 settings = admin.describe_configs([resource], request_timeout=self._patience_s)[resource].result()
                 self._compacted[topic] = "compact" in (settings["cleanup.policy"].value or "")
@@ -123,9 +122,9 @@ class KafkaLog:
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 10,
                 "queued.max.messages.kbytes": 32_768,
-                "error_cb": self._note,
+                "error_cb": self._log.error,
             }
-            self._open = Consumer(settings, logger=_log)
+            self._open = Consumer(settings, logger=self._log)
         return self._open
 
     def _take_error(self, message: Any, left: Mapping[int, int], ended: set[int]) -> None:
@@ -141,13 +140,10 @@ class KafkaLog:
                 "topic."
             )
         else:
-            self._note(error)
-
-    def _note(self, error: KafkaError) -> None:
-        self._last_error = error.str()
+            self._log.error(error)
 
     def _unavailable(self, topic: str, left: Mapping[int, int]) -> KafkaUnavailableError:
-        because = f": {self._last_error}" if self._last_error else ""
+        because = f": {self._log.last}" if self._log.last else ""
         waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(left.items())[:5])
         return KafkaUnavailableError(
             f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s{because}; still to "

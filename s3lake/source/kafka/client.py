@@ -5,7 +5,6 @@ clock, so the marker of a back-dated transaction answers for all later hours (de
 """
 
 import functools
-import logging
 import os
 import re
 import time
@@ -21,12 +20,11 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.source.kafka import epochs
 from s3lake.source.kafka.age import oldest_s
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.log import Log
+from s3lake.source.kafka.properties import REMEDY, client_properties, without_secrets
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
-from s3lake.text.masking import shown, without
 
 A = TypeVar("A")
-_log = logging.getLogger(__name__)
 
 _INTERNAL = re.compile(r"__.+")
 _PAUSE_S = 0.1
@@ -161,7 +159,7 @@ class _Gone(_Again):
 class _Asking:
     """One question: as many requests as it takes, before one deadline."""
 
-    def __init__(self, client: AdminClient, log: "_Log", servers: str, what: str, timeout_s: float) -> None:
+    def __init__(self, client: AdminClient, log: Log, servers: str, what: str, timeout_s: float) -> None:
         self._client, self._log, self._servers, self._what = client, log, servers, what
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
@@ -275,29 +273,12 @@ class _Asking:
         self._client.poll(0)  # the reason for a connection's end, a wrong password say, is only told there
         because = f"{why}; {self._log.last}" if self._log.last else why
         return KafkaUnavailableError(
-            f"Kafka at {self._servers} did not tell {self._what} within {self._timeout_s:g} s: {because}. Check that "
-            "the brokers are up and can be reached from here, and that kafka.properties fit their listener."
+            f"Kafka at {self._servers} did not tell {self._what} within {self._timeout_s:g} s: {because}. {REMEDY}."
         )
 
 
-class _Log:
-    """Takes what librdkafka says: it would write to stderr, several lines a second while the brokers are away."""
-
-    def __init__(self) -> None:
-        self.last = ""
-
-    def log(self, _: int, message: str, *args: object) -> None:
-        """What a `logging.Logger` is called with."""
-        _log.debug(message, *args)
-
-    def error(self, error: KafkaError) -> None:
-        """What an `error_cb` is called with."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # says nothing that the one before it did not
-            self.last = error.str()
-
-
 @functools.lru_cache(maxsize=16)
-def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tuple[AdminClient, _Log]:  # noqa: ARG001
+def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tuple[AdminClient, Log]:  # noqa: ARG001
     """One client per process and settings: Dagster makes resources anew for every tick of a sensor.
 
     Args:
@@ -305,21 +286,17 @@ def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tu
         servers: the bootstrap servers.
         settings: librdkafka's properties.
     """
-    log = _Log()
+    log = Log(dict(settings))
     try:
         given: dict[str, Any] = {**dict(settings), "bootstrap.servers": servers, "error_cb": log.error}
         client = AdminClient(given, logger=log)
     except KafkaException as error:
-        raise _wrong(error.args[0].str(), dict(settings)) from None
+        reason = without_secrets(error.args[0].str(), dict(settings))
+        raise ConfigurationError(
+            f"kafka.properties: librdkafka refuses them: {reason}. To go on: correct the value, or take out a name "
+            "that only Java's client knows."
+        ) from None
     return client, log
-
-
-def _wrong(reason: str, settings: Mapping[str, str]) -> ConfigurationError:
-    reason = without(reason, [value for name, value in settings.items() if shown(name, value) != value])
-    return ConfigurationError(
-        f"kafka.properties: librdkafka refuses them: {reason}. To go on: correct the value, or take out a name that "
-        "only Java's client knows."
-    )
 
 
 def _clamped(offset: int, end: int) -> int:

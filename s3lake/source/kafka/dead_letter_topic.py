@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.encode.dead_letters import ERROR, Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka.properties import client_properties
-from s3lake.text.masking import shown, without
+from s3lake.source.kafka.properties import client_properties, without_secrets
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -194,7 +193,7 @@ class Outbox:
             self._lost = f"{error.name()}: {error.str()}"
 
     def _hear(self, error: Any) -> None:
-        self._trouble = error.str()
+        self._trouble = without_secrets(error.str(), self._topic.properties)
 
     def _untaken(self, why: str) -> KafkaUnavailableError:
         because = f"{why}; {self._trouble}" if self._trouble else why
@@ -276,5 +275,5 @@ def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[
 
 
 def _wrong(error: Any, settings: Mapping[str, str]) -> ConfigurationError:
-    message = without(error.args[0].str(), [value for name, value in settings.items() if shown(name, value) != value])
-    return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {message}")
+    reason = without_secrets(error.args[0].str(), settings)
+    return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {reason}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from s3lake.errors import ConfigurationError
+from s3lake.text.masking import shown, without
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -47,6 +48,18 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
             raise ConfigurationError(_refusal(present, foreign.instead))
         passed |= translated
     return passed
+
+
+def without_secrets(text: str, properties: Mapping[str, str]) -> str:
+    """What librdkafka, a broker or a provider of tokens says: they quote, and repeat what they were told."""
+    return without(text, [value for name, value in properties.items() if shown(name, value) != value])
+
+
+REMEDY = (
+    "Check that the brokers are up and can be reached from here, and that kafka.properties fit their listener: "
+    "security.protocol, user and password, certificates that have not expired and who signed them"
+)
+"""Where no answer comes; librdkafka calls a certificate bad, and not whether it is too old or unknown."""
 
 
 def _refusal(names: list[str], instead: tuple[str, ...]) -> str:

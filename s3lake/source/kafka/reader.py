@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError, TransientError
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.properties import REMEDY, client_properties, without_secrets
 from s3lake.source.records import HEADERS, Range
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ class Brokers:
 class _Trouble:
     """What librdkafka says beside the records: mostly of connections, which it mends by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
         self.last: KafkaError | None = None
+        self._settings = settings
 
     def __call__(self, error: KafkaError) -> None:
         from confluent_kafka import KafkaError
@@ -115,7 +116,7 @@ class _Trouble:
             self.last = error
 
     def __str__(self) -> str:
-        return f"; {self.last.str()}" if self.last else ""
+        return f"; {without_secrets(self.last.str(), self._settings)}" if self.last else ""
 
 
 @functools.lru_cache(maxsize=4)
@@ -123,12 +124,13 @@ def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer
     """One consumer per process (`pid`: none survives a fork) and settings: a warm worker keeps its connections."""
     from confluent_kafka import Consumer, KafkaException
 
-    trouble = _Trouble()
+    trouble = _Trouble(dict(settings))
     properties: dict[str, Any] = {**dict(settings), "error_cb": trouble}
     try:
         return Consumer(properties), trouble
     except KafkaException as error:
-        raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {error.args[0].str()}") from None
+        reason = without_secrets(error.args[0].str(), dict(settings))
+        raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {reason}") from None
 
 
 def _introduce(consumer: Consumer, topic: str) -> None:
@@ -227,7 +229,7 @@ class _Reading:
         try:
             _, end = self._consumer.get_watermark_offsets(where, timeout=SILENCE_S)
         except KafkaException as error:
-            raise KafkaUnavailableError(f"{silent}: {error.args[0].str()}{self._trouble}") from None
+            raise KafkaUnavailableError(f"{silent}: {error.args[0].str()}{self._trouble}. {REMEDY}") from None
         if end < self._range.end or asked >= _SILENCES:
             raise KafkaUnavailableError(
                 f"{silent}; {self._range.end} was planned, the log ends at {end}{self._trouble}"

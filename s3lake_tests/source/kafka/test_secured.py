@@ -1,131 +1,40 @@
 """One configuration for planning and reading, whatever the listener asks for: passwords, tokens, certificates."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
+import dagster as dg
 import pytest
-import trustme
-from confluent_kafka import Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    NewTopic,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+import yaml
 
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.process import free_ports
+from s3lake.config import native
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.resources import KafkaResource, S3Resource, landing
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
+from s3lake.verify import Grid, verify
+from s3lake_tests.lake import START, Lake
+from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.kafka
-
-PASSWORD = 'hunter2 ";\\ '
-QUOTED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
-MODULES = "org.apache.kafka.common.security"
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-
-
-@dataclass(frozen=True)
-class Secured:
-    """A broker with a listener of each kind, its topic of one record, and the files of a client."""
-
-    ports: Mapping[str, int]
-    files: Path
-
-    def server(self, listener: str) -> str:
-        return f"127.0.0.1:{self.ports[listener]}"
-
-    def read(self, listener: str, properties: Mapping[str, str]) -> list[bytes]:
-        """The topic's values, planned and read by one configuration."""
-        offsets = KafkaOffsets(self.server(listener), properties, timeout_s=20)
-        (start, end) = offsets.ranges("secured")[0]
-        brokers = Brokers(self.server(listener), properties)
-        found = brokers.batches("secured", [Range(0, start, end)], ("value",))
-        return [value for batch in found for value in batch["value"].to_pylist()]
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    files = tmp_path_factory.mktemp("secured")
-    names = ("SASL", "SASLTLS", "TLS", "MUTUAL")
-    ports = dict(zip(names, free_ports(len(names)), strict=True))
-    write_certificates(files)
-    with EmbeddedKafka.start(settings=settings(ports, files)) as broker:
-        plain = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
-        admin = AdminClient(plain)
-        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-            wanted = UserScramCredentialUpsertion("me", ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
-            admin.alter_user_scram_credentials([wanted])["me"].result()
-        admin.create_topics([NewTopic("secured", 1, 1)])["secured"].result()
-        producer = Producer(plain)
-        producer.produce("secured", b"behind locks", partition=0)
-        assert producer.flush(20) == 0
-        yield Secured(ports, files)
-
-
-def write_certificates(files: Path) -> None:
-    """Of an authority, the broker and a client: PEM with keys as PKCS#8, which Java wants."""
-    authority, stranger = trustme.CA(), trustme.CA()
-    authority.cert_pem.write_to_path(files / "ca.pem")
-    stranger.cert_pem.write_to_path(files / "stranger.pem")
-    for name, certificate in (
-        ("broker", authority.issue_cert("127.0.0.1", "localhost")),
-        ("client", authority.issue_cert("client")),
-    ):
-        chain = b"".join(one.bytes() for one in certificate.cert_chain_pems)
-        key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
-        plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"hunter2"))
-        (files / f"{name}.pem").write_bytes(plain + chain)
-        (files / f"{name}.crt").write_bytes(chain)
-        (files / f"{name}.key").write_bytes(plain)
-        (files / f"{name}.locked.key").write_bytes(locked)
-
-
-def settings(ports: Mapping[str, int], files: Path) -> dict[str, str]:
-    protocols = {"SASL": "SASL_PLAINTEXT", "SASLTLS": "SASL_SSL", "TLS": "SSL", "MUTUAL": "SSL"}
-    logins = {
-        "plain": f'{MODULES}.plain.PlainLoginModule required user_me="{QUOTED}";',
-        "scram-sha-256": f"{MODULES}.scram.ScramLoginModule required;",
-        "scram-sha-512": f"{MODULES}.scram.ScramLoginModule required;",
-        "oauthbearer": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=admin;",
-    }
-    found = {
-        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
-        "listener.security.protocol.map": ",".join(
-            f"{name}:{protocol}"
-            for name, protocol in {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **protocols}.items()
-        ),
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(files / "broker.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(files / "ca.pem"),
-        "listener.name.mutual.ssl.client.auth": "required",
-    }
-    for listener in ("sasl", "sasltls"):
-        for mechanism, login in logins.items():
-            escaped = login.replace("\\", "\\\\")  # the file's own escapes
-            found[f"listener.name.{listener}.{mechanism}.sasl.jaas.config"] = escaped
-    return found
-
-
-def login(mechanism: str) -> dict[str, str]:
-    return {"sasl.mechanism": mechanism, "sasl.username": "me", "sasl.password": PASSWORD}
+    with started(tmp_path_factory.mktemp("secured")) as broker:
+        yield broker
 
 
 class TestWhatIsRead:
@@ -148,6 +57,11 @@ class TestWhatIsRead:
             "sasl.oauthbearer.config": "principal=me",
         }
         assert secured.read("SASL", given) == [b"behind locks"]
+
+    def test_with_a_token_of_a_provider_of_identities(self, secured: Secured) -> None:
+        given = {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}
+        assert secured.read("OIDC", given) == [b"behind locks"]
+        assert secured.issuer.asked > 0
 
     def test_with_a_password_over_tls(self, secured: Secured) -> None:
         given = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(secured.files / "ca.pem"), **login("PLAIN")}
@@ -188,27 +102,155 @@ class TestWhatIsRead:
         assert secured.read("MUTUAL", {**given, **certificate(secured.files)}) == [b"behind locks"]
 
 
-class TestWhatIsRefused:
-    CASES = (
-        ("SASL", {"security.protocol": "SASL_PLAINTEXT", **login("PLAIN"), "sasl.password": "wrong-hunter2"}),
-        ("SASL", {"security.protocol": "SASL_PLAINTEXT", **login("SCRAM-SHA-256"), "sasl.password": "wrong-hunter2"}),
-        ("TLS", {"security.protocol": "SSL"}),
-        ("TLS", {"security.protocol": "PLAINTEXT"}),
-        ("MUTUAL", {"security.protocol": "SSL", "enable.ssl.certificate.verification": "false"}),
-    )
+def over_tls(mechanism: str) -> Callable[[Secured], dict[str, str]]:
+    return lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **login(mechanism)}
 
-    @pytest.mark.parametrize(("listener", "given"), CASES)
-    def test_planning_and_reading_say_so_and_no_secret(
-        self, secured: Secured, listener: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(reader, "SILENCE_S", 4.0)
-        server = secured.server(listener)
-        with pytest.raises(KafkaUnavailableError, match=rf"Kafka at {server} did not tell") as planning:
-            KafkaOffsets(server, given, timeout_s=4.0).ranges("secured")
-        with pytest.raises(KafkaUnavailableError, match=rf"Kafka at {server} did not give") as reading:
-            list(Brokers(server, given).batches("secured", [Range(0, 0, 1)], ("value",)))
-        assert "hunter2" not in f"{planning.value} {reading.value}"
-        if given["security.protocol"] != "PLAINTEXT":  # an answer of TLS looks like silence to who does not speak it
-            reason = "Authentication failure|invalid credentials|certificate|SSL|Authentication failed"
-            assert re.search(reason, str(planning.value))
-            assert re.search(reason, str(reading.value))
+
+WAYS: dict[str, tuple[str, Callable[[Secured], dict[str, str]]]] = {
+    "PLAIN": ("SASLTLS", over_tls("PLAIN")),
+    "SCRAM-SHA-256": ("SASLTLS", over_tls("SCRAM-SHA-256")),
+    "SCRAM-SHA-512": ("SASLTLS", over_tls("SCRAM-SHA-512")),
+    "OAUTHBEARER": ("OIDC", lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}),
+    "TLS": ("TLS", lambda secured: {"security.protocol": "SSL", **secured.authority}),
+    "mTLS": ("MUTUAL", lambda secured: {"security.protocol": "SSL", **secured.authority, **secured.certificate}),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.s3
+@pytest.mark.parametrize("way", WAYS)
+def test_the_sensor_asks_for_a_run_which_lands_through_spark(
+    secured: Secured, s3_server: EmbeddedS3, spark: "SparkSession", way: str
+) -> None:
+    listener, properties = WAYS[way]
+    lake = Lake(secured.broker, s3_server, lambda: spark)
+    written = yaml.safe_load(lake.config_text(f"name: events, topics: ['{TO_LAND}']"))
+    written["kafka"] = {"bootstrap_servers": secured.server(listener), "properties": properties(secured)}
+    text = yaml.safe_dump(written)
+    config = native.loads(text, "secured.yaml")
+    definitions = build_definitions(config, resources={"spark": SimpleNamespace(spark_session=spark)})
+    sensor = definitions.get_repository_def().get_sensor_def(f"kafka_{TO_LAND}".replace("-", "_"))
+    resources = parts(kafka=KafkaResource(config.kafka), s3=S3Resource(config.s3))
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources) as context,
+    ):
+        (request,) = sensor.evaluate_tick(context).run_requests
+        job = definitions.resolve_job_def("land_events")
+        run = job.execute_in_process(
+            tags=request.tags,
+            run_config=request.run_config,
+            partition_key=request.partition_key,
+            instance=instance,
+        )
+        shown = "".join(event.to_json() for event in instance.all_logs(run.run_id))
+    assert run.success
+    sink = config.sinks[0]
+    made = landing(sink, TO_LAND, KafkaResource(config.kafka), S3Resource(config.s3), SimpleNamespace())
+    grid = Grid.of(sink, made.clock(), START, START)
+    report = verify(sink, TO_LAND, made.index, secured.server(listener), properties(secured), grid)
+    assert (report.landed, report.differences) == (10, ())
+    assert "hunter2" not in shown
+
+
+REFUSALS: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
+    "a wrong password": (
+        "SASL",
+        lambda _: {"security.protocol": "SASL_PLAINTEXT", **login("PLAIN"), "sasl.password": "wrong-hunter2"},
+        "Authentication failed",
+    ),
+    "a wrong password of SCRAM": (
+        "SASL",
+        lambda _: {"security.protocol": "SASL_PLAINTEXT", **login("SCRAM-SHA-256"), "sasl.password": "wrong-hunter2"},
+        "invalid credentials",
+    ),
+    "a wrong secret of the provider's": (
+        "OIDC",
+        lambda secured: {
+            "security.protocol": "SASL_SSL",
+            **secured.authority,
+            **secured.token,
+            "sasl.oauthbearer.client.secret": "wrong-hunter2",
+        },
+        "invalid_client",
+    ),
+    "a token that the provider did not sign": (
+        "OIDC",
+        lambda secured: {
+            "security.protocol": "SASL_SSL",
+            **secured.authority,
+            "sasl.mechanism": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": "true",
+            "sasl.oauthbearer.config": "principal=hunter2",
+        },
+        "invalid_token",
+    ),
+    "an authority that nobody here knows": ("TLS", lambda _: {"security.protocol": "SSL"}, "certificate"),
+    "another authority": (
+        "TLS",
+        lambda secured: {"security.protocol": "SSL", "ssl.ca.location": str(secured.files / "stranger.pem")},
+        "certificate",
+    ),
+    "a broker's certificate that has expired": (
+        "EXPIRED",
+        lambda secured: {"security.protocol": "SSL", **secured.authority},
+        "certificate",
+    ),
+    "a client's certificate that has expired": (
+        "MUTUAL",
+        lambda secured: {
+            "security.protocol": "SSL",
+            **secured.authority,
+            "ssl.certificate.location": str(secured.files / "late.crt"),
+            "ssl.key.location": str(secured.files / "late.locked.key"),
+            "ssl.key.password": "hunter2",
+        },
+        "certificate",
+    ),
+    "no certificate of the client": (
+        "MUTUAL",
+        lambda secured: {"security.protocol": "SSL", **secured.authority},
+        "certificate",
+    ),
+    # An answer of TLS looks like silence to who does not speak it.
+    "no TLS where it is spoken": ("TLS", lambda _: {"security.protocol": "PLAINTEXT"}, ""),
+}
+"""The listener, how it is asked, and what of the reason is told."""
+
+
+@pytest.fixture(scope="module")
+def refusals(secured: Secured) -> dict[str, tuple[str, str]]:
+    """What planning and reading say of each; asked all at once, for each waits."""
+
+    def planning(listener: str, properties: dict[str, str]) -> str:
+        with pytest.raises(KafkaUnavailableError) as told:
+            KafkaOffsets(secured.server(listener), properties, timeout_s=4.0).ranges("secured")
+        return str(told.value)
+
+    def reading(listener: str, properties: dict[str, str]) -> str:
+        brokers = Brokers(secured.server(listener), properties)
+        with pytest.raises(KafkaUnavailableError) as told:
+            list(brokers.batches("secured", [Range(0, 0, 1)], ("value",)))
+        return str(told.value)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2 * len(REFUSALS)) as threads:
+        patch.setattr(reader, "SILENCE_S", 4.0)
+        asked = {
+            name: [threads.submit(ask, listener, properties(secured)) for ask in (planning, reading)]
+            for name, (listener, properties, _) in REFUSALS.items()
+        }
+        return {name: (plan.result(), read.result()) for name, (plan, read) in asked.items()}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_planning_and_reading_say_who_refused_and_why_and_no_secret(
+    secured: Secured, refusals: dict[str, tuple[str, str]], name: str
+) -> None:
+    listener, _, reason = REFUSALS[name]
+    planning, reading = refusals[name]
+    assert f"Kafka at {secured.server(listener)} did not tell" in planning
+    assert f"Kafka at {secured.server(listener)} did not give" in reading
+    assert "hunter2" not in planning + reading
+    for told in (planning, reading):
+        assert re.search(reason, told)
+        assert "kafka.properties fit their listener: security.protocol, user and password, certificates" in told
