@@ -14,6 +14,7 @@ from s3lake.encode.text_joined import TextJoiner, opening_of
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
+    from s3lake.encode.behind import Behind
 
 Likeness = bytes
 """What files must have in common, beside their form, to be joined: a schema, a header line."""
@@ -48,6 +49,7 @@ def joiner(
     like: Likeness,
     out: Callable[[bytes], None],
     disk: Disk,
+    behind: Behind,
     *,
     chunk: int,
     see: Callable[[Any], object] = lambda _: None,
@@ -59,13 +61,15 @@ def joiner(
         like: what they have in common.
         out: takes its bytes.
         disk: where rows wait that memory has no room for.
+        behind: encodes rows of Parquet, while the next are read.
         chunk: it holds back at most about so many bytes.
         see: is shown the rows of Parquet, which are decoded here.
     """
     if form.type == "parquet":
         from s3lake.encode.parquet import ParquetEncoder, ParquetJoiner
 
-        return ParquetJoiner(ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk), like, see)
+        encoder = ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk)
+        return ParquetJoiner(encoder, like, see, behind)
     if form.type == "avro":
         return avro.AvroJoiner(out, like)
     return TextJoiner(form, like, out)

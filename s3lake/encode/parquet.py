@@ -1,21 +1,25 @@
-"""Parquet: row groups bounded in memory, dictionary and statistics on, one schema a file."""
+"""Parquet: row groups bounded in memory, dictionaries where values repeat, statistics, one schema a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from s3lake.encode.codecs import DEFAULT_LEVELS
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
+    from s3lake.encode.behind import Behind
 
 # Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
 _DEFAULT_LEVELS = {**DEFAULT_LEVELS, "zstd": 1}
 _ROWS = 2**15  # read at once from a file that is joined
+_LOOKED_AT = 2**15  # rows; of so many values a dictionary has the size at which the writer gives it up
 _OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
 
 
@@ -93,6 +97,7 @@ class ParquetEncoder:
                 table.schema,
                 compression=self._codec,
                 compression_level=self._level,
+                use_dictionary=_repeating(table),
                 store_schema=False,  # types are the format's own; readers need no Arrow
             )
         self._writer.write_table(table, row_group_size=table.num_rows)
@@ -116,25 +121,57 @@ class ParquetEncoder:
 
 
 class ParquetJoiner:
-    """Rows of several files of the same columns."""
+    """Rows of several files of the same columns: read here, encoded behind."""
 
-    def __init__(self, encoder: ParquetEncoder, schema: bytes, see: Callable[[pa.RecordBatch], object]) -> None:
+    def __init__(
+        self, encoder: ParquetEncoder, schema: bytes, see: Callable[[pa.RecordBatch], object], behind: Behind
+    ) -> None:
         """`schema` is what `schema_of` says of each of the files; `see` is shown their rows."""
-        self._encoder, self._see = encoder, see
+        self._encoder, self._see, self._behind = encoder, see, behind
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
 
     def add(self, body: BinaryIO) -> int:
-        file = pq.ParquetFile(body)
+        file = pq.ParquetFile(body, pre_buffer=False)  # read ahead it would hold a row group more, for no less time
         for batch in file.iter_batches(_ROWS, use_threads=False):
             self._see(batch)
-            self._encoder.write(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+            rows = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+            self._behind.do(partial(self._encoder.write, rows), rows.nbytes)
         return int(file.metadata.num_rows)
 
     def close(self) -> None:
-        self._encoder.close()
+        self._behind.do(self._encoder.close, 0)
+        self._behind.settle()
 
 
 def schema_of(body: BinaryIO) -> bytes:
     """The columns of a file."""
     schema: bytes = pq.read_schema(body).remove_metadata().serialize().to_pybytes()
     return schema
+
+
+def _repeating(table: pa.Table) -> list[str] | bool:
+    """Columns whose values come again. For others the writer would make a dictionary only to give it up."""
+    if table.num_rows < _LOOKED_AT // 4:
+        return True
+    (rows,) = table.slice(0, _LOOKED_AT).combine_chunks().to_batches()
+    leaves = [
+        leaf for name, column in zip(rows.schema.names, rows.columns, strict=True) for leaf in _leaves(name, column)
+    ]
+    return [path for path, values in leaves if 3 * pc.count_distinct(values).as_py() <= 2 * len(values)]
+
+
+def _leaves(path: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The columns that Parquet makes of one, as it names them."""
+    of = pa.types
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if of.is_struct(column.type):
+        for field, child in zip(column.type, column.flatten(), strict=True):
+            yield from _leaves(f"{path}.{field.name}", child)
+    elif of.is_map(column.type):
+        yield from _leaves(f"{path}.key_value.key", column.keys)
+        yield from _leaves(f"{path}.key_value.value", column.items)
+    elif of.is_list(column.type):
+        yield from _leaves(f"{path}.list.element", column.flatten())
+    else:
+        yield path, column

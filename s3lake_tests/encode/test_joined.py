@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat
+from s3lake.encode.behind import Behind
 from s3lake.encode.joined import joiner, likeness
 from s3lake.store.upload import Spill
 from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
@@ -29,10 +30,11 @@ def joined(form: FileFormat, bodies: Sequence[bytes]) -> bytes:
     assert not others, "they are not alike"
     out: list[bytes] = []
     spill = Spill()
-    file = joiner(form, like, out.append, spill, chunk=10**6)
-    for body in bodies:
-        file.add(io.BytesIO(body))
-    file.close()
+    with Behind(10**6) as behind:
+        file = joiner(form, like, out.append, spill, behind, chunk=10**6)
+        for body in bodies:
+            file.add(io.BytesIO(body))
+        file.close()
     spill.close()
     return b"".join(out)
 
