@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from s3lake.config.load import load
     from s3lake.forwarding.elasticsearch import Elasticsearch
+    from s3lake.forwarding.mongodb import MongoDB
     from s3lake.forwarding.postgres import Postgres
     from s3lake.forwarding.stdout import Stdout
     from s3lake.objects.readback.committed import CommittedFile, files
@@ -28,6 +29,7 @@ __all__ = [
     "KafkaResource",
     "LandConfig",
     "Landed",
+    "MongoDB",
     "Postgres",
     "S3Resource",
     "Sink",
@@ -57,6 +59,7 @@ _HOMES = {
     "KafkaResource": "s3lake.orchestration.resources",
     "LandConfig": "s3lake.orchestration.assets",
     "Landed": "s3lake.orchestration.sinks",
+    "MongoDB": "s3lake.forwarding.mongodb",
     "Postgres": "s3lake.forwarding.postgres",
     "S3Resource": "s3lake.orchestration.resources",
     "Sink": "s3lake.sink",

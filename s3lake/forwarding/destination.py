@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 GROUP = "s3lake.forwards"
 _OURS = {
     "elasticsearch": "s3lake.forwarding.elasticsearch:Elasticsearch",
+    "mongodb": "s3lake.forwarding.mongodb:MongoDB",
     "postgres": "s3lake.forwarding.postgres:Postgres",
     "stdout": "s3lake.forwarding.stdout:Stdout",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
+from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
+from s3lake.forwarding import claims
+from s3lake.forwarding.claims import Entry
 from s3lake.text import masking
 
 if TYPE_CHECKING:
@@ -73,29 +74,40 @@ class Elasticsearch:
 
     def content(self, hour: Hour) -> str | None:
         """See `Destination.content`."""
-        entry = self._entry(hour)
-        same = entry is not None and entry["_source"]["whole"] and entry["_source"]["bucket"] == hour.bucket
-        return str(entry["_source"]["content"]) if entry and same else None
+        return claims.content(self, hour)
 
     def write(self, hour: Hour) -> None:
         """See `Destination.write`; there are no transactions, so an hour that is under way shows some of its rows."""
-        self._make()
-        claim = self._claim(hour)
-        try:
-            for body, chunk in self._chunks(hour):
-                self._bulk(body, chunk)
-            # A search sees nothing that came after the last refresh.
-            self._ask("POST", f"{self._index}/_refresh")
-            deleted = self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _others(hour)}) or {}
-            if deleted.get("failures") or deleted.get("timed_out"):
-                raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
-            self._enter(hour, {"if_seq_no": claim["_seq_no"], "if_primary_term": claim["_primary_term"]}, whole=True)
-        except FencedError:
-            # Who has forwarded another content meanwhile may have looked for ours before all of it was there.
-            self._enter(hour, {}, whole=False)
-            raise
+        claims.write(self, hour)
 
-    def _make(self) -> None:
+    def entry(self, hour: Hour) -> Entry | None:
+        """See `Claimable.entry`."""
+        answer = self._ask("GET", self._ledger(hour), allowed=(404,))
+        return None if answer is None else _entry(answer["_source"], answer)
+
+    def enter(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
+        """See `Claimable.enter`."""
+        return self._enter(hour, "op_type=create" if after is None else after.version, whole=whole)
+
+    def disown(self, hour: Hour) -> None:
+        """See `Claimable.disown`."""
+        self._enter(hour, "", whole=False)
+
+    def put(self, hour: Hour) -> None:
+        """See `Claimable.put`."""
+        for body, chunk in self._chunks(hour):
+            self._bulk(body, chunk)
+        # A search sees nothing that came after the last refresh.
+        self._ask("POST", f"{self._index}/_refresh")
+
+    def clear(self, hour: Hour) -> None:
+        """See `Claimable.clear`."""
+        deleted = self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _others(hour)}) or {}
+        if deleted.get("failures") or deleted.get("timed_out"):
+            raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
+
+    def make(self) -> None:
+        """See `Claimable.make`."""
         record = {"type": self._record, **({"dynamic": True} if self._record == "object" else {})}
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
@@ -114,34 +126,13 @@ class Elasticsearch:
         answer = self._ask("GET", f"{index}/_mapping", allowed=(404,))
         return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
 
-    def _claim(self, hour: Hour) -> dict[str, Any]:
-        """Say that the hour is under way: whoever claims it later has the last word, and this one learns it."""
-        entry = self._entry(hour)
-        if entry is None:
-            return self._enter(hour, {"op_type": "create"}, whole=False)
-        if entry["_source"]["bucket"] != hour.bucket:
-            raise DestinationRefusedError(
-                f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
-                f"bucket than {hour.bucket}: give this one an index of its own"
-            )
-        condition = {"if_seq_no": entry["_seq_no"], "if_primary_term": entry["_primary_term"]}
-        return self._enter(hour, condition, whole=False)
-
-    def _enter(self, hour: Hour, condition: dict[str, Any], *, whole: bool) -> dict[str, Any]:
-        names = ("sink", "topic", "hour", "bucket", "commits", "content", "rows")
-        entry = {name: getattr(hour, name) for name in names}
-        entry |= {"whole": whole, "offsets": {str(number): span for number, span in hour.offsets.items()}}
-        query = "&".join(f"{name}={value}" for name, value in condition.items())
-        answer = self._ask("PUT", f"{self._ledger(hour)}?{query}", entry, allowed=(409,))
-        if answer is None:
-            raise FencedError(f"{self.place}: somebody else forwards {hour.topic} {hour.hour} at the same time")
-        return answer
-
-    def _entry(self, hour: Hour) -> dict[str, Any] | None:
-        return self._ask("GET", self._ledger(hour), allowed=(404,))
+    def _enter(self, hour: Hour, condition: str, *, whole: bool) -> Entry | None:
+        entry = claims.fields(hour, whole=whole)
+        answer = self._ask("PUT", f"{self._ledger(hour)}?{condition}", entry, allowed=(409,))
+        return None if answer is None else _entry(entry, answer)
 
     def _ledger(self, hour: Hour) -> str:
-        return f"{self._index}-hours/_doc/{_digest(hour.sink, hour.topic, hour.hour)}"
+        return f"{self._index}-hours/_doc/{claims.entry_name(hour)}"
 
     def _chunks(self, hour: Hour) -> Iterator[tuple[bytes, list[Row]]]:
         body = bytearray()
@@ -149,7 +140,6 @@ class Elasticsearch:
         of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": _moment(hour), "content": hour.content}
         for batch in hour.batches():
             for row in batch:
-                name = _digest(hour.sink, hour.topic, hour.hour, hour.content, row.file, str(row.number))
                 source = {
                     **of_hour,
                     "partition": row.partition,
@@ -158,7 +148,8 @@ class Elasticsearch:
                     "row": row.number,
                     "record": msgspec.Raw(row.document.replace(b"\n", b" ")),  # a space between tokens: texts have none
                 }
-                body += msgspec.json.encode({"index": {"_id": name}}) + b"\n" + msgspec.json.encode(source) + b"\n"
+                action = {"index": {"_id": claims.row_name(hour, row)}}
+                body += msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
                 chunk.append(row)
                 if len(body) >= _BULK_BYTES:
                     yield bytes(body), chunk
@@ -216,6 +207,11 @@ class Elasticsearch:
         return answer
 
 
+def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
+    version = f"if_seq_no={place['_seq_no']}&if_primary_term={place['_primary_term']}"
+    return Entry(source["bucket"], source["content"], source["whole"], version)
+
+
 def _others(hour: Hour) -> dict[str, Any]:
     """The rows of an hour that are of another content."""
     slot = [{"term": {"sink": hour.sink}}, {"term": {"topic": hour.topic}}]
@@ -225,7 +221,3 @@ def _others(hour: Hour) -> dict[str, Any]:
 
 def _moment(hour: Hour) -> str:
     return f"{hour.hour}:00:00Z"
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -24,6 +24,15 @@ class Search:
         self.url = ""
         self.lock = threading.Lock()
 
+    def create(self, index: str, properties: dict[str, Any]) -> None:
+        """An index that somebody else has made."""
+        self.indices[index], self.refreshed[index] = {}, set()
+        self.mappings[index] = {"mappings": {"properties": properties}}
+
+    def documents(self, index: str) -> dict[str, Any]:
+        """By their ids, whether a search sees them or not."""
+        return {name: document["_source"] for name, document in self.indices.get(index, {}).items()}
+
     def answer(self, method: str, path: str, query: dict[str, str], kind: str, body: bytes) -> tuple[int, Any]:
         """Status and answer to a request."""
         match (method, *path.strip("/").split("/")):

@@ -1,33 +1,39 @@
-"""Hours in an index of Elasticsearch, as its documented API is spoken: tried against a stand-in for that API alone."""
+"""Hours in an index of Elasticsearch: of a real server, and of a stand-in that can be busy, fail and want a key."""
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
 
-from s3lake.config import native
 from s3lake.errors import (
     ConfigurationError,
     DestinationRefusedError,
     DestinationUnavailableError,
     FencedError,
+    TransientError,
 )
 from s3lake.forwarding.destination import opened
 from s3lake.forwarding.elasticsearch import Elasticsearch
 from s3lake.forwarding.forwarding import forwarded
-from s3lake.forwarding.hour import Hour
-from s3lake.land.landing import Landing
-from s3lake.store.memory import MemoryStore
+from s3lake_tests.forwarding.elastic import Elastic, class_path, running
+from s3lake_tests.forwarding.landed import Killed, Land, hour_of
 from s3lake_tests.forwarding.search import AUTHORIZATION, Search, serving
-from s3lake_tests.lake import START, at
-from s3lake_tests.plugins import installed
-from s3lake_tests.source.inline import inline
+from s3lake_tests.lake import START
 
 KEY = AUTHORIZATION.removeprefix("ApiKey ")
+
+
+@pytest.fixture(scope="module")
+def elastic() -> Iterator[Elastic]:
+    try:
+        class_path()
+    except (ConfigurationError, TransientError) as error:
+        pytest.skip(f"Elasticsearch cannot be had: {error}")
+    with running() as started:
+        yield started
 
 
 @pytest.fixture
@@ -36,51 +42,30 @@ def search() -> Iterator[Search]:
         yield started
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "logs" / "clicks" / "0.txt"
-    path.parent.mkdir(parents=True)
-    with installed(tmp_path / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
-        yield path
+@pytest.fixture(params=["search", pytest.param("elastic", marks=[pytest.mark.s3, pytest.mark.timeout(900)])])
+def server(request: pytest.FixtureRequest) -> Search | Elastic:
+    """The stand-in, or a real server without an index."""
+    started: Search | Elastic = request.getfixturevalue(request.param)
+    if isinstance(started, Elastic):
+        started.clear()
+    return started
 
 
-@pytest.fixture
-def land(log: Path) -> Callable[..., Landing]:
-    """Lands an hour of records with these ids into a bucket."""
-    source = f"source: {{type: lines, options: {{directory: '{log.parents[1]}'}}}}\n"
-
-    def landed(*ids: str, bucket: str = "lake") -> Landing:
-        sink = f"name: events, topics: [clicks], bucket: {bucket}, start: {START}, format: {{type: json}}"
-        log.write_text("".join(f'{at(START, 1)} {{"id": {one}}}\n' for one in ids) + f"{at(START, 60)} {{}}\n")
-        config = native.loads(f"{source}sinks:\n  - {{{sink}}}\n", "f")
-        lander = inline(config, "clicks", MemoryStore(bucket), lambda: at(START, 90))
-        lander.land([START])
-        return lander
-
-    return landed
+def destination(server: Search | Elastic) -> Elasticsearch:
+    return Elasticsearch(server.url, api_key=KEY)
 
 
-def hour_of(lander: Landing) -> Hour:
-    return Hour.of(lander.sink, lander.topic, START, lander.store)
-
-
-def destination(search: Search) -> Elasticsearch:
-    return Elasticsearch(search.url, api_key=KEY)
-
-
-def rows(search: Search) -> list[tuple[str, int]]:
+def rows(server: Search | Elastic) -> list[tuple[str, int]]:
     """Of which content each document is, and its record."""
-    sources = [document["_source"] for document in search.indices.get("events", {}).values()]
+    sources = server.documents("events").values()
     return sorted((source["content"], source["record"]["id"]) for source in sources)
 
 
-def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
-    search: Search, land: Callable[..., Landing]
-) -> None:
+def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(server: Search | Elastic, land: Land) -> None:
     lander = land("1", "2")
-    assert forwarded(hour_of(lander), destination(search)).outcome == "written"
-    assert max(map(len, search.indices["events"])) <= 512  # what an id may have
-    [first, _] = [document["_source"] for document in search.indices["events"].values()]
+    assert forwarded(hour_of(lander), destination(server)).outcome == "written"
+    assert max(map(len, server.documents("events"))) <= 512  # what an id may have
+    [first, _] = server.documents("events").values()
     assert {name: first[name] for name in ("sink", "topic", "hour", "partition", "offset", "row")} == {
         "sink": "events",
         "topic": "clicks",
@@ -89,23 +74,19 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
         "offset": None,
         "row": 0,
     }
-    assert forwarded(hour_of(lander), destination(search)).outcome == "there already"
+    assert forwarded(hour_of(lander), destination(server)).outcome == "there already"
     before = hour_of(lander).content
     lander.rewrite(START)
-    assert rows(search) == [(before, 1), (before, 2)]
-    by_name = opened("elasticsearch", {"url": search.url, "api_key": KEY})
+    assert rows(server) == [(before, 1), (before, 2)]
+    by_name = opened("elasticsearch", {"url": server.url, "api_key": KEY})
     assert forwarded(hour_of(lander), by_name).outcome == "replaced"
-    assert rows(search) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
-    assert len(search.indices["events-hours"]) == 1
-
-
-class Killed(BaseException):
-    """As SIGKILL: nobody catches it."""
+    assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
+    assert len(server.documents("events-hours")) == 1
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
-    search: Search, land: Callable[..., Landing], monkeypatch: pytest.MonkeyPatch, after: bool
+    server: Search | Elastic, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     monkeypatch.setattr("s3lake.forwarding.elasticsearch._BULK_BYTES", 1)
     lander, real = land("1", "2"), requests.request
@@ -126,17 +107,15 @@ def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
         hour = hour_of(lander)
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
             patch.setattr(requests, "request", request)
-            forwarded(hour, destination(search))
-        forwarded(hour, destination(search))
-        assert rows(search) == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
+            forwarded(hour, destination(server))
+        forwarded(hour, destination(server))
+        assert rows(server) == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
         if asked <= at_request:  # nobody was killed
             break
     assert at_request >= 9
 
 
-def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
-    search: Search, land: Callable[..., Landing]
-) -> None:
+def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(server: Search | Elastic, land: Land) -> None:
     lander = land("1", "2")
     earlier = hour_of(lander)
     batches = earlier.batches
@@ -150,16 +129,16 @@ def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
         def batches(self) -> Iterator[Any]:
             for batch in batches():
                 lander.rewrite(START)
-                forwarded(hour_of(lander), destination(search))
+                forwarded(hour_of(lander), destination(server))
                 yield batch
 
     with pytest.raises(FencedError):
-        destination(search).write(Slow())  # type: ignore[arg-type]
-    assert forwarded(hour_of(lander), destination(search)).outcome == "written"
-    assert rows(search) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
+        destination(server).write(Slow())  # type: ignore[arg-type]
+    assert forwarded(hour_of(lander), destination(server)).outcome == "written"
+    assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 
 
-def test_a_server_that_is_busy_is_asked_again_later(search: Search, land: Callable[..., Landing]) -> None:
+def test_a_server_that_is_busy_is_asked_again_later(search: Search, land: Land) -> None:
     lander, search.busy = land("1", "2"), 1
     with pytest.raises(DestinationUnavailableError, match=r"1 of 2 rows .* es_rejected_execution_exception \(429\)"):
         forwarded(hour_of(lander), destination(search))
@@ -168,37 +147,37 @@ def test_a_server_that_is_busy_is_asked_again_later(search: Search, land: Callab
     assert [number for _, number in rows(search)] == [1, 2]
 
 
-def test_a_row_that_does_not_fit_is_named_without_what_it_holds(search: Search, land: Callable[..., Landing]) -> None:
+def test_a_row_that_does_not_fit_is_named_without_what_it_holds(server: Search | Elastic, land: Land) -> None:
     lander = land("1", '"private"')
-    with pytest.raises(DestinationRefusedError, match=r"row 1 of clicks/.*document_parsing_exception \(400\)") as error:
-        forwarded(hour_of(lander), destination(search))
+    with pytest.raises(
+        DestinationRefusedError, match=r"row 1 of clicks/.*(document|mapper)_parsing_exception \(400\)"
+    ) as error:
+        forwarded(hour_of(lander), destination(server))
     assert "private" not in str(error.value)
 
 
-def test_hours_of_another_bucket_do_not_take_the_place_of_others(search: Search, land: Callable[..., Landing]) -> None:
-    forwarded(hour_of(land("1")), destination(search))
+def test_hours_of_another_bucket_do_not_take_the_place_of_others(server: Search | Elastic, land: Land) -> None:
+    forwarded(hour_of(land("1")), destination(server))
     other = hour_of(land("2", bucket="other"))
     with pytest.raises(DestinationRefusedError, match="from another bucket than other"):
-        forwarded(other, destination(search))
-    assert [number for _, number in rows(search)] == [1]
+        forwarded(other, destination(server))
+    assert [number for _, number in rows(server)] == [1]
 
 
-def test_an_index_that_came_into_being_by_itself_is_not_used(search: Search, land: Callable[..., Landing]) -> None:
-    search.indices["events"], search.mappings["events"] = {}, {"mappings": {"properties": {"sink": {"type": "text"}}}}
+def test_an_index_that_came_into_being_by_itself_is_not_used(server: Search | Elastic, land: Land) -> None:
+    server.create("events", {"sink": {"type": "text"}})
     with pytest.raises(DestinationRefusedError, match="sink is to be keyword"):
-        forwarded(hour_of(land("1")), destination(search))
+        forwarded(hour_of(land("1")), destination(server))
 
 
-def test_rows_of_a_former_content_that_stay_leave_the_hour_under_way(
-    search: Search, land: Callable[..., Landing]
-) -> None:
+def test_rows_of_a_former_content_that_stay_leave_the_hour_under_way(search: Search, land: Land) -> None:
     lander, search.failures = land("1"), [{"status": 503}]
     with pytest.raises(DestinationUnavailableError, match="not all rows of a former content"):
         forwarded(hour_of(lander), destination(search))
     assert destination(search).content(hour_of(lander)) is None
 
 
-def test_a_secret_is_in_no_message(search: Search, land: Callable[..., Landing]) -> None:
+def test_a_secret_is_in_no_message(search: Search, land: Land) -> None:
     hour = hour_of(land("1"))
     refused = Elasticsearch(search.url, username="me", password="hunter2-wrong")
     with pytest.raises(DestinationRefusedError, match="was answered 401") as error:

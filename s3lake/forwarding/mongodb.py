@@ -1,0 +1,285 @@
+"""A collection of MongoDB: documents whose ids a repeat has again, and a ledger beside them.
+
+Transactions are not used: a server that stands alone has none, and those of others end after a minute.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from decimal import Decimal, Inexact, InvalidOperation, Overflow
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from s3lake import hours
+from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
+from s3lake.forwarding import claims
+from s3lake.forwarding.claims import Entry
+from s3lake.text import masking
+
+if TYPE_CHECKING:
+    from pymongo.collection import Collection
+
+    from s3lake.forwarding.documents import Row
+    from s3lake.forwarding.hour import Hour
+
+    _Documents = Collection[dict[str, Any]]
+
+_ROWS_AT_ONCE = 1000
+_CONNECT_MS = 10_000
+_ANSWER_MS = 120_000
+_SLOT = ("sink", "topic", "hour")
+_PASSING = {6, 7, 50, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
+"""Codes of a server that goes, comes, or gives way to another one."""
+
+
+class MongoDB:
+    """A destination of `forward`: a collection of MongoDB, and its ledger `<collection>_hours`.
+
+    Nothing is asked of the server before an hour is forwarded.
+
+    Args:
+        uri: of the servers: `mongodb://db:27017/?replicaSet=rs0`. What it says of a user is never printed.
+        database: that the collection is in.
+        collection: its name. It is made where it is not there.
+        record: what a record becomes: a `document`, or a `text` of its JSON.
+        username: where the address does not say it, with
+        password: his password.
+
+    Raises:
+        ConfigurationError: one of these cannot be.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        database: str = "lake",
+        collection: str = "events",
+        record: str = "document",
+        username: str | None = None,
+        password: str | None = None,
+    ) -> None:
+        parts = urlsplit(uri)
+        user, _, servers = parts.netloc.rpartition("@")
+        if parts.scheme not in ("mongodb", "mongodb+srv") or not servers:
+            raise ConfigurationError("uri of mongodb: write mongodb://HOST:PORT or mongodb+srv://HOST")
+        if not re.fullmatch(r"[\w-]{1,63}", database, re.ASCII):
+            raise ConfigurationError(f"database {database!r}: write letters, digits, _ and -, 63 of them at most")
+        if not re.fullmatch(r"(?!system\.)[A-Za-z_][\w.-]{0,113}", collection, re.ASCII):
+            raise ConfigurationError(
+                f"collection {collection!r}: write letters, digits and _ . - after the first, 114 of them at most"
+            )
+        if record not in ("document", "text"):
+            raise ConfigurationError(f"record {record!r}: it can be document, text")
+        if (username is None) != (password is None):
+            raise ConfigurationError("mongodb: give username and password, or neither")
+        self.place = f"mongodb {servers}/{database} collection {collection}"
+        self._uri, self._database, self._collection, self._record = uri, database, collection, record
+        self._login: dict[str, Any] = {"username": username, "password": password} if username else {}
+        self._secrets = [password or "", user.partition(":")[2], unquote(user.partition(":")[2])]
+
+    def content(self, hour: Hour) -> str | None:
+        """See `Destination.content`."""
+        return claims.content(self, hour)
+
+    def write(self, hour: Hour) -> None:
+        """See `Destination.write`; an hour that is under way shows some of its rows."""
+        claims.write(self, hour)
+
+    def make(self) -> None:
+        """See `Claimable.make`. Collections come into being by themselves."""
+        with self._opened(self._collection) as rows:
+            rows.create_index([(name, 1) for name in _SLOT])
+
+    def entry(self, hour: Hour) -> Entry | None:
+        """See `Claimable.entry`."""
+        with self._ledger() as ledger:
+            return _entry(ledger.find_one({"_id": claims.entry_name(hour)}))
+
+    def enter(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
+        """See `Claimable.enter`."""
+        from pymongo.errors import DuplicateKeyError
+
+        document = _document(hour, whole=whole)
+        with self._ledger() as ledger:
+            if after is None:
+                try:
+                    ledger.insert_one(document)
+                except DuplicateKeyError:
+                    return None
+                return _entry(document)
+            replaced = ledger.replace_one({"_id": document["_id"], "claim": after.version}, document)
+            return _entry(document) if replaced.matched_count else None
+
+    def disown(self, hour: Hour) -> None:
+        """See `Claimable.disown`."""
+        document = _document(hour, whole=False)
+        with self._ledger() as ledger:
+            ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
+
+    def put(self, hour: Hour) -> None:
+        """See `Claimable.put`."""
+        from pymongo import ReplaceOne
+        from pymongo.errors import BulkWriteError
+
+        slot = _slot(hour)
+        rows = (row for batch in hour.batches() for row in batch)
+        with self._opened(self._collection) as collection:
+            while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+                documents = [self._of(hour, row, slot) for row in chunk]
+                writes = [ReplaceOne({"_id": document["_id"]}, document, upsert=True) for document in documents]
+                try:
+                    collection.bulk_write(writes, ordered=False)
+                except BulkWriteError as error:
+                    raise self._unwritten(chunk, error.details.get("writeErrors", ())) from None
+
+    def clear(self, hour: Hour) -> None:
+        """See `Claimable.clear`."""
+        with self._opened(self._collection) as rows:
+            rows.delete_many({**_slot(hour), "content": {"$ne": hour.content}})
+
+    def _of(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "_id": claims.row_name(hour, row),
+            **slot,
+            "content": hour.content,
+            "partition": row.partition,
+            "offset": row.offset,
+            "file": row.file,
+            "row": row.number,
+            "record": row.document.decode() if self._record == "text" else self._decoded(row),
+        }
+
+    def _decoded(self, row: Row) -> Any:
+        from bson.errors import BSONError
+
+        try:
+            return decoded(row.document)
+        # What it says of the value would be in a message.
+        except (ValueError, ArithmeticError, RecursionError, BSONError) as error:
+            raise DestinationRefusedError(
+                f"{self.place}: row {row.number} of {row.file} has what a document cannot hold "
+                f"({type(error).__name__}), as U+0000 in the name of a field: say record='text'"
+            ) from None
+
+    @contextmanager
+    def _ledger(self) -> Iterator[_Documents]:
+        with self._opened(f"{self._collection}_hours") as ledger:
+            yield ledger
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[_Documents]:
+        """A collection of the primary, of which nothing that is read or written can be rolled back."""
+        try:
+            import pymongo
+            from pymongo.read_concern import ReadConcern
+        except ImportError:
+            raise ConfigurationError("mongodb needs pymongo: pip install 's3lake[mongodb]'") from None
+        from pymongo import errors
+
+        waits: dict[str, Any] = {"serverSelectionTimeoutMS": _CONNECT_MS, "connectTimeoutMS": _CONNECT_MS}
+        try:
+            with pymongo.MongoClient[dict[str, Any]](
+                self._uri, **self._login, **waits, socketTimeoutMS=_ANSWER_MS, tz_aware=True, appname="s3lake"
+            ) as client:
+                yield client[self._database].get_collection(
+                    name,
+                    read_preference=pymongo.ReadPreference.PRIMARY,
+                    write_concern=pymongo.WriteConcern("majority"),
+                    read_concern=ReadConcern("majority"),
+                )
+        except (errors.ConnectionFailure, errors.WriteConcernError, errors.ExecutionTimeout) as error:
+            said = str(error) if isinstance(error, errors.ConnectionFailure) else type(error).__name__
+            raise DestinationUnavailableError(f"{self.place}: {masking.without(said, self._secrets)}") from None
+        except errors.OperationFailure as error:
+            # Its text may quote a document.
+            flaw = f"{self.place}: {(error.details or {}).get('codeName', type(error).__name__)} ({error.code})"
+            wrong = DestinationUnavailableError if error.code in _PASSING else DestinationRefusedError
+            raise wrong(flaw) from None
+        except errors.DocumentTooLarge:
+            raise DestinationRefusedError(f"{self.place}: a record is larger than a document can be, 16 MB") from None
+        except (errors.ConfigurationError, errors.InvalidURI, errors.InvalidName) as error:
+            raise ConfigurationError(f"{self.place}: {masking.without(str(error), self._secrets)}") from None
+
+    def _unwritten(self, chunk: list[Row], flaws: Sequence[dict[str, Any]]) -> Exception:
+        if not flaws or any(flaw["code"] in _PASSING for flaw in flaws):
+            return DestinationUnavailableError(f"{self.place}: not all rows were written for certain")
+        row = chunk[flaws[0]["index"]]
+        return DestinationRefusedError(
+            f"{self.place}: {len(flaws)} of {len(chunk)} rows were not taken, the first, row {row.number} of "
+            f"{row.file}, because of code {flaws[0]['code']}: say record='text' where the server has no such documents"
+        )
+
+
+def decoded(document: bytes) -> Any:
+    """A document of JSON as values that MongoDB has, of which no digit is lost.
+
+    Raises:
+        ValueError, ArithmeticError, RecursionError, BSONError: it has none for some of them.
+    """
+    import bson
+
+    value = _decode(document)
+    try:
+        bson.encode({"record": value})
+    except OverflowError:
+        value = _fitting(value)
+        bson.encode({"record": value})
+    return value
+
+
+def _number(text: str) -> Any:
+    """A double where it has all digits of a number, else MongoDB's decimal of 34."""
+    number = float(text)
+    return number if Decimal(repr(number)) == Decimal(text) else _decimal(text)
+
+
+def _decimal(text: str) -> Any:
+    from bson.decimal128 import Decimal128, create_decimal128_context
+
+    exact = create_decimal128_context()
+    for signal in (Inexact, InvalidOperation, Overflow):
+        exact.traps[signal] = True
+    return Decimal128(exact.create_decimal(text))
+
+
+_decode = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def _fitting(value: Any) -> Any:
+    """The same, with numbers of more than 64 bits as decimals."""
+    match value:
+        case dict():
+            return {name: _fitting(member) for name, member in value.items()}
+        case list():
+            return [_fitting(item) for item in value]
+        case int() if not -(2**63) <= value < 2**63:
+            return _decimal(str(value))
+    return value
+
+
+def _slot(hour: Hour) -> dict[str, Any]:
+    return {"sink": hour.sink, "topic": hour.topic, "hour": hours.parse(hour.hour)}
+
+
+def _document(hour: Hour, *, whole: bool) -> dict[str, Any]:
+    return {
+        "_id": claims.entry_name(hour),
+        **claims.fields(hour, whole=whole),
+        **_slot(hour),
+        "claim": secrets.token_hex(16),
+        "forwarded_at": datetime.now(timezone.utc),
+    }
+
+
+def _entry(document: dict[str, Any] | None) -> Entry | None:
+    if document is None:
+        return None
+    return Entry(document["bucket"], document["content"], document["whole"], document["claim"])

@@ -1,0 +1,214 @@
+"""Hours in a collection of MongoDB, as FerretDB speaks it: each row once, whatever ends when, whoever repeats what."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pymongo
+import pytest
+from bson.decimal128 import Decimal128
+
+from s3lake.errors import (
+    ConfigurationError,
+    DestinationRefusedError,
+    DestinationUnavailableError,
+    FencedError,
+)
+from s3lake.forwarding.destination import opened
+from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.mongodb import MongoDB, decoded
+from s3lake_tests.forwarding.landed import Killed, Land, hour_of
+from s3lake_tests.forwarding.mongo import program, serving
+from s3lake_tests.lake import START
+
+pytestmark = [
+    pytest.mark.s3,
+    pytest.mark.skipif(program() is None, reason="FerretDB is not built (s3lake_tests/forwarding/ferretdb)"),
+]
+
+Database = pymongo.database.Database[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def uri() -> Iterator[str]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def database(uri: str) -> Iterator[Database]:
+    """Without a collection."""
+    with pymongo.MongoClient[dict[str, Any]](uri, tz_aware=True) as client:
+        client.drop_database("lake")
+        yield client["lake"]
+
+
+@pytest.fixture
+def destination(uri: str, database: Database) -> MongoDB:
+    return MongoDB(uri, database=database.name)
+
+
+def rows(database: Database) -> list[tuple[str, int]]:
+    """Of which content each document is, and its record."""
+    return sorted((row["content"], row["record"]["id"]) for row in database["events"].find())
+
+
+def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
+    uri: str, database: Database, destination: MongoDB, land: Land
+) -> None:
+    lander = land("1", "2")
+    assert forwarded(hour_of(lander), destination).outcome == "written"
+    first = database["events"].find_one({"record.id": 1})
+    assert first is not None
+    assert {name: first[name] for name in ("sink", "topic", "hour", "partition", "offset", "row")} == {
+        "sink": "events",
+        "topic": "clicks",
+        "hour": datetime(2026, 1, 5, 8, tzinfo=timezone.utc),
+        "partition": 0,
+        "offset": None,
+        "row": 0,
+    }
+    [entry] = database["events_hours"].find()
+    assert (entry["offsets"], entry["rows"], entry["whole"]) == ({"0": [0, 2]}, 2, True)
+    assert forwarded(hour_of(lander), destination).outcome == "there already"
+    before = hour_of(lander).content
+    lander.rewrite(START)
+    assert rows(database) == [(before, 1), (before, 2)]
+    assert forwarded(hour_of(lander), opened("mongodb", {"uri": uri})).outcome == "replaced"
+    assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
+    assert database["events_hours"].count_documents({}) == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_any_command_the_next_attempt_brings_every_row_once(
+    database: Database, destination: MongoDB, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    monkeypatch.setattr("s3lake.forwarding.mongodb._ROWS_AT_ONCE", 1)
+    lander, asked = land("1", "2"), 0
+
+    def mortal(patch: pytest.MonkeyPatch, name: str, at: int) -> None:
+        real = getattr(pymongo.collection.Collection, name)
+
+        def command(*arguments: Any, **options: Any) -> Any:
+            nonlocal asked
+            number, asked = asked, asked + 1
+            if number == at and not after:
+                raise Killed
+            answer = real(*arguments, **options)
+            if number == at:
+                raise Killed
+            return answer
+
+        patch.setattr(pymongo.collection.Collection, name, command)
+
+    for at in itertools.count():
+        lander.rewrite(START)
+        hour, asked = hour_of(lander), 0
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            for name in ("find_one", "insert_one", "replace_one", "bulk_write", "delete_many", "create_index"):
+                mortal(patch, name, at)
+            forwarded(hour, destination)
+        forwarded(hour, destination)
+        assert rows(database) == [(hour.content, 1), (hour.content, 2)], f"killed at {at}"
+        if asked <= at:  # nobody was killed
+            break
+    assert at >= 8  # asked twice, the index, claimed, each row, others taken away, whole
+
+
+def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
+    database: Database, destination: MongoDB, land: Land
+) -> None:
+    lander = land("1", "2")
+    earlier = hour_of(lander)
+    batches = earlier.batches
+
+    class Slow:
+        """An hour that is rewritten, and forwarded so, after it has given its rows."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(earlier, name)
+
+        def batches(self) -> Iterator[Any]:
+            for batch in batches():
+                lander.rewrite(START)
+                forwarded(hour_of(lander), destination)
+                yield batch
+
+    with pytest.raises(FencedError):
+        destination.write(Slow())  # type: ignore[arg-type]
+    assert forwarded(hour_of(lander), destination).outcome == "written"
+    assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
+
+
+def test_of_two_that_claim_an_hour_at_once_one_is_refused(destination: MongoDB, land: Land) -> None:
+    hour = hour_of(land("1"))
+    claim = destination.enter(hour, whole=False, after=None)
+    assert destination.enter(hour, whole=False, after=None) is None
+    assert destination.enter(hour, whole=False, after=claim) is not None
+    assert destination.enter(hour, whole=True, after=claim) is None
+    assert destination.content(hour) is None
+
+
+def test_hours_of_another_bucket_do_not_take_the_place_of_others(
+    database: Database, destination: MongoDB, land: Land
+) -> None:
+    forwarded(hour_of(land("1")), destination)
+    with pytest.raises(DestinationRefusedError, match="from another bucket than other"):
+        forwarded(hour_of(land("2", bucket="other")), destination)
+    assert [number for _, number in rows(database)] == [1]
+
+
+def test_no_digit_of_a_number_is_lost() -> None:
+    numbers = b"[0.1, 1e300, 9223372036854775807, 9223372036854775808, 12345678901234567890.10]"
+    assert decoded(b'{"of": %s, "id": 1e400}' % numbers) == {
+        "of": [0.1, 1e300, 2**63 - 1, Decimal128("9223372036854775808"), Decimal128("12345678901234567890.10")],
+        "id": Decimal128("1E+400"),
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [r'1, "private\u0000": 2', "1" * 40, r'"private\ud800"', f"{'[' * 200}1{']' * 200}"],
+    ids=["name", "digits", "surrogate", "depth"],
+)
+def test_a_record_that_no_document_can_hold_is_named_without_what_it_holds_and_fits_as_text(
+    uri: str, database: Database, destination: MongoDB, land: Land, value: str
+) -> None:
+    lander = land("1", value)
+    with pytest.raises(DestinationRefusedError, match=r"row 1 of clicks/.*record='text'") as refused:
+        forwarded(hour_of(lander), destination)
+    assert "private" not in str(refused.value)
+    assert destination.content(hour_of(lander)) is None
+    assert forwarded(hour_of(lander), MongoDB(uri, record="text")).outcome == "written"
+    assert [row["record"] for row in database["events"].find().sort("row")] == [
+        f'{{"id": {id}}}' for id in ("1", value)
+    ]
+
+
+def test_a_secret_is_in_no_message(land: Land) -> None:
+    silent = MongoDB("mongodb://me:hunter2%21@127.0.0.1:1/?serverSelectionTimeoutMS=50", collection="orders")
+    hour = hour_of(land("1"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("s3lake.forwarding.mongodb._CONNECT_MS", 50)
+        with pytest.raises(DestinationUnavailableError, match=r"127\.0\.0\.1:1") as error:
+            silent.content(hour)
+    assert "hunter2" not in f"{error.value} {silent!r} {silent.place}"
+    assert silent.place == "mongodb 127.0.0.1:1/lake collection orders"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"uri": "http://me:hunter2@db"}, "write mongodb://HOST:PORT"),
+        ({"uri": "mongodb://db", "database": "a.b"}, "letters, digits, _ and -"),
+        ({"uri": "mongodb://db", "collection": "system.users"}, "collection 'system.users'"),
+        ({"uri": "mongodb://db", "record": "json"}, "document, text"),
+        ({"uri": "mongodb://db", "username": "me"}, "username and password"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as error:
+        MongoDB(**options)  # type: ignore[arg-type]
+    assert "hunter2" not in str(error.value)
