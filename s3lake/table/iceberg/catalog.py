@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyiceberg.catalog import Catalog
+    from pyiceberg.io.pyarrow import PyArrowFileIO
 
     from s3lake.store.connection import S3Connection
 
@@ -37,12 +38,21 @@ def opened(properties: Mapping[str, str], bucket: str, connection: S3Connection)
         raise ConfigurationError("table: Iceberg needs pyiceberg: pip install 's3lake[iceberg]'") from None
     settings = {
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
-        "warehouse": f"s3://{bucket}/{_WAREHOUSE}",
+        # To a server of REST a warehouse is a name of its own.
+        **({} if properties["type"] == "rest" else {"warehouse": f"s3://{bucket}/{_WAREHOUSE}"}),
         **_s3(connection),
         **_glue(properties, connection),
         **properties,
     }
     return load_catalog(settings.pop("name", NAME), **settings)
+
+
+def files(properties: Mapping[str, str], connection: S3Connection) -> PyArrowFileIO:
+    """What reads the files of a sink: with its own keys, for a catalog may lend keys of the table's own place alone."""
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    own = {name: value for name, value in properties.items() if name.startswith(("s3.", "client."))}
+    return PyArrowFileIO({**_s3(connection), **own})
 
 
 def secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:

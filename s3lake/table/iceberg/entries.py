@@ -27,9 +27,10 @@ class Footers:
     """The footers of files of one bucket, each read once, however often a commit is tried."""
 
     bucket: str
+    io: FileIO
     _read: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, io: FileIO, files: Sequence[File]) -> Mapping[str, Any]:
+    def of(self, files: Sequence[File]) -> Mapping[str, Any]:
         """Key -> footer.
 
         Raises:
@@ -38,7 +39,7 @@ class Footers:
         """
         import pyarrow.dataset as ds
 
-        scheme = io.fs_by_scheme("s3", self.bucket)  # type: ignore[attr-defined]
+        scheme = self.io.fs_by_scheme("s3", self.bucket)  # type: ignore[attr-defined]
         parquet = ds.ParquetFileFormat()
 
         def footer(file: File) -> Any:

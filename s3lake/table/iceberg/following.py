@@ -97,7 +97,7 @@ class LakeTable:
             TableUnavailableError: the table, its catalog or the store was in the way.
             TableConflictError: the table cannot follow before somebody has changed something.
         """
-        footers, done = Footers(self.bucket), []
+        footers, done = self._footers(), []
         for todo in _chunks(self.hours(hours)):
             while todo:
                 followed, todo = self._insist(todo, footers, by_files)
@@ -189,8 +189,7 @@ class LakeTable:
         from pyiceberg.catalog import Catalog
 
         files = data(manifest for one in taken for manifest in one.listed)
-        io = self._catalog._load_file_io()
-        first, *others = of_files(footers.of(io, files).values())
+        first, *others = of_files(footers.of(files).values())
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
         creation = self._catalog.create_table_transaction(
             self.name,
@@ -203,6 +202,9 @@ class LakeTable:
             for column in (*([LANDED_HOUR] if self.by_hour else []), *self.columns):
                 spec.add_identity(column)
         return creation.commit_transaction()
+
+    def _footers(self) -> Footers:
+        return Footers(self.bucket, catalog.files(self.catalog_properties, self.connection))
 
     @property
     def _owner(self) -> str:

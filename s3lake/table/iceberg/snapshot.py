@@ -64,7 +64,7 @@ def snapshot(
     }
     added = [file for exchange in exchanges.values() for file in exchange.added]
     removed = [file for exchange in exchanges.values() for file in exchange.removed]
-    read = footers.of(table.io, added)
+    read = footers.of(added)
     change = _once(table)
     grow(change, of_files(read.values()))
     entries = Entries(change.table_metadata, footers.bucket)

@@ -16,15 +16,10 @@ import pytest
 import requests
 
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.land.spark import jars
+from s3lake_tests import maven
 
 VERSION = "3.3.3"
 _JAVA = 21
-_REQUEST = f"""<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
-<info organisation="s3lake" module="apicurio"/><configurations><conf name="default"/></configurations>
-<dependencies><dependency org="io.apicurio" name="apicurio-registry-app" rev="{VERSION}" conf="default->master"
-transitive="false"><artifact name="apicurio-registry-app" type="tar.gz" ext="tar.gz" e:classifier="all"/></dependency>
-</dependencies></ivy-module>"""
 
 
 class Apicurio:
@@ -91,21 +86,12 @@ def _java() -> Path:
 
 
 def _installed() -> Path:
-    """Its directory in the cache, downloaded once."""
-    target = jars.cache_dir() / f"apicurio-registry-{VERSION}"
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
-        here = Path(scratch)
-        (here / "ivy.xml").write_text(_REQUEST, encoding="utf-8")
-        ivy = next(jars.pyspark_jars_dir().glob("ivy-*.jar"))
-        command = [str(jars.find_java()), "-jar", str(ivy), "-ivy", str(here / "ivy.xml"), "-confs", "default"]
-        command += ["-cache", str(here / "cache"), "-retrieve", f"{here}/[artifact].[ext]"]
-        if settings := os.environ.get("S3LAKE_IVY_SETTINGS"):
-            command += ["-settings", settings]
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=900, check=True)
-        with tarfile.open(here / "apicurio-registry-app.tar.gz") as archive:
-            archive.extractall(here / "app", filter="data")
-        (here / "app").rename(target)
-    return target
+    """Its directory in the cache."""
+    archive = maven.artifact("io.apicurio", "apicurio-registry-app", VERSION, "all", suffix="tar.gz", alone=True)
+    return maven.kept(f"apicurio-registry-{VERSION}", archive, change=_unpacked)
+
+
+def _unpacked(files: Path) -> Path:
+    with tarfile.open(files / f"apicurio-registry-app-{VERSION}-all.tar.gz") as archive:
+        archive.extractall(files / "app", filter="data")
+    return files / "app"

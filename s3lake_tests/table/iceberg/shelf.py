@@ -147,3 +147,9 @@ def rows(shelf: Shelf, snapshot: int | None = None) -> list[dict[str, Any]]:
 def loaded(shelf: Shelf) -> Any:
     """The table, as pyiceberg has it now."""
     return shelf.table().loaded()
+
+
+def compacted(shelf: Shelf) -> None:
+    """What another program does that makes few files of many: the same rows, in files of its own."""
+    table = loaded(shelf)
+    table.overwrite(table.scan().to_arrow())

@@ -1,23 +1,141 @@
-"""Catalogues beside SQLite: the same table in Glue, as moto has it."""
+"""Catalogs beside SQLite, each a server: what is true of a table there is true of it in each."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
+from s3lake.store.connection import S3Connection
+from s3lake.table.iceberg import catalog
+from s3lake_tests.forwarding.server import programs
+from s3lake_tests.table.iceberg import catalogs
+from s3lake_tests.table.iceberg.catalogs import Properties
+from s3lake_tests.table.iceberg.cuts import cut
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
 
 pytestmark = pytest.mark.s3
 
+NAMES = [
+    "glue",
+    pytest.param("rest", marks=pytest.mark.spark),
+    pytest.param("hive", marks=pytest.mark.spark),
+    pytest.param("postgres", marks=pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed")),
+]
 
-def test_a_table_in_glue_follows_replaces_and_is_found_again(make: Callable[..., Shelf], s3_server: EmbeddedS3) -> None:
-    catalog = {"type": "glue", "glue.endpoint": s3_server.endpoint_url}
-    shelf = make(table={"name": "lake_{sink}.{topic}", "catalog": catalog})
+
+@pytest.fixture(scope="module")
+def glue(s3_server: EmbeddedS3) -> Properties:
+    return {"type": "glue", "glue.endpoint": s3_server.endpoint_url}
+
+
+@pytest.fixture(scope="module")
+def rest(s3_server: EmbeddedS3) -> Iterator[Properties]:
+    with catalogs.rest(s3_server) as properties:
+        yield properties
+
+
+@pytest.fixture(scope="module")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Properties]:
+    with catalogs.hive(tmp_path_factory.mktemp("hive")) as properties:
+        yield properties
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Properties]:
+    with catalogs.postgres() as properties:
+        yield properties
+
+
+def entered(make: Callable[..., Shelf], properties: Properties) -> Shelf:
+    """A table of its own in a catalog that others share."""
+    return make(table={"name": f"lake_{uuid.uuid4().hex}.{{topic}}", "catalog": properties})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_follows_grows_replaces_and_is_found_again(
+    make: Callable[..., Shelf], request: pytest.FixtureRequest, name: str
+) -> None:
+    shelf = entered(make, request.getfixturevalue(name))
     first = shelf.commit(FIVE)
     shelf.table().follow()
-    shelf.commit(SIX)
-    shelf.commit(FIVE, rows=4, replaces=[first.id])
+    shelf.commit(SIX, pa.table({"id": [20], "late": [1.5]}))
     shelf.table().follow()
-    assert len(rows(shelf)) == shelf.listed() == 14
+    shelf.commit(FIVE, rows=4, replaces=[first.id])
+    (replaced,) = shelf.table().follow()
+    assert (replaced.commits, replaced.files, replaced.removed) == (1, 1, 1)
+    assert sorted(row["late"] or 0 for row in rows(shelf)) == [0, 0, 0, 0, 1.5]
+    counts = [loaded(shelf).scan(snapshot_id=one.snapshot_id).count() for one in loaded(shelf).snapshots()]
+    assert counts == [10, 11, 5]
     assert shelf.table().follow() == []
-    assert loaded(shelf).location() == f"s3://{shelf.bucket}/.tables/lake_events.db/orders"
+    assert list(shelf.table().differences(by_files=True)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_that_follow_at_once_beside_a_compaction_add_each_commit_once(
+    make: Callable[..., Shelf], request: pytest.FixtureRequest, name: str
+) -> None:
+    shelf = entered(make, request.getfixturevalue(name))
+    first = shelf.commit(FIVE)
+    shelf.table().follow()
+    compacted(shelf)
+    for hour in (SIX, SEVEN, FIVE):
+        shelf.commit(hour)
+    shelf.commit(FIVE, rows=4, replaces=[first.id])
+    with ThreadPoolExecutor(3) as pool:
+        asked: list[list[str] | None] = [[FIVE], [SIX], None]
+        list(pool.map(lambda hours: shelf.table().follow(hours), asked))
+    assert len(rows(shelf)) == shelf.listed() == 34
+
+
+@pytest.mark.spark
+def test_killed_at_any_request_of_a_rest_catalog_the_next_one_mends_it(
+    make: Callable[..., Shelf], rest: Properties
+) -> None:
+    for number in range(20):  # every other one is sent, and its answer lost
+        shelf = entered(make, rest)
+        first = shelf.commit(FIVE)
+        shelf.table().follow()
+        shelf.commit(FIVE, rows=4, replaces=[first.id])
+        shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
+        killed = cut(shelf.table(), number, lost=number % 2 == 1)
+        shelf.table().follow()
+        assert len(rows(shelf)) == shelf.listed() == 5
+        assert shelf.table().follow() == []
+        if not killed:
+            break
+    assert number > 4
+
+
+def test_a_rest_catalog_names_its_warehouse_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of REST knows warehouses by names of its own, and refuses one that it has not."""
+    handed: dict[str, str] = {}
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda _, **properties: handed.update(properties))
+    catalog.opened({"type": "rest", "uri": "http://127.0.0.1:1"}, "lake", S3Connection())
+    assert "warehouse" not in handed
+    catalog.opened({"type": "sql", "uri": "sqlite://"}, "lake", S3Connection())
+    assert handed["warehouse"] == "s3://lake/.tables"
+
+
+@pytest.mark.spark
+def test_keys_that_a_catalog_lends_for_its_own_place_read_none_of_our_files(
+    make: Callable[..., Shelf], rest: Properties, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    shelf = entered(make, rest)
+    opens = PyArrowFileIO._initialize_fs
+
+    def refusing(io: PyArrowFileIO, scheme: str, bucket: str | None = None) -> object:
+        if bucket == shelf.bucket and "uri" in io.properties:  # a catalog's own
+            raise PermissionError("no such place of mine")
+        return opens(io, scheme, bucket)
+
+    monkeypatch.setattr(PyArrowFileIO, "_initialize_fs", refusing)
+    shelf.commit(FIVE)
+    shelf.table().follow()
+    shelf.commit(SIX)
+    (followed,) = shelf.table().follow()
+    assert followed.rows == 10

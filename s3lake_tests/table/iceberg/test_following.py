@@ -1,6 +1,5 @@
 """A table follows its index: commits by reference, once, whoever asks and however often."""
 
-import itertools
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import TableConflictError, TableUnavailableError
-from s3lake.table.iceberg import LakeTable
 from s3lake.table.iceberg.entries import Footers
-from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, loaded, rows
+from s3lake_tests.table.iceberg.cuts import cut
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
 
 pytestmark = pytest.mark.s3
 
@@ -322,10 +321,6 @@ class TestOthers:
         assert len(rows(shelf)) == shelf.listed() == 4
 
 
-class _Killed(BaseException):
-    """The process ends here."""
-
-
 def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf], tmp_path: Path) -> None:
     """The requests of a commit are what it writes to S3 and to the catalog; each is not sent, or its answer is lost."""
     for lost in (False, True):
@@ -344,39 +339,3 @@ def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf],
             if not killed:
                 break
         assert number > 4
-
-
-def cut(table: LakeTable, number: int, lost: bool) -> bool:
-    """Follow, and end at a request; False where there are not so many."""
-    from pyiceberg.catalog.sql import SqlCatalog  # a quarter of a second, in all that collect
-    from pyiceberg.io.pyarrow import PyArrowFile
-
-    sent = itertools.count()
-
-    def counted(send: Callable[..., Any]) -> Callable[..., Any]:
-        def request(*arguments: Any, **named: Any) -> Any:
-            mine = next(sent) == number
-            if mine and not lost:
-                raise _Killed
-            answer = send(*arguments, **named)
-            if mine:
-                raise _Killed
-            return answer
-
-        return request
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PyArrowFile, "create", counted(PyArrowFile.create))
-        patch.setattr(SqlCatalog, "commit_table", counted(SqlCatalog.commit_table))
-        patch.setattr(SqlCatalog, "load_table", counted(SqlCatalog.load_table))
-        try:
-            table.follow()
-        except _Killed:
-            return True
-    return False
-
-
-def compacted(shelf: Shelf) -> None:
-    """What another program does that makes few files of many: the same rows, in files of its own."""
-    table = loaded(shelf)
-    table.overwrite(table.scan().to_arrow())

@@ -12,21 +12,16 @@ import pyarrow as pa
 import pytest
 
 from s3lake.land.spark.jars import resolve
+from s3lake_tests.table.iceberg.catalogs import SPARK_JARS
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
 
 pytestmark = [pytest.mark.s3, pytest.mark.spark]
-
-JARS = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-    "org.apache.iceberg:iceberg-aws-bundle:1.11.0",
-    "org.xerial:sqlite-jdbc:3.49.1.0",
-)
 
 
 def by_spark(shelf: Shelf) -> dict[str, Any]:
     """What the program said; it has a JVM of its own, with Iceberg in it."""
     asked = {
-        "jars": [str(jar) for jar in resolve("iceberg", JARS)],
+        "jars": [str(jar) for jar in resolve("iceberg", SPARK_JARS)],
         "database": f"{shelf.home}/catalog.db",
         "bucket": shelf.bucket,
         "endpoint": shelf.server.endpoint_url,

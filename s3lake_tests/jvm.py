@@ -1,0 +1,32 @@
+"""Classes of Java in a JVM of their own, which ends with this process."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from s3lake.land.spark import jars
+
+
+@contextmanager
+def running(classpath: Iterable[Path], options: Sequence[str] = ()) -> Iterator[Any]:
+    """What py4j, which pyspark ships, calls `jvm`: packages and classes as attributes."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    py4j = next(jars.pyspark_jars_dir().glob("py4j-*.jar"))
+    port, process = launch_gateway(
+        jarpath=str(py4j),
+        classpath=os.pathsep.join(map(str, classpath)),
+        javaopts=["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options],
+        java_path=str(jars.find_java()),
+        die_on_exit=True,
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(timeout=30)
