@@ -48,6 +48,7 @@ ROOMS = [
     "land.binding",
     "objects.readback",
     "land.merge",
+    "land.recast",
     "land.spark",
     "land.given",
     "land.job",

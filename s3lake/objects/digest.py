@@ -42,9 +42,13 @@ class Digest:
                 records += self.rows(batch)
             return records
         for texts in content.records(shape, body, key):
-            records += len(texts)
-            self._column("", pa.array(texts, pa.binary()))
+            records += self.texts(texts)
         return records
+
+    def texts(self, texts: list[bytes]) -> int:
+        """Take in records that are texts: how many they are."""
+        self._column("", pa.array(texts, pa.binary()))
+        return len(texts)
 
     def rows(self, batch: pa.RecordBatch) -> int:
         """Take in rows of columns: how many they are."""

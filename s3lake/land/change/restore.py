@@ -20,8 +20,8 @@ from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
 from s3lake.land.change.holding import Holding
-from s3lake.land.change.records import Parts, records
 from s3lake.land.given import Record
+from s3lake.land.recast.records import Parts, records
 from s3lake.objects import Shape
 from s3lake.objects.letters import letters
 from s3lake.source.kafka.properties import client_properties

@@ -7,12 +7,15 @@ from typing import Any
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from s3lake.land.change.reformat import reformat, reformations
 from s3lake.sink import Sink
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
-from s3lake_tests.verify.world import HOUR
+from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
+from s3lake_tests.verify.world import HOUR, texts
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
 RECORD = {"style": "record"}
@@ -121,3 +124,74 @@ def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
         assert (report.clean, report.landed, report.dead_letters) == (True, 7, 1), (place, report.differences)
         tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
         assert (sum(map(len, tables)), len(world.bodies())) == (7, len(tables) + 1), place
+
+
+def digests(world: Parts) -> dict[str, bool]:
+    """Of each file of data whether it notes what it was made of."""
+    (manifest,) = holding(world).manifests(HOUR) or []
+    return {file.key: bool(file.digest) for file in manifest.files if file.kind == "data"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"format": {"type": "parquet"}}, {"format": {"type": "avro"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "parquet", "codec": "gzip"}, "flush": {"count": 2}}),
+        ({"format": {"type": "avro"}}, {"format": {"type": "parquet"}, "layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "json"}}, {"format": {"type": "json", "codec": "gzip"}, "flush": {"count": 2}}),
+        (
+            {"format": {"type": "json"}, "envelope": RECORD},
+            {"format": {"type": "json", "codec": "gzip"}, "envelope": RECORD},
+        ),
+    ],
+    ids=str,
+)
+def test_verify_knows_what_replaced_files_held_when_kafka_does_not(was: dict[str, Any], now: dict[str, Any]) -> None:
+    world = changed(landed(**was), **now)
+    reformat(holding(world), HOUR)
+    assert all(digests(world).values())
+    world.log.expire(world.log.end[0])
+    assert world.verified().clean
+    (manifest,) = holding(world).manifests(HOUR) or []
+    first, other = [file for file in manifest.files if file.kind == "data"][:2]
+    world.overwrite(first, world.bodies()[other.key], manifest.id)
+    assert f"{first.key} does not hold the records of the files that it was made of" in texts(
+        world.verified(), "object"
+    )
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"format": {"type": "json"}}, {"format": {"type": "parquet"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "csv"}}),
+        ({"format": {"type": "json"}}, {"layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "json_array"}}, {"format": {"type": "json"}}),
+    ],
+    ids=str,
+)
+def test_where_records_are_spelled_otherwise_no_digest_is_noted(was: dict[str, Any], now: dict[str, Any]) -> None:
+    world = changed(landed(**was), **now)
+    reformat(holding(world), HOUR)
+    assert not any(digests(world).values())
+    assert world.verified().clean
+
+
+@given(
+    sink=st.sampled_from([one for one in MORE + SINKS if one["format"]["type"] in ("json", "parquet", "avro")]),
+    to=st.sampled_from([{"type": "parquet"}, {"type": "avro"}, {"type": "json", "codec": "gzip"}]),
+    part=st.lists(records, min_size=1, max_size=6),
+)
+def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], to: dict[str, Any], part: list[Any]) -> None:
+    world = Parts(**sink, flush={"count": 2})
+    world.land_records(part)
+    world.write_index()
+    before = world.verified()
+    try:
+        now = changed(world, **{**sink, "format": to, "flush": {"count": 1}})
+    except ValueError:  # no sink can be configured so
+        return
+    reformat(holding(now), HOUR)
+    report = now.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (before.landed, before.dead_letters)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -56,7 +57,7 @@ def _lacking(shape: Shape) -> str:
     return ""
 
 
-def records(shape: Shape, body: Body, file: File, topic: str) -> Iterator[list[Record]]:
+def records(shape: Shape, body: Body, file: File, topic: str, others: Set[int] = frozenset()) -> Iterator[list[Record]]:
     """The records of an object, some at a time.
 
     Where neither rows nor their number say an offset, it is the least that it can have been.
@@ -66,28 +67,37 @@ def records(shape: Shape, body: Body, file: File, topic: str) -> Iterator[list[R
         body: of the object.
         file: what its manifest says of it.
         topic: of the records.
+        others: offsets of the topic-partition whose records are in no such object.
 
     Raises:
         UnreadableError: it is no file of its shape.
     """
     parts, schema = Parts.of(shape), columns.of(shape, {})
     value, key = _reader(shape, schema, "value"), _reader(shape, schema, "key")
-    offset = file.first_offset
+    offsets = offsets_of(file, others)
     for batch in batches(shape, body, file.key, schema):
         rows = []
         for row in batch.to_pylist():
+            offset = next(offsets)
             at = _offset(row) if parts.offset else offset
             stamp = _timestamp(row) if parts.timestamp else -1
             headers = tuple((one["key"], one["value"]) for one in row["headers"] or ()) if parts.headers else ()
             raw_key = key(row["key"]) if parts.key else None
             rows.append(Record(topic, file.partition, at, stamp, raw_key, value(row["value"]), headers))
-            offset += 1
         yield rows
 
 
-def slack(shape: Shape, file: File) -> int:
+def offsets_of(file: File, others: Set[int]) -> Iterator[int]:
+    """The least offsets that the rows of an object can have, one after the other."""
+    return (offset for offset in count(file.first_offset) if offset not in others)
+
+
+def slack(shape: Shape, file: File, others: Set[int]) -> int:
     """How much greater the offset of a record may have been than `records` says."""
-    return 0 if Parts.of(shape).offset else file.last_offset - file.first_offset + 1 - file.records
+    if Parts.of(shape).offset:
+        return 0
+    strange = sum(file.first_offset <= offset <= file.last_offset for offset in others)
+    return file.last_offset - file.first_offset + 1 - file.records - strange
 
 
 def _offset(row: Any) -> int:

@@ -1,0 +1,288 @@
+"""Recast: the data of commits in the form that the sink has now, made of their committed objects.
+
+Rows of columns stay rows of columns, whatever the file; texts go through the present converter once more.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake import hours as hourly
+from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.commit.letters import LETTERS
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import abort
+from s3lake.encode.formats import FORMATS
+from s3lake.land import binding
+from s3lake.land.given import Batches, GivenEngine, batch
+from s3lake.land.job import Job
+from s3lake.land.recast.records import Parts, offsets_of, records, slack
+from s3lake.land.staged import staged
+from s3lake.land.task import outcomes
+from s3lake.land.task.pipeline import Stores
+from s3lake.land.task.staging import Rows, Staging
+from s3lake.layout.key import Fields, KeyRule
+from s3lake.objects import Shape, content, fit, tables
+from s3lake.objects.digest import Digest
+from s3lake.plan.batch import Intervals
+from s3lake.schema.arrow import to_arrow
+from s3lake.store.reading import opened
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+
+class Unformattable(Exception):
+    """Objects that cannot be written in another form; the message says why."""
+
+
+def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
+    """Why the data of these commits cannot have the form of `sink` as it is now; empty where it can."""
+    landed = sink.landed
+    keys = binding.key_rule(landed, topic)
+    if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
+        return "the layout names timestamps or last offsets of records, which objects need not say"
+    for manifest in manifests:
+        if all(file.kind == LETTERS for file in manifest.files):
+            continue
+        shape = Shape.of(manifest, key=landed.converter.key, value=landed.converter.value)
+        if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
+            return "keys and headers beside the data belong to it row by row"
+        if _in_columns(shape, landed):
+            if keys.needs("key") or keys.needs("header") or keys.needs("timestamp") or keys.has_tombstones:
+                return "the layout names parts of a record that its columns do not hold"
+            if shape.columns is None:
+                return "its commit, of an earlier s3lake, does not say which columns it has"
+            continue
+        has = Parts.of(shape)
+        envelope = set(landed.envelope.fields) if landed.envelope else set()
+        lacking = {"key": has.key, "headers": has.headers, "timestamp": has.timestamp, "offset": has.offset}
+        lacks = [name for name, there in lacking.items() if not there]
+        if "metadata" in envelope:
+            envelope |= {"timestamp", "offset"}
+        needed = {"header": "headers"}
+        asked = {needed.get(one, one) for one in ("key", "header", "timestamp") if keys.needs(one)}
+        if has.lacking or (envelope | asked) & set(lacks):
+            return has.lacking or f"it does not hold the {' and '.join(sorted((envelope | asked) & set(lacks)))}"
+    return ""
+
+
+def _in_columns(shape: Shape, landed: Sink) -> bool:
+    """Whether rows of columns can stay what they are: the same parts of the same records, in another file."""
+    now = binding.shape_of(landed)
+    same = (shape.envelope, shape.key, shape.value) == (now.envelope, now.key, now.value)
+    return same and shape.format in ("parquet", "avro") and FORMATS[landed.format.type].tabular
+
+
+def _no_session() -> NoReturn:
+    raise AssertionError("nothing here is asked in SQL")
+
+
+@dataclass
+class Recast:
+    """The data of commits of one form in the form that the sink has now.
+
+    Attributes:
+        dead: offsets of topic-partitions that are dead letters of these commits: so no row is taken for one of them.
+    """
+
+    sink: Sink
+    index: TopicIndex
+    stores: Stores
+    hour: str
+    manifests: Sequence[Manifest]
+    dead: Mapping[int, Set[int]] = field(default_factory=dict)
+
+    @property
+    def columns_stay(self) -> bool:
+        """Whether rows keep the columns that their commits recorded."""
+        return _in_columns(self._shape, self.sink.landed)
+
+    def staged(self, attempt: Attempt) -> Staged:
+        """Their data: files, form and columns. It holds nothing else of the commits.
+
+        Raises:
+            Unformattable: some of it cannot have this form; nothing is left of the rest.
+        """
+        sink = self.sink.landed.model_copy(update={"transforms": (), "sql": None})
+        parts = self._all_written(sink, attempt)
+        files = [file for one in parts for file in one.files]
+        data = (file for file in files if file.kind == "data")
+        if sum(file.records for file in data) != sum(file.records for file in self._files):
+            abort(self.index.store, files)
+            raise Unformattable("fewer or more records would be in its files")
+        changed = any(one.shape.changed is True for one in self.manifests)
+        last = self.manifests[-1]
+        form = parts[-1] if parts else Staged((), {}, last.format, last.converter, last.nulls, last.shape, last.columns)
+        shape = msgspec.structs.replace(form.shape, changed=changed)
+        return replace(form, files=tuple(files), reads={}, shape=shape, dropped={}, filled={})
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape.of(self.manifests[0], key=self.sink.converter.key, value=self.sink.converter.value)
+
+    @property
+    def _files(self) -> list[File]:
+        """Files of data in the order of their records."""
+        files = [file for manifest in self.manifests for file in manifest.files if file.kind == "data"]
+        return sorted(files, key=lambda file: (file.partition, file.first_offset))
+
+    def _body(self, file: File) -> bytes:
+        commit = next(one.id for one in self.manifests if file in one.files)
+        with opened(self.index.store, file.key, file.bytes, commit) as body:
+            return body.read()
+
+    def _all_written(self, sink: Sink, attempt: Attempt) -> list[Staged]:
+        """Object by object: where one ends another begins, so what is known of offsets stays what it was."""
+        parts: list[Staged] = []
+        try:
+            for file in self._files:
+                write = self._columns if self.columns_stay else self._texts
+                written = write(sink, attempt, file, self._body(file))
+                more = slack(self._shape, file, self.dead.get(file.partition, frozenset()))
+                longer = (msgspec.structs.replace(new, last_offset=new.last_offset + more) for new in written.files)
+                parts.append(replace(written, files=tuple(longer)))
+        except BaseException:
+            abort(self.index.store, [file for one in parts for file in one.files])
+            raise
+        return parts
+
+    def _columns(self, sink: Sink, attempt: Attempt, file: File, body: bytes) -> Staged:
+        """Rows of columns as they are."""
+        last = self.manifests[-1]
+        offsets = offsets_of(file, self.dead.get(file.partition, frozenset()))
+        keys = binding.key_rule(
+            sink,
+            self.index.topic,
+            attempt.suffix,
+            wallclock_ms=attempt.begun_ms,
+            hour_ms=hourly.start_ms(self.hour),
+        )
+        staging = Staging(self.index.store, keys, binding.file_rule(sink), attempt.commit)
+        try:
+            for rows in self._rows(file, body):
+                times = pa.array([0] * len(rows), pa.int64())
+                numbers = pa.array(islice(offsets, len(rows)), pa.int64())
+                groups = _groups(keys, file.partition, rows)
+                if isinstance(groups, str):
+                    staging.add(file.partition, groups, Rows(numbers, times, {"data": rows}))
+                else:
+                    staging.add_sorted(file.partition, groups, Rows(numbers, times, {"data": rows}))
+            files = staging.finish()
+        except BaseException:
+            staging.abort()
+            raise
+        return Staged(
+            # The text of a value in CSV is not what its column held.
+            files=tuple(files if sink.format.type == "csv" else self._digested(keys, file, body, files)),
+            reads={},
+            format=sink.format.type,
+            converter=sink.converter.value,
+            nulls=last.nulls,
+            shape=binding.written_by(sink),
+            columns=last.columns,
+        )
+
+    def _rows(self, file: File, body: bytes) -> Iterator[pa.RecordBatch]:
+        shape = self._shape
+        assert shape.columns is not None  # else there was an obstacle
+        schema = to_arrow(shape.columns.fields)
+        for some in tables.opened(shape, body, file.key).batches:
+            yield fit.fitted(some, schema, file.key, fit.widened)
+
+    def _digested(self, keys: KeyRule, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
+        """The new files with the digests of the rows that they were made of, which are read once more."""
+        left: dict[str | None, list[File]] = {}
+        for new in sorted(files, key=lambda new: new.first_offset):
+            left.setdefault(new.group, []).append(new)
+        digests = {new.key: (Digest(), new.records) for new in files}
+        for rows in self._rows(file, body):
+            groups = _groups(keys, file.partition, rows)
+            every = [groups] if isinstance(groups, str) else groups.unique().to_pylist()
+            for group in every:
+                own = rows if isinstance(groups, str) else rows.filter(pc.equal(groups, group))
+                while own.num_rows:
+                    new = left[group][0]
+                    digest, wanted = digests[new.key]
+                    taken = digest.rows(own.slice(0, wanted))
+                    digests[new.key] = digest, wanted - taken
+                    if wanted == taken:
+                        left[group].pop(0)
+                    own = own.slice(taken)
+        return (msgspec.structs.replace(new, digest=str(digests[new.key][0])) for new in files)
+
+    def _texts(self, sink: Sink, attempt: Attempt, file: File, body: bytes) -> Staged:
+        """Texts through the present converter."""
+        index, others = self.index, self.dead.get(file.partition, frozenset())
+        stored = index.columns()
+        work = binding.work(
+            sink,
+            index.topic,
+            self.stores,
+            commit=attempt.commit,
+            renamed=attempt.suffix,
+            hour_start_ms=hourly.start_ms(self.hour),
+            columns={},
+            wallclock_ms=attempt.begun_ms,
+        )
+
+        def read(_: Intervals) -> Batches:
+            return {file.partition: map(batch, records(self._shape, body, file, index.topic, others))}
+
+        engine = GivenEngine(read, _no_session)
+        job = Job(sink, index.topic, engine, _no_session)
+        reads = {file.partition: (file.first_offset, file.last_offset + 1)}
+        record = partial(outcomes.record, index, sink.max_columns, self.hour, attempt.commit)
+        done, work = job.staged(replace(work, tolerant=True), reads, stored[0] if stored else Recorded({}), record)
+        commit = staged(sink, index.topic, index.store, work, done)
+        if engine.refusals:
+            abort(index.store, commit.files)
+            first = engine.refusals[0]
+            raise Unformattable(
+                f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
+                f"near offset {first.offset}: {first.message}"
+            )
+        if self._texts_stay and work.keys.fixed_group(file.partition) is not None:
+            return replace(commit, files=tuple(self._texts_digested(file, body, commit.files)))
+        return commit
+
+    @property
+    def _texts_stay(self) -> bool:
+        """Whether records are the same texts in the old form and in the new, for all that anybody may have written."""
+        was, now = self._shape, binding.shape_of(self.sink.landed)
+        form = operator.attrgetter("format", "envelope", "key", "value", "in_columns")
+        return not was.in_columns and was.format == "json" and form(was) == form(now)
+
+    def _texts_digested(self, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
+        texts = chain.from_iterable(content.records(self._shape, body, file.key))
+        for new in sorted(files, key=lambda new: new.first_offset):
+            digest = Digest()
+            digest.texts(list(islice(texts, new.records)))
+            yield msgspec.structs.replace(new, digest=str(digest))
+
+
+def _groups(keys: KeyRule, partition: int, rows: pa.RecordBatch) -> str | pa.Array:
+    """Where rows of columns belong: all to one output partition, or each to its own.
+
+    Raises:
+        Unformattable: one belongs nowhere.
+    """
+    group = keys.fixed_group(partition)
+    if group is not None:
+        return group
+    values = [msgspec.json.encode(row, enc_hook=str) for row in rows.to_pylist()]
+    groups = keys.groups(partition, Fields(values=values), len(rows))
+    strange = next((one for one in groups if not isinstance(one, str)), None)
+    if strange is not None:
+        raise Unformattable(f"a record has no place in the present layout: {strange}")
+    return pa.array(groups, pa.string())
