@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,7 +26,8 @@ from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
-from s3lake.land.replay.beside import copied, obstacle
+from s3lake.land.recast import Recast, Unformattable
+from s3lake.land.replay.beside import copied, obstacle, unlike
 from s3lake.land.replay.letters import Chosen, letters_of
 from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
@@ -59,6 +60,7 @@ class Replayed:
         landed: of them.
         skipped: of them: the present configuration leaves them out.
         refused: why the others stay.
+        anew: files that the commit has landed beside them, where these are written in the present form for it.
     """
 
     hour: str
@@ -68,6 +70,7 @@ class Replayed:
     landed: int
     skipped: int
     refused: tuple[Reason, ...]
+    anew: int = 0
 
     def __str__(self) -> str:
         left = self.chosen - self.landed - self.skipped
@@ -79,6 +82,8 @@ class Replayed:
         if left:
             reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
             parts.append(f"{left:,} stay dead letters, {reasons}")
+        if self.anew and self.landed + self.skipped:
+            parts.append(f"{self.anew:,} files beside them written anew, as the sink writes now")
         return ", ".join(parts)
 
 
@@ -132,17 +137,20 @@ class _Replay:
 
     Attributes:
         tried: the chosen ones, and why they were refused, as a hash.
+        dead: offsets of all of them, by topic-partition.
     """
 
     lander: Landing
     manifest: Manifest
     chosen: Chosen
     tried: dict[Place, int] = field(default_factory=dict)
+    dead: dict[int, set[int]] = field(default_factory=dict)
 
     def run(self, *, dry_run: bool) -> Replayed | None:
         """Replay them; None where none is chosen."""
         lander, manifest = self.lander, self.manifest
         for letter in letters_of(lander.store, manifest):
+            self.dead.setdefault(letter.partition, set()).add(letter.offset)
             if self.chosen(letter):
                 self.tried[letter.partition, letter.offset] = hash((letter.stage, letter.message))
         if not self.tried:
@@ -150,47 +158,80 @@ class _Replay:
         self._refuse_misfits()
         if dry_run:
             memory = MemoryStore(lander.sink.bucket)
-            return self._told(self._through(lambda _: memory, "", mark_of("dry-run")), None)
+            return self._told(self._through(lambda _: memory, "", mark_of("dry-run"), manifest.columns), None)
         attempt = begin_replay(lander.index, manifest)
         if attempt is None:
             raise FencedError(f"{lander.topic} {manifest.hour}: commit {manifest.id} was replaced meanwhile")
         record = partial(outcomes.record, lander.index, lander.sink.max_columns, manifest.hour, attempt.commit)
-        run = self._through(lander.stores, attempt.commit, attempt.suffix, record)
+        anew = self._anew(attempt)
+        columns = manifest.columns if anew is None else anew.columns
+        try:
+            run = self._through(lander.stores, attempt.commit, attempt.suffix, columns, record)
+        except BaseException:
+            abort(lander.store, anew.files if anew else ())
+            raise
         if run.refused == self.tried:
-            abort(lander.store, run.staged.files)
+            abort(lander.store, [*run.staged.files, *(anew.files if anew else ())])
             return self._told(run, None)
-        return self._told(run, lander.commit(attempt, self._beside(run, attempt)).id)
+        return self._told(run, lander.commit(attempt, self._beside(run, anew, attempt)).id)
+
+    def _anew(self, attempt: Attempt) -> Staged | None:
+        """The data of the commit as the sink writes it now; None where that is how they are."""
+        lander, manifest = self.lander, self.manifest
+        if not unlike(lander.sink, manifest):
+            return None
+        try:
+            return Recast(lander.sink, lander.index, lander.stores, manifest.hour, [manifest], self.dead).staged(
+                attempt
+            )
+        except Unformattable as error:
+            raise self._misfit(str(error)) from None
 
     def _refuse_misfits(self) -> None:
         sink, manifest = self.lander.sink, self.manifest
-        where = f"sink {sink.name}: dead letters of {self.lander.topic} {manifest.hour} stay as they are"
         if binding.key_rule(sink.landed, self.lander.topic).replaces:
             raise ConfigurationError(
-                f"{where}: keys say no offset, so one would take the place of a later record. Let the layout name "
-                "topic-partition and offset"
+                f"sink {sink.name}: dead letters of {self.lander.topic} {manifest.hour} stay as they are: keys say no "
+                "offset, so one would take the place of a later record. Let the layout name topic-partition and offset"
             )
         why = obstacle(sink, manifest)
-        if why is not None:
-            raise ConfigurationError(
-                f"{where}: they cannot stand in one commit with what was landed beside them, because {why}. Set it "
-                "as it was for the replay, or land the hour once more with `s3lake rewrite`, while Kafka has it"
-            )
+        if why:
+            raise self._misfit(why)
+
+    def _misfit(self, why: str) -> ConfigurationError:
+        lander, hour = self.lander, self.manifest.hour
+        return ConfigurationError(
+            f"sink {lander.sink.name}: dead letters of {lander.topic} {hour} stay as they are: they cannot stand in "
+            f"one commit with what was landed beside them, because {why}. Set it as it was for the replay, or land "
+            "the hour once more with `s3lake rewrite`, while Kafka has it"
+        )
 
     def _told(self, run: _Run, commit: str | None) -> Replayed:
         reads = run.staged.reads.values()
         landed, skipped = sum(read.landed for read in reads), sum(read.skipped for read in reads)
         hour, replaced = self.manifest.hour, self.manifest.id
-        return Replayed(hour, replaced, commit, len(self.tried), landed, skipped, run.staged.letters)
+        anew = (
+            sum(file.kind != LETTERS for file in self.manifest.files) if unlike(self.lander.sink, self.manifest) else 0
+        )
+        return Replayed(hour, replaced, commit, len(self.tried), landed, skipped, run.staged.letters, anew)
 
     def _through(
-        self, stores: Stores, commit: str, mark: str, record: Callable[[Sequence[Outcome]], Recorded] | None = None
+        self,
+        stores: Stores,
+        commit: str,
+        mark: str,
+        columns: Mapping[str, Any] | None,
+        record: Callable[[Sequence[Outcome]], Recorded] | None = None,
     ) -> _Run:
-        """The chosen ones through the stages; without `record` columns that they bring are not recorded."""
+        """The chosen ones through the stages, beside data of such columns.
+
+        Without `record` columns that they bring are not recorded.
+        """
         lander, manifest = self.lander, self.manifest
         stored = lander.index.columns()
         recorded = stored[0] if stored else None
-        if manifest.columns:  # a column that came later may stand, empty, in a record that was landed before
-            recorded = msgspec.structs.replace(recorded or Recorded({}), columns=manifest.columns)
+        if columns:  # a column that came later may stand, empty, in a record that was landed before
+            recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(columns))
         work = binding.work(
             lander.sink,
             lander.topic,
@@ -227,14 +268,15 @@ class _Replay:
         if rows:
             yield batch(rows)
 
-    def _beside(self, run: _Run, attempt: Attempt) -> Staged:
-        """What is to take the place of the commit."""
+    def _beside(self, run: _Run, anew: Staged | None, attempt: Attempt) -> Staged:
+        """What is to take the place of the commit; `anew` is its data, where they could not be copied."""
         lander, manifest = self.lander, self.manifest
-        files = list(run.staged.files)
+        files = [*run.staged.files, *(anew.files if anew else ())]
         try:
             kept, reasons = self._kept(attempt)
             files += kept
-            files += copied(lander.sink, lander.store, manifest, attempt.commit)
+            if anew is None:
+                files += copied(lander.sink, lander.store, manifest, attempt.commit)
         except BaseException:
             abort(lander.store, files)
             raise

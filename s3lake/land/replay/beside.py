@@ -12,7 +12,7 @@ from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import mark_of
 from s3lake.commit.recovery import abort
-from s3lake.land import binding
+from s3lake.land import binding, recast
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
 from s3lake.store.upload import PART_BYTES, Spill, uploaded
@@ -24,10 +24,10 @@ _AT_ONCE = 8
 """Small objects; a large one holds parts in memory."""
 
 
-def obstacle(sink: Sink, manifest: Manifest) -> str | None:
-    """Why files of `sink` as it is now cannot stand in one commit with those of `manifest`; None where they can."""
+def unlike(sink: Sink, manifest: Manifest) -> str:
+    """What files of `sink` as it is now have not in common with those of `manifest`; empty where they are alike."""
     if all(file.kind == LETTERS for file in manifest.files):
-        return None
+        return ""
     landed = sink.landed
     unchanged = msgspec.structs.replace(binding.written_by(landed), changed=manifest.shape.changed)
     now = {"format": landed.format.type, "value converter": landed.converter.value, "codec and envelope": unchanged}
@@ -36,9 +36,19 @@ def obstacle(sink: Sink, manifest: Manifest) -> str | None:
         if setting != then[what]:
             words = f"{then[what]!r} then and {setting!r} now" if isinstance(setting, str) else "others now than then"
             return f"{what} are {words}" if " and " in what else f"its {what} is {words}"
+    return ""
+
+
+def obstacle(sink: Sink, manifest: Manifest) -> str:
+    """Why files of `sink` as it is now cannot stand in one commit with the data of `manifest`; empty where they can."""
+    landed = sink.landed
+    if all(file.kind == LETTERS for file in manifest.files):
+        return ""
     if manifest.nulls not in (landed.nulls, "fail"):
         return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
-    return None
+    difference = unlike(sink, manifest)
+    why = recast.obstacle(sink, manifest.topic, [manifest]) if difference else ""
+    return why and f"{difference}, and its objects cannot be written anew: {why}"
 
 
 def copied(sink: Sink, store: Store, manifest: Manifest, commit: str) -> list[File]:
