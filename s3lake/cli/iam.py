@@ -97,7 +97,7 @@ def _alike(config: Config, sinks: Sequence[Sink]) -> Iterable[list[Sink]]:
 
 def _of_objects(objects: Objects) -> list[str]:
     """What an ACL and tags take, though they come with the request that creates the object."""
-    rights = {"s3:PutObjectAcl": objects.acl, "s3:PutObjectTagging": objects.tags}
+    rights = {"s3:PutObjectAcl": objects.acl, "s3:PutObjectTagging": objects.tags or objects.offset_tags}
     return [right for right, asked in rights.items() if asked]
 
 

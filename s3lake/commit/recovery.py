@@ -220,7 +220,9 @@ def publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published
 
     def publish_file(file: File) -> tuple[str, Published]:
         outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest, pace, patient_until)
-        if outcome != "landed":
+        if outcome == "landed":
+            store.tag_offsets(file.key, file.first_offset, file.last_offset, file.records)
+        else:
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
 

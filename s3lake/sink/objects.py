@@ -13,7 +13,7 @@ from s3lake.sink.part import Misfit, Part, matching
 from s3lake.text.masking import is_masked
 
 _KEY_BYTES = 32
-_TAGS, _TAG_NAME, _TAG_VALUE = 10, 128, 256
+_TAGS, _OFFSET_TAGS, _TAG_NAME, _TAG_VALUE = 10, 3, 128, 256
 _TAG = re.compile(r"[\w +\-=.:/@]*")
 _CANNED = (
     "private",
@@ -38,6 +38,9 @@ class Objects(Part):
             it has lost the objects. Never printed.
         acl: a canned one, for example bucket-owner-full-control.
         tags: of each object, at most ten.
+        offset_tags: tag each object of a commit with startOffset, endOffset and recordCount, as Confluent's connector
+            does, before the commit is listed: tried (what the store refuses is logged) or required (the hour waits
+            until it does). One request an object.
         storage_class: one that can be read at once; None for S3's own, STANDARD.
         checksum: what S3 checks and keeps for each upload; CRC32C and CRC64NVME take botocore[crt].
     """
@@ -49,6 +52,7 @@ class Objects(Part):
     customer_key: SecretStr | None = Field(default=None, examples=["${LAKE_KEY}"])
     acl: str | None = None
     tags: dict[str, str] = Field(default_factory=dict)
+    offset_tags: Literal["tried", "required"] | None = None
     storage_class: (
         Literal["STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY"]
         | None
@@ -93,6 +97,9 @@ class Objects(Part):
         if self.customer_key is not None and self.encryption is not None:
             message = "S3 encrypts with a key of its own or with yours: take encryption or customer_key out"
             raise Misfit(message, "encryption")
+        if self.offset_tags is not None and len(self.tags) + _OFFSET_TAGS > _TAGS:
+            message = f"{len(self.tags)} tags are too many beside offset_tags: an object has at most {_TAGS}"
+            raise Misfit(message, "tags")
         for name in ("kms_key_id", "kms_context", "bucket_key"):
             if getattr(self, name) not in (None, {}) and not (self.encryption or "").startswith("aws:kms"):
                 raise Misfit("is of a key service: write encryption: aws:kms, or take it out", name)

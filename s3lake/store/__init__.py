@@ -100,6 +100,10 @@ class Store(Protocol):
         """Make the upload visible, unless the key has an object (If-None-Match: *) that it may not `replace`."""
         ...
 
+    def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
+        """Say at a completed object which records it holds, where that is asked for; again does no harm."""
+        ...
+
     def abort_upload(self, key: str, upload: str) -> None:
         """Drop the upload; no error when there is none."""
         ...

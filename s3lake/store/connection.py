@@ -41,6 +41,8 @@ class S3Connection:
         role_token_file: of a web identity that assumes the role instead of the credentials.
         proxy_url: None for the environment's, `HTTPS_PROXY`.
         created_with: what each object is created with beside its bytes: encryption, ACL, tags, storage class.
+        offset_tags: whether the objects of a commit are tagged with the records they hold: None, tried or required.
+        tags: that they have beside, of `created_with`.
         customer_key: in base64, what objects are encrypted with (SSE-C); never printed.
         checksum: what S3 checks each upload with, and keeps.
         requester_pays: say with every request that we pay.
@@ -76,6 +78,8 @@ class S3Connection:
     proxy_user: str | None = None
     proxy_password: str | None = field(default=None, repr=False)
     created_with: tuple[tuple[str, str | bool], ...] = ()
+    offset_tags: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
     customer_key: str | None = field(default=None, repr=False)
     checksum: str | None = None
     requester_pays: bool = False
@@ -143,6 +147,8 @@ class S3Connection:
             proxy_user=proxy.user if proxy else None,
             proxy_password=_plain(proxy.password) if proxy else None,
             created_with=s3.objects.created_with,
+            offset_tags=s3.objects.offset_tags,
+            tags=tuple(s3.objects.tags.items()),
             customer_key=_plain(s3.objects.customer_key),
             checksum=s3.objects.checksum,
             requester_pays=s3.requester_pays,

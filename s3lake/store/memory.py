@@ -24,6 +24,7 @@ class MemoryStore:
 
     Attributes:
         overwrites: complete uploads over what stands there, as stores do that ignore If-None-Match on Complete.
+        tagged: by key the first and the last offset of an object, and how many records it holds.
     """
 
     overwrites = False
@@ -32,6 +33,7 @@ class MemoryStore:
         self.bucket = bucket
         self.objects: dict[str, tuple[bytes, Head]] = {}
         self.uploads: dict[str, _Upload] = {}
+        self.tagged: dict[str, tuple[int, int, int]] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -88,6 +90,9 @@ class MemoryStore:
             del self.uploads[upload]
             self._write(key, b"".join(started.parts[number] for number in sorted(started.parts)), started.metadata)
             return "completed"
+
+    def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
+        self.tagged[key] = first, last, records
 
     def abort_upload(self, key: str, upload: str) -> None:
         if self._upload(key, upload):

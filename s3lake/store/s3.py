@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
-from s3lake.errors import StoreConflictError, StoreUnavailableError
+from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
 from s3lake.store import Begun, Completion, Document, Head, console
 from s3lake.store.answers import Answer, NoAnswer, NotReached, Silent, meaning_of
 from s3lake.store.client import shared
@@ -187,6 +187,25 @@ class S3Store:
             return _COMPLETIONS.get(answer.status, "gone")
         return "completed"
 
+    def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
+        wanted = self.connection.offset_tags
+        if wanted is None:
+            return
+        held = {"startOffset": first, "endOffset": last, "recordCount": records}
+        tags = [{"Key": name, "Value": str(value)} for name, value in (*self.connection.tags, *held.items())]
+
+        def tag(client: Any) -> None:
+            client.put_object_tagging(Bucket=self.bucket, Key=key, Tagging={"TagSet": tags})
+
+        try:
+            self._ask("PutObjectTagging", key, tag)
+        except S3LakeError as error:
+            if wanted == "required":
+                raise
+            if self.bucket not in _untagged:  # a bucket of which every object would be told
+                _untagged.add(self.bucket)
+                _log.warning("objects have no tags that say which records they hold: %s", error)
+
     def abort_upload(self, key: str, upload: str) -> None:
 
         def abort(client: Any) -> None:
@@ -287,5 +306,7 @@ def _named(metadata: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in metadata.items()}
 
 
+_untagged: set[str] = set()
+"""Buckets of which it was told that their objects get no tags."""
 _away: dict[S3Connection, float] = {}
 """When a request was last given up, until one is answered."""

@@ -127,8 +127,9 @@ def test_an_acl_takes_its_own_right() -> None:
     assert "s3:PutObjectAcl" in policy(ORDERS, s3="{objects: {acl: private}}")["Statement"][1]["Action"]
 
 
-def test_tags_take_their_own_right() -> None:
-    assert "s3:PutObjectTagging" in policy(ORDERS, s3="{objects: {tags: {team: data}}}")["Statement"][1]["Action"]
+@pytest.mark.parametrize("objects", ["tags: {team: data}", "offset_tags: tried"])
+def test_tags_take_their_own_right(objects: str) -> None:
+    assert "s3:PutObjectTagging" in policy(ORDERS, s3=f"{{objects: {{{objects}}}}}")["Statement"][1]["Action"]
     read = policy(ORDERS, s3="{objects: {tags: {team: data}}}", read_only=True)
     assert read["Statement"][1]["Action"] == ["s3:GetObject"]
 

@@ -486,6 +486,18 @@ def test_an_interrupted_commit_is_finished_by_whoever_comes_next(world: World):
     assert len(world.view().data) == 3
 
 
+def test_whoever_finishes_a_commit_tells_the_store_which_records_each_object_holds(world: World):
+    interrupted(world)
+
+    world.do("B", recovering(0))
+
+    manifest = world.index.manifest(hour(0), "c1")
+    assert manifest is not None
+    held = {file.key: (file.first_offset, file.last_offset, file.records) for file in manifest.files}
+    assert world.bucket.tagged == held
+    assert len(held) == 3
+
+
 def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_burnt(world: World):
     interrupted(world)
     world.lose_upload(min(world.bucket.uploads))

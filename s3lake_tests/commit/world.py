@@ -482,6 +482,7 @@ class _Door:
     def __init__(self, actor: Actor) -> None:
         self.bucket = "memory"
         self._ask = actor.request
+        self._bucket = actor.world.bucket
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         return self._ask("store", "get", key, span=span)
@@ -514,6 +515,9 @@ class _Door:
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         return self._ask("store", "complete_upload", key, upload, parts, replace=replace)
+
+    def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
+        self._bucket.tag_offsets(key, first, last, records)  # nothing that the protocol looks at
 
     def abort_upload(self, key: str, upload: str) -> None:
         self._ask("store", "abort_upload", key, upload)

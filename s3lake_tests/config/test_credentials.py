@@ -109,16 +109,22 @@ def test_keys_of_the_key_service_are_named(name: str) -> None:
     assert dict(connection.created_with) == {"ServerSideEncryption": name, "SSEKMSKeyId": "alias/lake"}
 
 
-def test_tags_are_given_and_what_the_connector_adds_is_told() -> None:
-    configuration = loaded({"s3.object.tagging": "true", "s3.object.tagging.key.value.pairs": "team:data,cost:a:b"})
+@pytest.mark.parametrize(("behaviour", "wanted"), [(None, "tried"), ("ignore", "tried"), ("fail", "required")])
+def test_tags_are_given_and_those_of_the_records_an_object_holds(behaviour: str | None, wanted: str) -> None:
+    pairs = {"s3.object.tagging.key.value.pairs": "team:data,cost:a:b"}
+    configuration = loaded({"s3.object.tagging": "true", **pairs, "s3.object.behavior.on.tagging.error": behaviour})
     assert configuration.config.s3.objects.tags == {"team": "data", "cost": "a:b"}
-    assert "no tags say which records an object holds" in "\n".join(map(str, configuration.notices))
+    assert configuration.config.s3.objects.offset_tags == wanted
+    assert "tagging" not in "\n".join(map(str, configuration.notices))
+    assert configuration.origins["s3", "objects", "tags", "team"].key == "s3.object.tagging.key.value.pairs"
 
 
 def test_tags_that_the_connector_would_not_give_are_told() -> None:
-    configuration = loaded({"s3.object.tagging.key.value.pairs": "team:data"})
-    assert configuration.config.s3.objects.tags == {}
-    assert "has no meaning without s3.object.tagging=true" in "\n".join(map(str, configuration.notices))
+    idle = {"s3.object.tagging.key.value.pairs": "team:data", "s3.object.behavior.on.tagging.error": "fail"}
+    configuration = loaded(idle)
+    assert (configuration.config.s3.objects.tags, configuration.config.s3.objects.offset_tags) == ({}, None)
+    told = "has no meaning without s3.object.tagging=true"
+    assert [notice.place.key for notice in configuration.notices if told in notice.message] == [*idle]
 
 
 @pytest.mark.parametrize("name", ["bucket-owner-full-control", "BucketOwnerFullControl"])

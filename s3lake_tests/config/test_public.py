@@ -50,7 +50,7 @@ LOADS = {
     "provider-role.json": (3, "s3.credentials.provider.class: is not run: boto3 takes what its options say"),
     "provider-chain.json": (3, "boto3's own chain is used"),
     "encrypted.json": (2, "tasks.max: is how many cores"),
-    "tagged.json": (1, "s3.object.tagging: no tags say which records an object holds: that stands in its"),
+    "tagged.json": (1, "tasks.max: is how many cores"),
     "dlq-without-tolerance.json": (2, "nothing goes there without errors.tolerance=all"),
     "protobuf.json": (1, "s3.part.size: closes a file at that size"),
     "dlq.json": (2, "tasks.max: is how many cores"),

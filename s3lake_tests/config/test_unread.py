@@ -25,6 +25,12 @@ UNREAD = [
     "hive.integration=true",
     "auto.create=true",
     "kafka.api.key=ABC",
+    "producer.override.linger.ms=5",
+    "path.format='year'=YYYY",
+    "partition.field.name=id",
+    "timestamp.field=at",
+    "errors.deadletterqueue.context.headers.enable=true",
+    "s3.object.tagging.key.value.pairs=team:data",
     "description=orders to the lake",
     "fronts=x",
 ]

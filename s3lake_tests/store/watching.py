@@ -122,6 +122,8 @@ def _md5(key: bytes) -> str:
 def _operation(method: str, path: str, query: dict[str, list[str]]) -> str:
     if method == "POST":
         return "CreateMultipartUpload" if "uploads" in query else "CompleteMultipartUpload"
+    if method == "PUT" and "tagging" in query:
+        return "PutObjectTagging"
     if method == "PUT":
         return "UploadPart" if "partNumber" in query else "PutObject"
     if method == "DELETE":

@@ -114,7 +114,7 @@ def _format(keys: Keys, sink: Draft, form: Given[str], real: Given[bool]) -> str
     codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
     if avro.setting and form.value != "avro":
-        keys.report.notice(avro.setting, f"has no meaning with format.output.type {_name(form.value)}")
+        keys.report.unread(avro.setting, f"has no meaning with format.output.type {_name(form.value)}")
     named: str | None = codec.value
     if form.value == "avro":
         sink.put("format.codec", avro)

@@ -53,7 +53,6 @@ _MEANINGLESS = {
     "s3.send.digest": "has no meaning: every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
     "s3.elastic.buffer.init.capacity": _ONE_BY_ONE,
-    "s3.object.behavior.on.tagging.error": "has no meaning: an object is created with its tags, or not at all",
     "max.write.duration.ms": "has no meaning: a micro-batch is a job, not a call that has to end in time",
     "retry.backoff.ms": "has no meaning: Dagster tries a micro-batch again by its own retry policy",
     "shutdown.timeout.ms": "has no meaning here",
@@ -126,17 +125,19 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
 
 def _tags(keys: Keys, common: Draft) -> None:
     tagged, pairs = keys.boolean("s3.object.tagging", False), keys.several("s3.object.tagging.key.value.pairs")
-    if tagged.value:
-        message = "no tags say which records an object holds: that stands in its commit's manifest"
-        keys.report.notice(tagged.setting, message)
-    elif pairs.setting is not None and pairs.value:
-        keys.report.notice(pairs.setting, "has no meaning without s3.object.tagging=true")
+    refused = keys.choice("s3.object.behavior.on.tagging.error", {"ignore": "tried", "fail": "required"}, "ignore")
+    if not tagged.value:
+        for setting in (pairs.setting if pairs.value else None, refused.setting):
+            if setting is not None:
+                keys.report.unread(setting, "has no meaning without s3.object.tagging=true")
         return
-    tags = dict(pair.partition(":")[::2] for pair in pairs.value)
+    common.put("s3.objects.offset_tags", refused.value, refused.setting or tagged.setting)
     if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
         keys.wrong(pairs.setting, f"{pairs.setting.shown} is no list of tags; write NAME:VALUE,NAME:VALUE")
-    elif tags:
-        common.put("s3.objects.tags", tags, pairs.setting)
+        return
+    for pair in pairs.value:
+        name, _, value = pair.partition(":")
+        common.put(["s3", "objects", "tags", name], value, pairs.setting)
 
 
 def _partitioner(keys: Keys) -> Given[str]:
@@ -178,7 +179,7 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
     sink.put("format.codec", codec)
     for other, formats in ((avro, ["avro"]), (parquet, ["parquet"]), (lines, ["json", "bytes"])):
         if other.setting and form.value not in formats:
-            keys.report.notice(other.setting, f"has no meaning with format {form.value}")
+            keys.report.unread(other.setting, f"has no meaning with format {form.value}")
     if level.setting and level.value != -1:
         sink.put("format.level", level)
     if parquet.setting and parquet.setting.value.lower() == "lz4":
@@ -193,7 +194,7 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
     else:
         for setting in (extension.setting, separator):
             if setting is not None:
-                keys.report.notice(setting, f"has no meaning with format {form.value}")
+                keys.report.unread(setting, f"has no meaning with format {form.value}")
     named = Given(_PARQUET_EXTENSIONS.get(parquet.value, ".parquet") if real.value else "", real.setting)
     own = Given("")
     return {"avro": (avro, own), "parquet": (parquet, named), "json": (lines, own), "bytes": (lines, ended)}
@@ -267,7 +268,7 @@ def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) 
     """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
     fields, *timed = options
     if fields.setting and partitioner.value not in ("field", "fields and time"):
-        keys.report.notice(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
+        keys.report.unread(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
     if partitioner.value not in ("default", "field"):
         return
     scheduled = keys.get("rotate.schedule.interval.ms")
@@ -278,10 +279,10 @@ def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) 
             message = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
         else:
             message = "has no meaning without a time based partitioner"
-        keys.report.notice(option.setting, message)
+        keys.report.unread(option.setting, message)
     extractor = keys.get("timestamp.extractor")
     if extractor is not None:
-        keys.report.notice(extractor, "has no meaning without a time based partitioner")
+        keys.report.unread(extractor, "has no meaning without a time based partitioner")
 
 
 def _time(
@@ -301,7 +302,7 @@ def _time(
     if partitioner.value in ("daily", "hourly"):
         for option in (pattern, duration):
             if option.setting:
-                keys.report.notice(option.setting, f"has no meaning: the {partitioner.value} partitioner has its own")
+                keys.report.unread(option.setting, f"has no meaning: the {partitioner.value} partitioner has its own")
         sink.put(
             "layout.time.duration", (_DAY if partitioner.value == "daily" else _HOUR) / SECONDS, partitioner.setting
         )
@@ -337,7 +338,7 @@ def _extractor(keys: Keys, sink: Draft) -> None:
     if chosen == "field":
         sink.put("layout.time.field", field)
     elif field.setting:
-        keys.report.notice(field.setting, "has no meaning without timestamp.extractor=RecordField")
+        keys.report.unread(field.setting, "has no meaning without timestamp.extractor=RecordField")
 
 
 def _nulls(keys: Keys, sink: Draft, beside: _Beside) -> None:
@@ -358,6 +359,6 @@ def _nulls(keys: Keys, sink: Draft, beside: _Beside) -> None:
             if ending.value:
                 sink.put(f"sidecars.extensions.{form.value}", ending)
         elif form.setting:
-            keys.report.notice(form.setting, f"has no meaning without store.kafka.{part}=true")
+            keys.report.unread(form.setting, f"has no meaning without store.kafka.{part}=true")
         if part == "keys" and nulls.value == "write" and not asked.value and nulls.setting is not None:
             keys.wrong(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")

@@ -36,7 +36,7 @@ def flushed(keys: Keys, sink: Draft, real: Given[bool], timed: Callable[[], bool
     span = keys.integer("rotate.interval.ms", -1, -1)
     if span.setting and span.value > 0:
         if not timed():
-            keys.report.notice(span.setting, "has no meaning without a time based partitioner")
+            keys.report.unread(span.setting, "has no meaning without a time based partitioner")
         else:
             _rotation(keys, sink, span)
     schedule = keys.integer("rotate.schedule.interval.ms", -1, -1)

@@ -125,7 +125,7 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
                 common.put(("kafka", "properties", option), setting.value, setting)
     for prefix in ("producer.", "admin."):
         for setting in keys.below(prefix):
-            keys.report.notice(
+            keys.report.unread(
                 setting, "has no meaning: only dead letters are written to Kafka, acknowledged by all replicas"
             )
     for prefix in ("security.", "sasl.", "ssl.", "client."):
@@ -154,7 +154,7 @@ def errors(keys: Keys, sink: Draft) -> None:
             keys.wrong(queue.setting, f"{queue.setting.shown} is a topic that the connector reads; name another one")
     for setting in (headers.setting, replicas.setting):
         if setting is not None and not queue.value:
-            keys.report.notice(setting, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
+            keys.report.unread(setting, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
     _tried_again(keys, sink)
     _logged(keys, sink)
     keys.meaningless(_MEANINGLESS)
@@ -179,7 +179,7 @@ def _logged(keys: Keys, sink: Draft) -> None:
     if enabled.value:
         sink.put("errors.log", "place" if places.value else "reason", enabled.setting)
     elif places.setting is not None:
-        keys.report.notice(places.setting, "has no meaning without errors.log.enable=true: nothing is logged")
+        keys.report.unread(places.setting, "has no meaning without errors.log.enable=true: nothing is logged")
 
 
 def _subscribed(keys: Keys, topic: str) -> bool:

@@ -131,7 +131,7 @@ def proxy(keys: Keys, common: Draft, prefix: str) -> None:
         if option.setting is not None and option.value and url.value:
             common.put(f"s3.proxy.{name}", option)
         elif option.setting is not None and option.value:
-            keys.report.notice(option.setting, f"has no meaning without {prefix}url")
+            keys.report.unread(option.setting, f"has no meaning without {prefix}url")
 
 
 def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:

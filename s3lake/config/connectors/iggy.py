@@ -182,7 +182,7 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     if form == "bytes":
         for flag in (metadata, headers):
             if flag.setting and flag.value:
-                keys.report.notice(flag.setting, "has no meaning with output_format raw, which holds payloads only")
+                keys.report.unread(flag.setting, "has no meaning with output_format raw, which holds payloads only")
     else:
         fields = [name for name, on in (("metadata", metadata), ("headers", headers)) if on.value]
         sink.put("envelope.style", "iggy")
@@ -205,7 +205,7 @@ def _rotation(keys: Keys, sink: Draft) -> None:
             keys.wrong(by.setting, f"'messages' needs a number; add {p}max_messages_per_file = 10000")
     unused = count if by.value == "size" else size
     if unused.setting is not None:
-        keys.report.notice(unused.setting, f"has no meaning with file_rotation {by.value}")
+        keys.report.unread(unused.setting, f"has no meaning with file_rotation {by.value}")
 
 
 def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:

@@ -189,7 +189,7 @@ def _policy(keys: Keys, sink: Draft) -> None:
         )
     for setting in (tries.setting, pause.setting):
         if setting is not None:
-            keys.report.notice(setting, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
+            keys.report.unread(setting, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
 
 
 def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics, real: Given[bool]) -> list[Draft]:
