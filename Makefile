@@ -8,11 +8,12 @@ BENCH ?= --records 1000000 --format json
 MINUTES ?= 10
 SEED ?= 1
 MATRIX ?= --every 5
+EXAMPLES ?= 100000
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint types bench soak matrix docs reference pictures java
+.PHONY: help demo test test-fast lint types bench soak matrix world docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -42,6 +43,9 @@ soak: $(STAMP) java ## Production under kills, stops and faults, and what has la
 
 matrix: $(STAMP) java ## Commands killed at each request of S3 and Kafka, and what stands then: make matrix MATRIX="--only compact"
 	$(BIN)/python -W ignore benchmarks/matrix.py $(MATRIX)
+
+world: $(STAMP) ## Look for a story in which the commit breaks: make world EXAMPLES=100000 SEED=1
+	$(BIN)/python -m s3lake_tests.commit.search --examples $(EXAMPLES) --seed $(SEED)
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -124,6 +124,10 @@ class MissingDocumentError(TransientError):
     """The index names a document that the store does not show: it answers wrongly for now, or somebody deleted it."""
 
 
+class ReplacedError(FencedError, MissingDocumentError):
+    """A commit that the hour listed a moment ago is gone with all that it was: the hour has to be looked at again."""
+
+
 class SparkUnavailableError(TransientError):
     """A worker, an executor, the session or its local disk gave out."""
 

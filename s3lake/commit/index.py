@@ -15,7 +15,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.written import Written
-from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
+from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
 from s3lake.schema.changes import Change
@@ -272,8 +272,18 @@ class TopicIndex:
         """The manifest of a commit that the tile of `hour` lists.
 
         Raises:
+            ReplacedError: it listed it a moment ago.
             MissingDocumentError: it is not there, however often one looks.
         """
+        manifest = self.manifest(hour, commit)
+        if manifest is not None:
+            return manifest
+        stored = self.tile(hour)
+        if stored is not None and commit not in stored[0].commits:
+            raise ReplacedError(
+                f"commit {commit} of {self.topic} {hour} was replaced while it was looked at, and is erased: "
+                "look at the hour again"
+            )
         return self._existing(self.manifest_key(hour, commit), Manifest, self.tile_key(hour))[0]
 
     def manifest_ids(self, hour: str) -> list[str]:

@@ -16,6 +16,7 @@ from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import opening, recovery, sums
 from s3lake.commit.index import Manifest, TopicHead
+from s3lake.commit.letters import LETTERS
 from s3lake.errors import (
     DataLossError,
     ForeignObjectError,
@@ -27,6 +28,7 @@ from s3lake.errors import (
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.store import COMMIT
+from s3lake_tests.commit import table
 
 if TYPE_CHECKING:
     from s3lake_tests.commit.world import View, World
@@ -167,12 +169,33 @@ def i8_delete_discipline(world: "World", view: "View") -> None:
     pending = {tile.pending for tile in view.tiles.values()} - {None}
     for effect in world.bucket.effects:
         kind = type(effect).__name__
-        if kind == "Deleted" and effect.key.startswith("data/") and effect.before:
+        if kind == "Deleted" and effect.key.startswith("data/") and effect.before and not is_trial(effect.key):
             commit = effect.before[1].metadata.get(COMMIT)
             if commit not in world.garbage:
                 raise Violation(world, "I8", f"{effect.key} of {commit} was deleted; {commit} never was garbage")
         if kind == "Aborted" and effect.metadata.get(COMMIT) in pending:
             raise Violation(world, "I8", f"the upload of {effect.key} was aborted while its commit was pending")
+
+
+def tables_let_go_first(world: "World", view: "View") -> None:
+    """Who changes what has landed deletes an object only once the table does not list it."""
+    for effect in world.bucket.effects:
+        before = getattr(effect, "before", None) if type(effect).__name__ == "Deleted" else None
+        commit = before[1].metadata.get(COMMIT) if before else None
+        if world.acting and commit in world.acting.replaced:
+            noted = [hour for hour, held in view.table.items() if commit in held.commits]
+            if noted:
+                raise Violation(world, "tables", f"{effect.key} of {commit} goes, and the table has it in {noted}")
+
+
+def tables_never_go_back(world: "World", _: "View") -> None:
+    """No older state of the index takes the place of a newer one in the table."""
+    for effect in world.bucket.effects:
+        if effect.key == table.KEY and getattr(effect, "before", None) and hasattr(effect, "after"):
+            before, after = table.decoded(effect.before[0]), table.decoded(effect.after[0])
+            back = {hour: held for hour, held in before.items() if after[hour].rev < held.rev}
+            if back:
+                raise Violation(world, "tables", f"{back} became {after}")
 
 
 def rewrites_keep_records(world: "World", view: "View") -> None:
@@ -185,7 +208,7 @@ def rewrites_keep_records(world: "World", view: "View") -> None:
             had, has = _landed(world, view, before.commits), _landed(world, view, after.commits)
             if world.mode == "replacing":
                 had = _last_of_each_key(had)
-            lost = had - has
+            lost = had - has - world.erasing
             if lost:
                 raise Violation(
                     world, "rewrites", f"{after.hour}: {sorted(lost)} were landed, and are replaced by nothing"
@@ -234,6 +257,8 @@ def i9_exactly_once(world: "World", view: "View") -> None:
                 key = seen.pop((topic, partition, offset), None)
                 if key is None and (topic, partition, offset) in world.kafka.compacted:
                     continue  # before it was landed, or `rewrites_keep_records` would have said so
+                if key is None and (topic, partition, offset) in world.erasing:
+                    continue
                 if key is None and (partition, offset) not in expired:
                     raise Violation(world, "I9", f"{tile.hour}: offset {offset} of partition {partition} is nowhere")
                 if key is not None and (partition, offset) in expired:
@@ -248,6 +273,44 @@ def i9_exactly_once(world: "World", view: "View") -> None:
         raise Violation(world, "I9", f"records outside every tile: {seen}")
 
 
+def erased_stays_erased(world: "World", view: "View") -> None:
+    """What somebody was told is gone is in no object, in no file of any manifest, and counted by its commit."""
+    for key, record in _visible(world, view):
+        if record in world.erased:
+            raise Violation(world, "erased", f"{record} is in {key} again")
+
+
+def records_are_counted(world: "World", view: "View") -> None:
+    """What a listed commit says of its records is what its files hold: `read` = landed + skipped + dead + erased."""
+    for tile in view.tiles.values():
+        for manifest in view.listed(tile):
+            for partition, read in manifest.partitions.items():
+                if read.read != read.landed + read.skipped + read.dead + read.erased:
+                    raise Violation(world, "counted", f"{manifest.id}, partition {partition}: {read}")
+                for kind, count in (("data", read.landed), (LETTERS, read.dead)):
+                    files = [file for file in manifest.files if (file.partition, file.kind) == (partition, kind)]
+                    if sum(file.records for file in files) != count:
+                        raise Violation(world, "counted", f"{manifest.id}, partition {partition}: {read}, {files}")
+
+
+def tables_have_what_is_listed(world: "World", view: "View") -> None:
+    """Once it has followed, the table has the commits that the tiles list."""
+    listed = {tile.hour: tile.commits for tile in view.tiles.values() if tile.commits}
+    noted = {hour: held.commits for hour, held in view.table.items() if held.commits}
+    if world.letters and noted != listed:
+        raise Violation(world, "tables", f"the table has {noted}, the index {listed}")
+
+
+def adopted_records_are_not_landed(world: "World", view: "View") -> None:
+    """Where a connector's topic was adopted nothing is landed that it had landed."""
+    if not (view.head and view.head.since and world.kafka.group):
+        return
+    for tile in view.tiles.values():
+        for partition, span in tile.partitions.items():
+            if world.topic_of(tile.hour) == FIRST_TOPIC and span.start < world.kafka.group.get(partition, 0):
+                raise Violation(world, "adopted", f"{tile.hour} partition {partition}: {span}, {world.kafka.group}")
+
+
 def i10_no_orphans(world: "World", view: "View") -> None:
     """Visible objects are those of listed commits; nothing is pending, garbage, or an upload of a known manifest."""
     listed = {file.key for tile in view.tiles.values() for manifest in view.listed(tile) for file in manifest.files}
@@ -257,10 +320,12 @@ def i10_no_orphans(world: "World", view: "View") -> None:
     for tile in view.tiles.values():
         if tile.pending is not None or tile.garbage:
             raise Violation(world, "I10", f"{tile.hour}: pending {tile.pending}, garbage {tile.garbage}")
-    for manifest in view.manifests.values():
-        left = [file.upload for file in manifest.files if file.upload in world.bucket.uploads]
-        if left:
-            raise Violation(world, "I10", f"uploads of {manifest.id} are left: {left}")
+    left = {upload: begun.key for upload, begun in world.bucket.uploads.items()}
+    if left and view.head and view.head.hours:
+        raise Violation(world, "I10", f"uploads are left: {left}")
+    trials = [key for key in world.bucket.objects if is_trial(key)]
+    if trials:
+        raise Violation(world, "I10", f"trials of the store are left: {trials}")
 
 
 def i11_no_stall(world: "World", view: "View") -> None:
@@ -320,7 +385,7 @@ def i13_later_partition(world: "World", view: "View") -> None:
 def i15_atomic_for_readers(world: "World", tile: Tile, records: list[tuple[str, int, int]]) -> None:
     """Tile, then manifests, then objects: a state between two commits, every offset up to `committed` exactly once."""
     expired = {(partition, offset) for partition, *ends in tile.expired for offset in range(*ends)}
-    compacted = {(partition, offset) for _, partition, offset in world.kafka.compacted}
+    compacted = {(partition, offset) for _, partition, offset in world.kafka.compacted | world.erasing}
     found = sorted((partition, offset) for _, partition, offset in records)
     wanted = [
         (partition, offset)
@@ -343,8 +408,14 @@ def error_is_expected(world: "World", error: S3LakeError) -> None:
     foreign = isinstance(error, ForeignObjectError) and world.had_foreign
     recreated = isinstance(error, DataLossError) and bool(world.kafka.gone)
     unavailable = isinstance(error, TransientError) and not isinstance(error, MissingDocumentError)
-    denied = isinstance(error, StoreDeniedError) and world.bucket.circumstances.keeps_data
-    if not (unavailable or foreign or recreated or denied):
+    circumstances = world.bucket.circumstances
+    misled = (circumstances.conflicts and "conditional writes" in str(error)) or (
+        circumstances.late and "still there after it was deleted" in str(error)
+    )
+    denied = isinstance(error, StoreDeniedError) and (circumstances.keeps_data or misled)
+    head = world.view().head
+    adopted = isinstance(error, DataLossError) and bool(world.kafka.group and head and head.since)
+    if not (unavailable or foreign or recreated or denied or adopted):
         raise Violation(world, "errors", f"no cause for {error!r}")
 
 
@@ -386,6 +457,8 @@ AT_EVERY_STEP: tuple[Invariant, ...] = (
     i6_fencing,
     i7_key_discipline,
     rewrites_keep_records,
+    tables_let_go_first,
+    tables_never_go_back,
     foreign_objects_stay,
     i14_clock_independence,
 )
@@ -393,6 +466,10 @@ AT_THE_END: tuple[Invariant, ...] = (
     never_less_than_once,
     i10_no_orphans,
     i9_exactly_once,
+    erased_stays_erased,
+    records_are_counted,
+    tables_have_what_is_listed,
+    adopted_records_are_not_landed,
     i11_no_stall,
     i13_later_partition,
     i12_idempotence,
@@ -404,6 +481,9 @@ ONLY: dict[Invariant, tuple[str, ...]] = {
     i2_immutable: ("exactly once", "at once"),
     i7_key_discipline: ("exactly once",),
     i9_exactly_once: ("exactly once",),
+    erased_stays_erased: ("exactly once",),
+    records_are_counted: ("exactly once",),
+    tables_have_what_is_listed: ("exactly once",),
     i10_no_orphans: ("exactly once", "at once"),
     foreign_objects_stay: ("exactly once", "at once"),
 }
@@ -411,6 +491,14 @@ ONLY: dict[Invariant, tuple[str, ...]] = {
 
 
 # -------------------------------------------------------------------------------------------------------------- helpers
+
+
+FIRST_TOPIC = "topic-1"
+
+
+def is_trial(key: str) -> bool:
+    """Whether `key` is of a trial of the store."""
+    return "/.probe/" in key
 
 
 def is_tile(key: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.commit.index import Columns, File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.written import Written
-from s3lake.errors import DataLossError, MissingDocumentError, StoreConflictError, StoreUnavailableError
+from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import Document
 from s3lake.store.memory import MemoryStore
@@ -297,6 +297,16 @@ def test_a_listed_manifest_that_is_missing_is_named_with_what_is_known_of_it(ind
         match=r"T05/c1.json is not there, although \S+T05.json names it; .*asked 5 times.* or the document was deleted",
     ):
         index.listed(HOUR, "c1")
+
+
+def test_a_commit_that_was_replaced_while_it_was_looked_at_is_not_called_missing(
+    index: TopicIndex, pauses: list[float]
+):
+    index.create(index.tile_key(HOUR), TILE.changed(commits=("c2",)))
+
+    with pytest.raises(ReplacedError, match=r"commit c1 of \S+ \S+ was replaced .* look at the hour again"):
+        index.listed(HOUR, "c1")
+    assert pauses == []
 
 
 def test_a_document_damaged_on_its_way_is_read_again(index: TopicIndex, store: Flaky, monkeypatch):

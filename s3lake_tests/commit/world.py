@@ -25,6 +25,7 @@ from s3lake.commit import clean as clean_module
 from s3lake.commit import index as index_module
 from s3lake.commit import merge, opening, protocol, recovery, recreated, rewrite
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
 from s3lake.errors import (
@@ -38,20 +39,27 @@ from s3lake.errors import (
     StoreDeniedError,
     StoreUnavailableError,
 )
+from s3lake.land.follower import Follower
 from s3lake.land.task.outcomes import merged
 from s3lake.plan.tile import Tile
+from s3lake.sink.collisions import Keys
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
-from s3lake.store import COMMIT, Completion, Document, Head
+from s3lake.store import COMMIT, Begun, Completion, Document, Head, probe
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit import invariants
+from s3lake_tests.commit import invariants, table
 from s3lake_tests.commit.invariants import Violation
+from s3lake_tests.commit.table import Noted, Table
 
 TOPIC = "orders"
 PREFIX = "index/sink"
+DATA = "data/"
 FIRST_HOUR = "2026-11-20T00"
 MINUTE = 60_000
 PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
 FOREVER = 10**15
+KEYS = Keys((f"{DATA}{TOPIC}/",), (), f"{DATA}{TOPIC}/")
+Record = tuple[str, int, int]
+"""Id of the topic, topic-partition and offset."""
 
 Fault = Literal[
     "ok",
@@ -129,6 +137,7 @@ class FakeKafka:
         self.gone: set[str] = set()
         self.compacted: set[tuple[str, int, int]] = set()
         self.unseen: set[int] = set()  # topic-partitions that a broker with old metadata does not name
+        self.group: dict[int, int] = {}  # where a connector stopped
         self.topic_id = f"topic-{next(self._ids)}"
         self.logs = [Log() for _ in range(partitions)]
 
@@ -206,8 +215,14 @@ class FakeKafka:
         ages_s = [(now_ms - stamp) / 1000 for some in stamps for stamp in some]
         return Waiting(len(ages_s), max(ages_s, default=0.0), ends)
 
-    def read(self, topic_id: str, partition: int, start: int, end: int) -> list[tuple[str, int, int]]:
-        """Records of `[start, end)` as (topic id, topic-partition, offset)."""
+    def connector(self) -> Mapping[int, int]:
+        """What the consumer group of a connector committed."""
+        for partition, offset in self.group.items():
+            self.answered.setdefault(partition, {0}).add(offset)
+        return self.group
+
+    def read(self, topic_id: str, partition: int, start: int, end: int) -> list[Record]:
+        """Records of `[start, end)`."""
         log = self.logs[partition] if partition < len(self.logs) else Log()
         if topic_id != self.topic_id or start < log.low or end > log.end:
             raise ExpiredError(f"{partition}: [{start}, {end}) is not in [{log.low}, {log.end})")
@@ -281,6 +296,18 @@ class Bucket(MemoryStore):
         self.working: dict[str, tuple[str, bytes, Mapping[str, str]]] = {}
         self.staged: dict[str, bytes] = {}
         self._etags = itertools.count(1)
+        self.clock: Callable[[], int] = lambda: 0
+        self.shown: set[str] = set()  # uploads that a listing has shown: who ends them does what the bucket's rule does
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        upload = super().create_upload(key, metadata)
+        self.uploads[upload].begun_ms = self.clock()
+        return upload
+
+    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+        begun = list(super().list_uploads(prefix))
+        self.shown |= {one.upload for one in begun}
+        return iter(begun)
 
     def put(
         self,
@@ -309,7 +336,7 @@ class Bucket(MemoryStore):
         return super().upload_part(key, upload, number, body)
 
     def abort_upload(self, key: str, upload: str) -> None:
-        if upload in self.uploads:
+        if upload in self.uploads and upload not in self.shown:
             self.effects.append(Aborted(key, self.uploads[upload].metadata))
         super().abort_upload(key, upload)
 
@@ -427,6 +454,7 @@ class Actor:
         self.offsets = self.store
         self.index = TopicIndex(self.store, PREFIX, TOPIC)
         self.got: dict[str, int] = {}
+        self.replaced: set[str] = set()  # commits that it takes the place of, and the table has to follow first
         self._work = work
         self._greenlet = greenlet(self._live)
         self.resume(None)
@@ -507,6 +535,9 @@ class _Door:
     def list(self, prefix: str) -> Iterator[str]:
         return self._ask("store", "list", prefix)
 
+    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+        return self._ask("store", "list_uploads", prefix)
+
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
         return self._ask("store", "create_upload", key, metadata)
 
@@ -542,20 +573,37 @@ def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
     """A toy of what Spark does: uploads of `me.chunk` records each, whose bodies are the offsets they hold."""
     files: list[File] = []
     reads: dict[int, Read] = {}
+    replacing = me.world.mode == "replacing"
     for partition, (start, end) in attempt.batch.intervals.items():
         first, last = attempt.batch.reads.get(partition, (end, end))
         records = me.store.read(topic_id, partition, first, last) if last > first else []
-        reads[partition] = Read(start, end, read=len(records), landed=len(records))
-        replacing = me.world.mode == "replacing"
-        for at in range(max(0, len(records) - 1) if replacing else 0, len(records), me.chunk):
-            chunk = records[at : at + me.chunk]
-            name = f"{partition}+last" if replacing else f"{partition}+{chunk[0][2]}"
-            key = f"data/{TOPIC}/{name}{attempt.suffix}"
-            body = json.dumps(chunk).encode()
-            upload = me.store.create_upload(key, {COMMIT: attempt.commit})
-            etag = me.store.upload_part(key, upload, 1, body)
-            files.append(File(key, upload, (etag,), partition, chunk[0][2], chunk[-1][2], len(chunk), len(body)))
-    return Staged(tuple(files), reads, replacing=me.world.mode == "replacing")
+        dead = [record for record in records if me.world.letters and record[2] % 5 in (1, 4)]
+        landed = [record for record in records if record not in dead]
+        reads[partition] = Read(start, end, read=len(records), landed=len(landed), dead=len(dead))
+        for at in range(max(0, len(landed) - 1) if replacing else 0, len(landed), me.chunk):
+            files.append(upload(me, attempt, partition, "data", landed[at : at + me.chunk]))
+        if dead:
+            files.append(upload(me, attempt, partition, LETTERS, dead))
+    return Staged(tuple(files), reads, replacing=replacing)
+
+
+def upload(me: Actor, attempt: Attempt, partition: int, kind: str, records: Sequence[Record]) -> File:
+    """One file of an attempt, not visible yet."""
+    (_, _, first), (_, _, last) = records[0], records[-1]
+    name = f"{partition}+last" if me.world.mode == "replacing" and kind == "data" else f"{partition}+{first}"
+    key = f"{DATA}{TOPIC}/{'dead/' if kind == LETTERS else ''}{name}{attempt.suffix}"
+    body = json.dumps(records).encode()
+    upload = me.store.create_upload(key, {COMMIT: attempt.commit})
+    etag = me.store.upload_part(key, upload, 1, body)
+    return File(key, upload, (etag,), partition, first, last, len(records), len(body), kind)
+
+
+def records_of(me: Actor, file: File) -> list[Record]:
+    """What an object holds."""
+    document = me.store.get(file.key, (0, file.bytes))
+    if document is None:
+        raise ExpiredError(f"{file.key} was replaced meanwhile")
+    return [(topic_id, partition, offset) for topic_id, partition, offset in json.loads(document.body)]
 
 
 def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
@@ -610,7 +658,7 @@ def merging(number: int, last: int = 99) -> Work:
         commits = [me.index.manifest(hour(number), commit) for commit in found[0].commits[-last:]]
         attempt = merge.begin_merge(me.index, hour(number), commits, PACE) if len(commits) > 1 else None
         if attempt is not None:
-            _commit(me, attempt, lambda: joined(me, attempt), "merged")
+            commit(me, attempt, lambda: joined(me, attempt), "merged")
 
     return work
 
@@ -618,33 +666,40 @@ def merging(number: int, last: int = 99) -> Work:
 def joined(me: Actor, attempt: Attempt) -> Staged:
     """A toy of what merging does: one upload for each topic-partition, of what the objects hold."""
     files: list[File] = []
-    for partition in attempt.batch.intervals:
-        old = [file for manifest in attempt.known for file in manifest.files if file.partition == partition]
-        records: list[list[Any]] = []
-        for file in old:
-            document = me.store.get(file.key, (0, file.bytes))
-            if document is None:
-                recovery.abort(me.store, files, PACE)
-                raise ExpiredError(f"{file.key} was replaced meanwhile")
-            records += json.loads(document.body)
+    for partition, kind in itertools.product(attempt.batch.intervals, ("data", LETTERS)):
+        of_manifests = (file for manifest in attempt.known for file in manifest.files)
+        old = [file for file in of_manifests if (file.partition, file.kind) == (partition, kind)]
+        try:
+            records = [record for file in old for record in records_of(me, file)]
+        except ExpiredError:
+            recovery.abort(me.store, files, PACE)
+            raise
         if old:
-            key, body = f"data/{TOPIC}/{partition}+{records[0][2]}{attempt.suffix}", json.dumps(records).encode()
-            upload = me.store.create_upload(key, {COMMIT: attempt.commit})
-            etag = me.store.upload_part(key, upload, 1, body)
-            files.append(File(key, upload, (etag,), partition, records[0][2], records[-1][2], len(records), len(body)))
+            files.append(upload(me, attempt, partition, kind, records))
     return Staged(tuple(files), merged(manifest.partitions for manifest in attempt.known))
 
 
 def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
     outcome = "rewritten" if attempt.replaces else "renamed" if attempt.suffix else "committed"
-    _commit(me, attempt, lambda: stage(me, attempt, head.topic_id), outcome)
+    commit(me, attempt, lambda: stage(me, attempt, head.topic_id), outcome)
 
 
-def _commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: str) -> None:
+def begun(me: Actor, attempt: Attempt) -> None:
+    """Note for the invariants what an attempt was planned on."""
     me.world.began[attempt.commit] = me.got[me.index.tile_key(attempt.tile.hour)]
+
+
+def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: str) -> None:
+    """Make visible what `stage` stages; an attempt that came to nothing is planned again by somebody."""
+    begun(me, attempt)
     try:
-        commit = protocol.commit if me.world.mode == "exactly once" else protocol.commit_at_once
-        commit(me.index, attempt, stage(), PACE)
+        if me.world.mode != "exactly once":
+            protocol.commit_at_once(me.index, attempt, stage(), PACE)
+        elif me.world.letters:
+            follower = Follower(Table(me))  # type: ignore[arg-type]
+            protocol.commit(me.index, attempt, stage(), PACE, switched=lambda tile: follower(tile.hour))
+        else:
+            protocol.commit(me.index, attempt, stage(), PACE)
     except (ExpiredError, FencedError) as error:
         me.world.outcomes[type(error).__name__] += 1  # plan again
     else:
@@ -668,7 +723,7 @@ def closing(number: int) -> Work:
 
 
 def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -> Work:
-    """Fence and sweep what dead writers left."""
+    """Fence and sweep what dead writers left, and what trials of the store did."""
 
     def work(me: Actor) -> None:
         clean_module.clean(
@@ -677,7 +732,9 @@ def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -
             spare_ms=spare_days * clean_module.DAY_MS,
             keep_ms=keep_days * clean_module.DAY_MS,
             pace=PACE,
+            keys=KEYS,
         )
+        probe.sweep(me.store, PREFIX, DATA, me.now_ms / 1000 + later_days * 86_400)
 
     return work
 
@@ -742,6 +799,14 @@ def has_condition(request: Request) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- world
 
 
+class _Id(str):
+    """An id that is short, so that traces are."""
+
+    @property
+    def hex(self) -> str:
+        return str(self)
+
+
 @dataclass
 class View:
     """What stands in the bucket at one moment."""
@@ -750,6 +815,7 @@ class View:
     tiles: dict[str, Tile]
     manifests: dict[str, Manifest]
     data: dict[str, tuple[bytes, Head]]
+    table: dict[str, Noted] = field(default_factory=dict)
 
     def listed(self, tile: Tile) -> list[Manifest]:
         """Manifests of a tile's commits."""
@@ -767,13 +833,20 @@ class World:
         minute: float = 5,
         mute: tuple[str, ...] = (),
         mode: Mode = "exactly once",
+        letters: bool = False,
     ) -> None:
-        """`mute` names invariants that are not checked, to see what comes of violating them."""
+        """A world in which nothing has happened yet.
+
+        `mute` names invariants that are not checked, to see what comes of violating them; with `letters` some records
+        are refused, and a table follows the index.
+        """
+        self.letters = letters
         self.mute = mute
         self.mode = mode
         self.kafka = FakeKafka(partitions)
         self.bucket = Bucket(circumstances)
         self.minute = minute
+        self.bucket.clock = lambda: ms(self.minute)
         self.actors: list[Actor] = []
         self.acting: Actor | None = None
         self.log: list[str] = []
@@ -787,16 +860,20 @@ class World:
         self.began: dict[str, int] = {}  # commit -> moment of the GET that its writer planned on
         self.tile_changes: dict[str, list[int]] = {}
         self.garbage: set[str] = set()  # ids that are or have been some tile's garbage
+        self.erasing: set[Record] = set()  # that somebody has begun to take out
+        self.erased: set[Record] = set()  # that somebody was told are gone
         self.completed: dict[str, set[str]] = {}  # key -> commits that ever had an object there
         self.topics = {"": self.kafka.topic_id}  # first hour ("" for the first topic) -> topic id
         self.later_partitions: list[tuple[str, int, str]] = []  # topic id, topic-partition, last tile at that time
         self._decoded: dict[str, tuple[bytes, Any]] = {}
         self._ids = itertools.count(1)
-        self._names = itertools.count(1)
+        self.started = 0  # actors
         self._patches = [
             mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=self._uuid4)),
             mock.patch.object(protocol, "time", SimpleNamespace(time=self._time)),
             mock.patch.object(index_module, "time", SimpleNamespace(sleep=void)),
+            mock.patch.object(probe, "uuid", SimpleNamespace(uuid4=self._uuid4)),
+            mock.patch.object(probe, "time", SimpleNamespace(time=self._time)),
         ]
 
     def __enter__(self) -> "World":
@@ -811,8 +888,8 @@ class World:
         for patch in self._patches:
             patch.stop()
 
-    def _uuid4(self) -> SimpleNamespace:
-        return SimpleNamespace(hex=f"c{next(self._ids)}")
+    def _uuid4(self) -> "_Id":
+        return _Id(f"c{next(self._ids)}")
 
     def _time(self) -> float:
         return (self.acting.now_ms if self.acting else ms(self.minute)) / 1000
@@ -827,7 +904,8 @@ class World:
     def start(self, name: str, work: Work, *, skew: float = 0, chunk: int = 2, limit: int = 99) -> Actor:
         """A new actor, up to its first request."""
         self._settle_actors()
-        actor = Actor(self, f"{name}#{next(self._names)}", work, skew=skew, chunk=chunk, limit=limit)
+        self.started += 1
+        actor = Actor(self, f"{name}#{self.started}", work, skew=skew, chunk=chunk, limit=limit)
         if actor.alive:
             self.actors.append(actor)
         return actor
@@ -964,6 +1042,8 @@ class World:
             if key.startswith("data/"):
                 view.data[key] = (body, head)
                 continue
+            if key == table.KEY:
+                view.table = table.decoded(body)
             kind = invariants.kind_of(key)
             if kind is None:
                 continue
@@ -1000,7 +1080,7 @@ class World:
             head = msgspec.json.decode(effect.after[0], type=TopicHead)
             if head.topic_id:
                 self.topics[head.since or ""] = head.topic_id
-        elif COMMIT in effect.after[1].metadata:
+        elif COMMIT in effect.after[1].metadata and not invariants.is_trial(effect.key):
             self.completed.setdefault(effect.key, set()).add(effect.after[1].metadata[COMMIT])
 
     def topic_of(self, hour: str) -> str:
@@ -1049,6 +1129,8 @@ class World:
             for number in range(self._first_hour(), final + 1):
                 self._healthy(materialise(number, rounds=40))
             self._healthy(cleaning(later_days=30))
+            if self.letters:
+                self._healthy(lambda me: void(Table(me).follow()))
         self.check(invariants.AT_THE_END, self.view())
 
     def check(self, among: Sequence[invariants.Invariant], view: View) -> None:

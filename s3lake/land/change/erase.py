@@ -149,7 +149,7 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
                 raise
             continue
         break
-    forget_replaced(holding.index, hour, REASON)
+    forget_replaced(holding.index, hour, REASON, holding.pace)
     return _erasure(hour, done, anew)
 
 

@@ -13,7 +13,7 @@ from s3lake.commit import protocol
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.merge import begin_merge, united
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.commit.recovery import settle, sweep
+from s3lake.commit.recovery import PACE, Pace, settle, sweep
 from s3lake.commit.sums import Commits
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.task.pipeline import Stores
@@ -32,12 +32,14 @@ class Holding:
     Attributes:
         stores: opens the bucket.
         table: that follows the index; None where the sink has none.
+        pace: of requests.
     """
 
     sink: Sink
     index: TopicIndex
     stores: Stores
     table: LakeTable | None = None
+    pace: Pace = PACE
 
     @classmethod
     def of(cls, landing: Landing) -> Holding:
@@ -81,11 +83,11 @@ class Holding:
             StoreDeniedError: objects that were replaced may not be deleted.
             TableUnavailableError: the table still lists them, and cannot be reached.
         """
-        settle(self.index, hour)
+        settle(self.index, hour, self.pace)
         self.follow(hour)
-        tile, _ = protocol.ready(self.index, hour)
+        tile, _ = protocol.ready(self.index, hour, self.pace)
         while tile.garbage:  # it was denied, and somebody has to be told
-            swept = sweep(self.index, hour)
+            swept = sweep(self.index, hour, self.pace)
             tile = swept[0] if swept else tile
         return tile
 
@@ -100,10 +102,11 @@ class Holding:
                 this is repeated.
         """
         self.tidied(hour)
-        attempt = begin_merge(self.index, hour, replaced, reason=reason)
+        attempt = begin_merge(self.index, hour, replaced, self.pace, reason=reason)
         if attempt is None:
             raise FencedError(f"{self.index.topic} {hour} is made of other commits by now; nothing of it is changed")
-        return protocol.commit(self.index, attempt, stage(attempt), switched=lambda tile: self.follow(tile.hour))
+        staged = stage(attempt)
+        return protocol.commit(self.index, attempt, staged, self.pace, switched=lambda tile: self.follow(tile.hour))
 
 
 def alike(manifests: Sequence[Manifest]) -> list[list[Manifest]]:

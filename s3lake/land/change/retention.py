@@ -90,7 +90,7 @@ def expire(holding: Holding, hour: str) -> Expiry:
             return replace(whole, reads={number: _gone(read) for number, read in whole.reads.items()}, letters=())
 
         holding.exchange(hour, manifests, REASON, nothing)
-    forget_replaced(holding.index, hour, REASON)
+    forget_replaced(holding.index, hour, REASON, holding.pace)
     return _expiry(hour, manifests)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
 from s3lake.commit.index import TopicIndex
-from s3lake.errors import S3LakeError, TableConflictError, TableUnavailableError
+from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableUnavailableError
 from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR
 from s3lake.table.iceberg import catalog, ledger
@@ -130,8 +130,8 @@ class LakeTable:
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError
 
         # Whatever came of it, the next try begins with what table and index say then. A file may be gone because its
-        # commit was replaced meanwhile: OSError, as all that a file system says.
-        again = (CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, OSError)
+        # commit was replaced meanwhile (OSError, as all that a file system says), and its manifest because of an erase.
+        again = (CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, OSError, ReplacedError)
         with self._in_words():
             for tries in range(_TRIES):
                 try:

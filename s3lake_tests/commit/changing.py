@@ -1,0 +1,278 @@
+"""What actors do to hours that have landed: files joined, written anew, records taken out, dead letters tried again.
+
+The exchange of commits is the product's own (`s3lake/land/change/holding.py`); a toy stages what takes their place.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import msgspec
+
+from s3lake.commit.clean import forget_replaced
+from s3lake.commit.index import File, Manifest, Read
+from s3lake.commit.letters import LETTERS
+from s3lake.commit.protocol import Attempt, Staged, ready
+from s3lake.commit.replay import begin_replay
+from s3lake.config.draft import Connector
+from s3lake.errors import ConfigurationError, FencedError
+from s3lake.land.adopt.adoption import Adoption, adopt
+from s3lake.land.adopt.group import Group
+from s3lake.land.change import retention
+from s3lake.land.change.holding import Holding, alike
+from s3lake.land.merge import carried
+from s3lake.sink import Sink
+from s3lake.store import probe
+from s3lake_tests.commit.table import Table
+from s3lake_tests.commit.world import (
+    DATA,
+    FIRST_HOUR,
+    PACE,
+    PREFIX,
+    TOPIC,
+    Actor,
+    ExpiredError,
+    Record,
+    Work,
+    begun,
+    commit,
+    hour,
+    records_of,
+    upload,
+    void,
+)
+
+SINK = Sink.model_validate({"name": "sink", "topics": [TOPIC], "bucket": "memory", "start": FIRST_HOUR})
+Contents = Iterable[tuple[int, str, Sequence[Record]]]
+"""Topic-partition, kind and records of files."""
+
+
+@dataclass(frozen=True)
+class _Holding(Holding):
+    """What the sink holds, for one actor; the world notes what it exchanges."""
+
+    me: Actor = field(kw_only=True)
+
+    @classmethod
+    def by(cls, me: Actor) -> "_Holding":
+        return cls(SINK, me.index, lambda _: me.store, Table(me), PACE, me=me)  # type: ignore[arg-type]
+
+    def exchange(
+        self, hour: str, replaced: Sequence[Manifest], reason: str, stage: Callable[[Attempt], Staged]
+    ) -> Manifest:
+        def staged(attempt: Attempt) -> Staged:
+            begun(self.me, attempt)
+            self.me.replaced |= set(attempt.replaces)
+            return stage(attempt)
+
+        try:
+            manifest = super().exchange(hour, replaced, reason, staged)
+        except FencedError as error:
+            self.me.world.outcomes[f"{reason}: {type(error).__name__}"] += 1
+            raise
+        self.me.world.outcomes[reason] += 1
+        return manifest
+
+
+def compacting(number: int) -> Work:
+    """All files of a topic-partition become one."""
+    return _changing(number, "compact", _joined)
+
+
+def reformatting(number: int) -> Work:
+    """Every file is written anew, in another form."""
+    return _changing(number, "reformat", lambda me, commits, attempt: _without(me, commits, attempt, frozenset()))
+
+
+def erasing(number: int, person: int) -> Work:
+    """The records of a person, who has every third, leave the hour."""
+
+    def work(me: Actor) -> None:
+        holding, gone = _Holding.by(me), set[Record]()
+
+        def stage(commits: Sequence[Manifest], attempt: Attempt) -> Staged:
+            return _without(me, commits, attempt, gone)
+
+        for _ in range(3):
+            holding.tidied(hour(number))
+            commits = holding.manifests(hour(number)) or []
+            meant = [(one, {record for record in _records(me, one) if record[2] % 3 == person}) for one in commits]
+            gone |= {record for _, records in meant for record in records}
+            me.world.erasing |= gone
+            try:
+                for some in alike([manifest for manifest, records in meant if records]):
+                    holding.exchange(hour(number), some, "erase", partial(stage, some))
+            except FencedError:
+                continue
+            forget_replaced(me.index, hour(number), "erase", PACE)
+            me.world.erased |= gone
+            return
+
+    return _of_an_hour(number, work)
+
+
+def expiring(number: int) -> Work:
+    """The hour is older than the sink keeps hours."""
+
+    def work(me: Actor) -> None:
+        holding = _Holding.by(me)
+        gone = set[Record]().union(*(_records(me, manifest) for manifest in holding.manifests(hour(number)) or []))
+        me.world.erasing |= gone
+        retention.expire(holding, hour(number))
+        me.world.erased |= gone
+
+    return _of_an_hour(number, work)
+
+
+def replaying(number: int) -> Work:
+    """Half of the dead letters are none any more."""
+
+    def work(me: Actor) -> None:
+        for tried in ready(me.index, hour(number), PACE)[0].commits:
+            stored = me.index.tile(hour(number))
+            replaced = me.index.listed(hour(number), tried) if stored and tried in stored[0].commits else None
+            if replaced is None or not any(map(_accepted, _records(me, replaced, LETTERS))):
+                continue
+            attempt = begin_replay(me.index, replaced, PACE)
+            if attempt is not None:
+                commit(me, attempt, partial(_replayed, me, replaced, attempt), "replay")
+
+    return _of_an_hour(number, work)
+
+
+def following() -> Work:
+    """The table is brought to all hours of the index."""
+    return lambda me: void(Table(me).follow())
+
+
+def trying() -> Work:
+    """The store is tried, as before the first landing of a day."""
+    return lambda me: probe.probe(me.store, PREFIX, DATA)
+
+
+def adopting() -> Work:
+    """The sink goes on where a connector stopped."""
+
+    def work(me: Actor) -> None:
+        adoption = Adoption(Connector("lake"), _Unnamed())
+        try:
+            adopt(
+                adoption,
+                me.index,
+                me.offsets,
+                _Groups(me),
+                first_hour=FIRST_HOUR,
+                now_ms=me.now_ms,
+                accept_expired=True,
+            )
+        except ConfigurationError as error:
+            me.world.log.append(f"{me.name:<14} is refused: {error}")
+        else:
+            me.world.outcomes["adopted"] += 1
+
+    return work
+
+
+class _Groups:
+    """The consumer group of a connector that has stopped."""
+
+    def __init__(self, me: Actor) -> None:
+        self._me = me
+
+    def of(self, name: str, topic: str) -> Group:  # noqa: ARG002
+        return Group(self._me.request("kafka", "connector"))
+
+
+class _Unnamed:
+    """Names of objects that say no offset."""
+
+    def names(self, topic: str) -> None:  # noqa: ARG002
+        return None
+
+
+def _of_an_hour(number: int, work: Work) -> Work:
+    """Where the hour has a tile, and is landed exactly once: other sinks are refused."""
+
+    def checked(me: Actor) -> None:
+        if me.world.mode == "exactly once" and me.index.tile(hour(number)) is not None:
+            try:
+                work(me)
+            except (ExpiredError, FencedError) as error:
+                me.world.log.append(f"{me.name:<14} stops: {error}")
+
+    return checked
+
+
+def _changing(number: int, reason: str, stage: Callable[[Actor, Sequence[Manifest], Attempt], Staged]) -> Work:
+    def work(me: Actor) -> None:
+        holding = _Holding.by(me)
+        holding.tidied(hour(number))
+        commits = holding.manifests(hour(number)) or []
+        if any(manifest.files for manifest in commits):
+            holding.exchange(hour(number), commits, reason, lambda attempt: stage(me, commits, attempt))
+
+    return _of_an_hour(number, work)
+
+
+def _joined(me: Actor, commits: Sequence[Manifest], attempt: Attempt) -> Staged:
+    """One file for each topic-partition, and one for its dead letters."""
+    together: dict[tuple[int, str], list[Record]] = {}
+    for file, records in _read(me, commits):
+        together.setdefault((file.partition, file.kind), []).extend(records)
+    return _staged(me, commits, attempt, ((*place, sorted(records)) for place, records in sorted(together.items())))
+
+
+def _without(me: Actor, commits: Sequence[Manifest], attempt: Attempt, gone: Iterable[Record]) -> Staged:
+    """Each file without some records, and none that holds no other."""
+    contents, reads = [], dict(carried(commits).reads)
+    for file, records in _read(me, commits):
+        kept = [record for record in records if record not in set(gone)]
+        contents.append((file.partition, file.kind, kept))
+        _erase(reads, file, len(records) - len(kept))
+    return _staged(me, commits, attempt, contents, reads)
+
+
+def _replayed(me: Actor, replaced: Manifest, attempt: Attempt) -> Staged:
+    """The data once more, what has landed now, and the dead letters that are left."""
+    contents: list[tuple[int, str, Sequence[Record]]] = []
+    reads = dict(replaced.partitions)
+    for file, records in _read(me, [replaced]):
+        landed = [record for record in records if file.kind == LETTERS and _accepted(record)]
+        contents.append((file.partition, file.kind, [record for record in records if record not in landed]))
+        contents += [(file.partition, "data", [record]) for record in landed]
+        if landed:
+            read = reads[file.partition]
+            reads[file.partition] = msgspec.structs.replace(
+                read, landed=read.landed + len(landed), dead=read.dead - len(landed)
+            )
+    return _staged(me, [replaced], attempt, contents, reads)
+
+
+def _erase(reads: dict[int, Read], file: File, records: int) -> None:
+    read = reads[file.partition]
+    left = {"dead": read.dead - records} if file.kind == LETTERS else {"landed": read.landed - records}
+    reads[file.partition] = msgspec.structs.replace(read, erased=read.erased + records, **left)
+
+
+def _accepted(record: Record) -> bool:
+    return record[2] % 2 == 0
+
+
+def _staged(
+    me: Actor,
+    commits: Sequence[Manifest],
+    attempt: Attempt,
+    contents: Contents,
+    reads: Mapping[int, Read] | None = None,
+) -> Staged:
+    files = tuple(upload(me, attempt, *content) for content in contents if content[2])
+    carried_on = carried(commits)
+    return replace(carried_on, files=files, reads=reads or carried_on.reads)
+
+
+def _read(me: Actor, commits: Iterable[Manifest]) -> list[tuple[File, list[Record]]]:
+    return [(file, records_of(me, file)) for manifest in commits for file in manifest.files]
+
+
+def _records(me: Actor, manifest: Manifest, kind: str | None = None) -> set[Record]:
+    return {record for file in manifest.files if kind in (None, file.kind) for record in records_of(me, file)}

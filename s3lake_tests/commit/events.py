@@ -1,0 +1,404 @@
+"""What may happen in the world, as values that Hypothesis makes and a corpus keeps: their `repr` is Python."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from s3lake_tests.commit import changing as c
+from s3lake_tests.commit import world as w
+from s3lake_tests.commit.invariants import FIRST_TOPIC
+from s3lake_tests.commit.world import Circumstances, World
+
+
+@dataclass(frozen=True)
+class Produce:
+    """Records are written, stamped some minutes from now."""
+
+    partition: int
+    count: int
+    minutes: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            partition = self.partition % len(world.kafka.logs)
+            world.kafka.produce(partition, *[max(0, world.minute + self.minutes)] * self.count)
+            world.happens(f"{self.count} records to partition {partition}, stamped {self.minutes} minutes from now")
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """A transaction begins (readers of committed data stop there), or ends."""
+
+    partition: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            log = world.kafka.logs[self.partition % len(world.kafka.logs)]
+            log.unstable = len(log.stamps) if log.unstable is None else None
+            world.happens(f"partition {self.partition % len(world.kafka.logs)} is unstable from {log.unstable}")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Time goes by."""
+
+    minutes: int
+
+    def happen(self, world: World) -> None:
+        world.minute += self.minutes
+        world.happens(f"it is minute {world.minute}")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Kafka deletes records from the beginning of a log."""
+
+    partition: int
+    records: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            partition = self.partition % len(world.kafka.logs)
+            world.kafka.retain(partition, world.kafka.logs[partition].low + self.records)
+            world.happens(f"partition {partition} now begins at {world.kafka.logs[partition].low}")
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Kafka takes records out of the middle of a log."""
+
+    partition: int
+    first: int
+    count: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.logs:
+            partition = self.partition % len(world.kafka.logs)
+            world.kafka.compact(partition, *range(self.first, self.first + self.count))
+            world.happens(f"partition {partition} is compacted: {sorted(world.kafka.compacted)} are gone")
+
+
+@dataclass(frozen=True)
+class AddPartition:
+    """The topic gets one more topic-partition."""
+
+    def happen(self, world: World) -> None:
+        if 0 < len(world.kafka.logs) < 4:
+            world.add_partition()
+
+
+@dataclass(frozen=True)
+class Stale:
+    """Brokers answer with old metadata, in which a topic-partition is missing, or know all of them again."""
+
+    partition: int
+
+    def happen(self, world: World) -> None:
+        known = world.kafka.unseen
+        world.kafka.unseen = set() if known or len(world.kafka.logs) < 2 else {self.partition % len(world.kafka.logs)}
+        world.happens(f"brokers do not name topic-partitions {world.kafka.unseen or 'that they do not have'}")
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """The bucket drops an upload."""
+
+    upload: int
+
+    def happen(self, world: World) -> None:
+        if world.bucket.uploads:
+            world.lose_upload(sorted(world.bucket.uploads)[self.upload % len(world.bucket.uploads)])
+
+
+@dataclass(frozen=True)
+class Arrive:
+    """A request in flight is carried out, and a late object becomes visible."""
+
+    request: int
+
+    def happen(self, world: World) -> None:
+        if world.in_flight:
+            world.land_request(self.request % len(world.in_flight))
+        else:
+            world.land_object()
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Another program writes an object where an upload is on its way to, or takes its objects away."""
+
+    upload: int
+    away: bool
+
+    def happen(self, world: World) -> None:
+        if self.away:
+            world.remove_foreign()
+        elif world.bucket.uploads:
+            uploads = sorted(world.bucket.uploads)
+            world.place_foreign(world.bucket.uploads[uploads[self.upload % len(uploads)]].key)
+
+
+@dataclass(frozen=True)
+class Recreate:
+    """The topic is deleted, and perhaps created again."""
+
+    partitions: int
+
+    def happen(self, world: World) -> None:
+        if world.kafka.topic_id:
+            world.kafka.delete_topic()
+        if self.partitions:
+            world.kafka.create_topic(self.partitions)
+        world.happens(f"the topic is deleted, and has {self.partitions} partitions now")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A connector stops that had landed some records of each topic-partition."""
+
+    records: int
+
+    def happen(self, world: World) -> None:
+        if not world.kafka.group and world.kafka.topic_id == FIRST_TOPIC:
+            world.kafka.group = {
+                partition: min(log.end, log.low + self.records) for partition, log in enumerate(world.kafka.logs)
+            }
+            world.happens(f"a connector stopped at {world.kafka.group}")
+
+
+@dataclass(frozen=True)
+class Start:
+    """An actor begins; `hours_ago` says which hour it is about."""
+
+    kind: str
+    hours_ago: int
+    chunk: int
+    limit: int
+    skew: int
+
+    def happen(self, world: World) -> None:
+        if len(world.actors) >= 6:
+            return
+        about = max(0, int(world.minute // 60) - self.hours_ago)
+        late = world.bucket.circumstances.late
+        works = {
+            "materialise": lambda: w.materialise(about),
+            "backfill": lambda: w.materialise(*range(max(0, about - 2), about + 1)),
+            "patient": lambda: w.materialise(about, grace=20),
+            "recover": lambda: w.recovering(about),
+            "close": lambda: w.closing(about),
+            "rewrite": lambda: w.rewriting(about),
+            "merge": lambda: w.merging(about),
+            "land and merge": lambda: w.in_turn(w.materialise(about, rounds=9), w.merging(about)),
+            "land and rewrite": lambda: w.in_turn(w.materialise(about, rounds=9), w.rewriting(about)),
+            "clean": lambda: w.cleaning(),
+            "clean old": lambda: w.cleaning(keep_days=14 if late else 0),  # age is what protects from late objects
+            "accept": lambda: w.accepting(),
+            "read": lambda: w.reading(about),
+            "compact": lambda: c.compacting(about),
+            "reformat": lambda: c.reformatting(about),
+            "erase": lambda: c.erasing(about, self.chunk % 3),
+            "expire": lambda: c.expiring(about),
+            "replay": lambda: c.replaying(about),
+            "follow": lambda: c.following(),
+            "try": lambda: c.trying(),
+            "adopt": lambda: c.adopting(),
+            "land and change": lambda: w.in_turn(
+                w.materialise(about, rounds=9),
+                c.replaying(about),
+                c.compacting(about),
+                c.erasing(about, self.chunk % 3),
+                c.reformatting(about),
+            ),
+            "land and expire": lambda: w.in_turn(w.materialise(about, rounds=9), c.expiring(about)),
+        }
+        limit = 1 if self.kind == "land and merge" else self.limit
+        world.start(self.kind, works[self.kind](), chunk=self.chunk, limit=limit, skew=self.skew)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An actor makes some requests, the last one with a fault."""
+
+    actor: int
+    requests: int
+    fault: w.Fault = "ok"
+    twist: w.Twist = "none"
+
+    def happen(self, world: World) -> None:
+        if not world.actors:
+            return
+        actor = world.actors[self.actor % len(world.actors)]
+        for left in range(self.requests, 0, -1):
+            if actor.alive:
+                world.step(actor, self.fault if left == 1 else "ok", self.twist)
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """An actor goes on to a request with a condition that holds, and the store refuses it all the same."""
+
+    actor: int
+    passed: int
+    twist: w.Twist
+
+    def happen(self, world: World) -> None:
+        if not world.actors:
+            return
+        actor = world.actors[self.actor % len(world.actors)]
+        for left in range(self.passed, -1, -1):
+            if actor.alive and world.run(actor, until=w.has_condition):
+                world.step(actor, twist="none" if left else self.twist)
+
+
+PARTITION = st.integers(0, 3)
+produce = st.builds(Produce, PARTITION, st.sampled_from([1, 1, 2, 4]), st.sampled_from([0, 0, 0, 0, -24, -84, 18, 150]))
+start = st.builds(
+    Start,
+    st.sampled_from(
+        ["materialise"] * 5
+        + ["backfill"] * 2
+        + ["recover", "rewrite", "land and rewrite", "land and rewrite", "merge", "land and merge", "land and merge"]
+        + ["clean", "clean old", "read", "close", "patient"]
+    ),
+    st.sampled_from([0, 0, 0, 1, 2, 4]),
+    st.sampled_from([2, 1, 3]),
+    st.sampled_from([99, 2, 4]),
+    st.sampled_from([0, 0, 0, -72, 72]),
+)
+run = st.builds(
+    Run,
+    st.integers(0, 5),
+    st.sampled_from([1, 2, 3, 5, 8, 13, 30, 100]),
+    st.just("ok"),
+    st.sampled_from(["none", "none", "late"]),
+)
+faulty = st.builds(
+    Run,
+    st.integers(0, 5),
+    st.integers(1, 20),
+    st.sampled_from(w.FAULTS[1:]),
+    st.sampled_from(["none", "none", "conflict", "late"]),
+)
+refuse = st.builds(
+    Refuse,
+    st.integers(0, 5),
+    st.integers(0, 4),
+    st.sampled_from(["conflict", "conflict, in flight", "untrue", "refused", "slow"]),
+)
+outside = st.one_of(
+    produce,
+    produce,
+    produce,
+    st.builds(Wait, st.sampled_from([6, 18, 36, 60, 126])),
+    st.builds(Retention, PARTITION, st.integers(1, 6)),
+    st.builds(AddPartition),
+    st.builds(AddPartition),
+    st.builds(Compact, PARTITION, st.integers(0, 5), st.integers(1, 3)),
+    st.builds(Stale, PARTITION),
+    st.builds(Lifecycle, st.integers(0, 9)),
+    st.builds(Arrive, st.integers(0, 3)),
+    st.builds(Transaction, PARTITION),
+    st.builds(Foreign, st.integers(0, 9), st.sampled_from([False, False, True])),
+    st.builds(Foreign, st.integers(0, 9), st.just(False)),
+)
+EXACTLY_ONCE, PLAIN, WITH_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
+everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
+accept = st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0))
+change = st.builds(
+    Start,
+    st.sampled_from(
+        ["land and change"] * 4
+        + ["compact", "reformat", "erase", "erase", "expire", "replay", "replay", "follow", "try", "land and expire"]
+    ),
+    st.sampled_from([0, 0, 0, 1, 2, 4]),
+    st.sampled_from([2, 1, 3]),
+    st.sampled_from([99, 2, 4]),
+    st.sampled_from([0, 0, 0, -72, 72]),
+)
+landed_is_changed = st.one_of(*[everyday] * 3, change)
+adopt = st.builds(Start, st.just("adopt"), st.just(0), st.just(2), st.just(99), st.sampled_from([0, 0, 72]))
+stop = st.builds(Stop, st.integers(0, 3))
+adopted_at_first = st.one_of(*[landed_is_changed] * 4, adopt)
+topics_come_and_go = st.one_of(
+    *[everyday] * 10,
+    st.builds(Recreate, st.integers(0, 2)),
+    st.builds(Run, st.integers(0, 5), st.just(100)),
+    accept,
+    accept,
+)
+circumstances = st.builds(
+    Circumstances,
+    overwrites=st.sampled_from([False, False, True]),
+    repeats=st.booleans(),
+    opaque=st.booleans(),
+    late=st.sampled_from([False, False, True]),
+    conflicts=st.sampled_from([False, False, True]),
+    refuses=st.booleans(),
+)
+
+
+at_once = st.builds(
+    Circumstances, repeats=st.booleans(), opaque=st.booleans(), conflicts=st.sampled_from([False, False, True])
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happens in a world, and how it comes to rest.
+
+    Attributes:
+        rest: seed of what is left to chance at the end.
+        letters: see `World`.
+    """
+
+    script: list[Any]
+    circumstances: Circumstances
+    rest: int
+    mode: w.Mode
+    letters: bool
+
+    def play(self, tried: Counter[str]) -> None:
+        """Let the script happen, then let everything come to rest; `tried` counts what was done."""
+        with World(self.circumstances, minute=30, mode=self.mode, letters=self.letters) as world:
+            world.kafka.produce(0, 1, 2, 3, 31, 70)
+            world.kafka.produce(1, 1, 71)
+            # a store that overwrites or shows objects late, and keys that replace, cannot protect what others write
+            unprotected = self.circumstances.overwrites or self.circumstances.late or self.mode == "replacing"
+            try:
+                for event in self.script:
+                    if not (isinstance(event, Foreign) and unprotected):
+                        event.happen(world)
+                world.come_to_rest(random.Random(self.rest))
+            finally:
+                tried.update(examples=1, requests=world.requests, events=len(self.script), actors=world.started)
+                tried.update(world.outcomes)
+
+
+def read(text: str) -> Story:
+    """A story that was kept: its `repr`."""
+    words = {name: value for name, value in globals().items() if isinstance(value, type)}
+    story = eval(text, {"__builtins__": {}}, words)
+    assert isinstance(story, Story)
+    return story
+
+
+def stories(
+    event: st.SearchStrategy[Any],
+    *first: st.SearchStrategy[Any],
+    circumstances: st.SearchStrategy[Circumstances] = circumstances,
+    mode: st.SearchStrategy[w.Mode] = EXACTLY_ONCE,
+    letters: st.SearchStrategy[bool] = PLAIN,
+) -> st.SearchStrategy[Story]:
+    """Stories of such events, after those that come first."""
+    return st.builds(Story, _scripts(event, *first), circumstances, st.integers(0, 999), mode, letters)
+
+
+@st.composite
+def _scripts(draw: st.DrawFn, event: st.SearchStrategy[Any], *first: st.SearchStrategy[Any]) -> list[Any]:
+    """Long scripts mostly, that can still shrink to short ones."""
+    least = draw(st.sampled_from([0, 20, 40, 40, 60, 60, 90]))
+    return [draw(each) for each in first] + draw(st.lists(event, min_size=least, max_size=least + 20))
