@@ -140,6 +140,10 @@ class DestinationUnavailableError(TransientError):
     """What hours are forwarded to does not answer, or gave a transaction up; the same hour may be sent again."""
 
 
+class LocalDiskError(TransientError):
+    """A directory for temporary files is full, or cannot be written to."""
+
+
 class StoreUnavailableError(TransientError):
     """The store did not answer, or answered 5xx, after the configured retries."""
 

@@ -5,7 +5,10 @@ own settings.
 import atexit
 import gc
 import os
+import subprocess
+import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +86,37 @@ def _clean_environment() -> Iterator[None]:
         environment.setenv("AWS_CONFIG_FILE", os.devnull)
         environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         yield
+
+
+@pytest.fixture
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The directory of temporary files, which takes a megabyte."""
+    with _mounted(tmp_path / "full", "size=1m", monkeypatch) as directory:
+        yield directory
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The directory of temporary files, which can only be read."""
+    with _mounted(tmp_path / "closed", "ro", monkeypatch) as directory:
+        yield directory
+
+
+@contextmanager
+def _mounted(directory: Path, option: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    directory.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", option, "s3lake", directory]
+    if (
+        not hasattr(os, "geteuid")
+        or os.geteuid()
+        or subprocess.run(command, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("a file system of a test's own takes root")
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", str(directory))
+        yield directory
+    finally:
+        subprocess.run(["umount", directory], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "s3lake"
 ROOMS = [
     "errors",
     "hours",
+    "scratch",
     "text",
     "text.dates",
     "schema",

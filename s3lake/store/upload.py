@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import IO, NamedTuple
 
 from s3lake.errors import S3LakeError
+from s3lake.scratch import scratch
 from s3lake.store import Store
 
 PART_BYTES = 32 * 2**20
@@ -19,11 +20,19 @@ class Spill:
         self._file: IO[bytes] | None = None
 
     def add(self, data: bytes) -> tuple[int, int]:
-        """Keep `data`: where it is, as (position, length)."""
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="s3lake-spill-")  # noqa: SIM115 - closed by `close`
-        position = self._file.seek(0, 2)
-        self._file.write(data)
+        """Keep `data`: where it is, as (position, length).
+
+        Raises:
+            LocalDiskError: the disk does not take it.
+        """
+        with scratch(len(data), "raise memory_budget"):
+            if self._file is None:
+                # Without a buffer, which would keep what the disk refused and refuse to be closed.
+                self._file = tempfile.TemporaryFile(prefix="s3lake-spill-", buffering=0)  # noqa: SIM115
+            position = self._file.seek(0, 2)
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
         return position, len(data)
 
     def take(self, extent: tuple[int, int]) -> bytes:

@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO
 
+from s3lake.scratch import scratch
 from s3lake.verify import digest
 
 _entry = Struct(f"<{digest.SIZE}sq")
@@ -31,7 +32,8 @@ class Spill:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.close()
+        with scratch(_entry.size):  # what waits in a buffer is written
+            self._stack.close()
 
     def add(self, digests: Iterable[bytes], places: Iterable[int]) -> None:
         """Note digests of buckets that matter."""
@@ -40,9 +42,10 @@ class Spill:
             if bucket not in self._files:
                 continue
             file = self._files[bucket]
-            if file is None:
-                file = self._files[bucket] = self._stack.enter_context(TemporaryFile())  # noqa: SIM115
-            file.write(_entry.pack(value, place))
+            with scratch(_entry.size):
+                if file is None:
+                    file = self._files[bucket] = self._stack.enter_context(TemporaryFile())  # noqa: SIM115
+                file.write(_entry.pack(value, place))
 
     def bucket(self, number: int) -> Iterator[tuple[bytes, int]]:
         """What was noted of one bucket."""

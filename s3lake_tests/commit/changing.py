@@ -38,6 +38,7 @@ from s3lake_tests.commit.world import (
     commit,
     hour,
     records_of,
+    staged_records,
     upload,
     void,
 )
@@ -49,9 +50,14 @@ Contents = Iterable[tuple[int, str, Sequence[Record]]]
 
 @dataclass(frozen=True)
 class _Holding(Holding):
-    """What the sink holds, for one actor; the world notes what it exchanges."""
+    """What the sink holds, for one actor; the world notes what it exchanges.
+
+    Attributes:
+        expired: records of hours that were exchanged for nothing.
+    """
 
     me: Actor = field(kw_only=True)
+    expired: set[Record] = field(default_factory=set, kw_only=True)
 
     @classmethod
     def by(cls, me: Actor) -> "_Holding":
@@ -63,6 +69,9 @@ class _Holding(Holding):
         def staged(attempt: Attempt) -> Staged:
             begun(self.me, attempt)
             self.me.replaced |= set(attempt.replaces)
+            if reason == retention.REASON:
+                self.expired.update(*(staged_records(self.me.world, one) for one in replaced))
+                self.me.world.erasing |= self.expired
             return stage(attempt)
 
         try:
@@ -116,10 +125,8 @@ def expiring(number: int) -> Work:
 
     def work(me: Actor) -> None:
         holding = _Holding.by(me)
-        gone = set[Record]().union(*(_records(me, manifest) for manifest in holding.manifests(hour(number)) or []))
-        me.world.erasing |= gone
         retention.expire(holding, hour(number))
-        me.world.erased |= gone
+        me.world.erased |= holding.expired
 
     return _of_an_hour(number, work)
 

@@ -1,16 +1,18 @@
 """Streaming uploads: parts as S3 wants them, one part in memory, the rest on disk when memory is short."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3lake.errors import LocalDiskError
 from s3lake.store import COMMIT
 from s3lake.store import upload as uploads
 from s3lake.store.memory import MemoryStore
-from s3lake.store.upload import PART_BYTES, Spill, Upload
+from s3lake.store.upload import PART_BYTES, Spill, Upload, uploaded
 
 SMALLEST = 5 * 2**20
 
@@ -174,3 +176,35 @@ def test_without_a_key_nothing_is_sent_and_little_is_held(spill: Spill) -> None:
         assert upload.buffered < PART_BYTES
     assert store.uploads == {}
     assert body(store, upload) == written
+
+
+def test_an_object_that_a_full_directory_cannot_hold_leaves_nothing_behind(full: Path) -> None:
+    store = MemoryStore()
+
+    def fill(write: Callable[[bytes], None], spill: Spill) -> None:
+        write(b"x" * PART_BYTES)
+        assert parts(store) == [PART_BYTES]
+        spill.add(b"y" * 600_000)
+        spill.add(b"z" * 600_000)
+
+    with pytest.raises(LocalDiskError, match=rf"600,000 bytes more have to wait in {full}, which has 0 left .*TMPDIR"):
+        uploaded(store, "key", {COMMIT: "c1"}, fill)
+    assert (store.uploads, store.objects) == ({}, {})
+
+
+def test_a_directory_that_can_only_be_read_is_named_with_the_way_out(closed: Path) -> None:
+    store = MemoryStore()
+    with pytest.raises(
+        LocalDiskError, match=rf"nothing can be written to {closed} \(Read-only .*point TMPDIR elsewhere"
+    ):
+        uploaded(store, "key", {COMMIT: "c1"}, lambda _, spill: spill.add(b"y") and None)
+    assert (store.uploads, store.objects) == ({}, {})
+
+
+def test_where_there_is_no_directory_at_all_those_that_were_tried_are_named(
+    tmp_path: Path, spill: Spill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(LocalDiskError, match=rf"No usable temporary directory found in .*{tmp_path}/none.*TMPDIR"):
+        spill.add(b"y")

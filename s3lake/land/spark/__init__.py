@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from s3lake import errors
 from s3lake.errors import SparkUnavailableError, TaskFailedError
 from s3lake.land.spark import class_archive, jars
+from s3lake.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +101,8 @@ def _quiet() -> str:
 
 def _homeless() -> str:
     # Spark 4.0 makes an `artifacts` directory where it is started (SPARK-52396), in somebody's checkout.
-    home = tempfile.mkdtemp(prefix="s3lake-spark-")
+    with scratch(0):
+        home = tempfile.mkdtemp(prefix="s3lake-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     return f"-Duser.dir={home}"
 

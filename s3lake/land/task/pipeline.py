@@ -7,8 +7,6 @@ their type under Spark Connect.
 
 from __future__ import annotations
 
-import errno
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +18,7 @@ import pyarrow.compute as pc
 
 from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
-from s3lake.errors import S3LakeError, SparkUnavailableError
+from s3lake.errors import S3LakeError
 from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
 from s3lake.land.task.prepared import Prepared, after_sql, milliseconds
@@ -136,23 +134,11 @@ def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
     except S3LakeError as error:
         task.staging.abort()
         outcome = Failed(type(error).__name__, str(error))
-    except OSError as error:
-        task.staging.abort()
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        outcome = Failed(SparkUnavailableError.__name__, _full(error))
     except BaseException:
         task.staging.abort()
         raise
     if outcome is not None:
         yield outcome
-
-
-def _full(error: OSError) -> str:
-    return (
-        f"the local disk of a worker is full: {error}; nothing of this micro-batch is visible. Files that do not fit "
-        f"memory_budget wait in {tempfile.gettempdir()}: give it space, point TMPDIR elsewhere, or raise memory_budget"
-    )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
 
-import errno
 import gzip
 import io
 import json
@@ -8,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -198,16 +197,17 @@ def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytes
     assert outcome(work(bucket), objects(1)) == Failed("StoreDeniedError", "no such bucket: lake")
 
 
-def test_a_full_disk_is_said_with_the_way_out(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("s3lake.land.task.staging.Staging.add", full)
-    found = outcome(work(bucket), objects(1))
+def test_a_full_directory_ends_a_task_and_its_uploads(bucket: Bucket, full: Path) -> None:
+    large = [Record(json.dumps({"type": number, "text": "x" * 200_000}).encode()) for number in range(40)]
+    of = work(bucket, layout={"partition_by": ["type"]})
+    of = replace(of, files=replace(of.files, budget=2**21))
+    found = outcome(of, large, large)
     assert isinstance(found, Failed)
-    assert found.error == "SparkUnavailableError"
-    assert "No space left on device; nothing of this micro-batch is visible" in found.message
-    assert "point TMPDIR elsewhere, or raise memory_budget" in found.message
+    assert found.error == "LocalDiskError"
+    assert f"have to wait in {full}, which has " in found.message
+    assert "give it space, point TMPDIR elsewhere, or raise memory_budget" in found.message
+    assert bucket.store.uploads == {}
+    assert bucket.store.objects == {}
 
 
 def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

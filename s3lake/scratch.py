@@ -1,0 +1,44 @@
+"""Local disk for what does not fit into memory, and what is said where there is none."""
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from s3lake.errors import LocalDiskError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
+
+
+@contextmanager
+def scratch(size: int, remedy: str = "") -> Iterator[None]:
+    """Write or make temporary files in here; what the directory refuses is one error that names it.
+
+    Args:
+        size: how many bytes are wanted.
+        remedy: what helps beside another directory.
+
+    Raises:
+        LocalDiskError: it is full, or cannot be written to.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL | _CLOSED:
+            raise
+        raise LocalDiskError(_told(error, size, remedy)) from None
+
+
+def _told(error: OSError, size: int, remedy: str) -> str:
+    ways = f"point TMPDIR elsewhere{f', or {remedy}' if remedy else ''}. Nothing half written is visible"
+    try:
+        directory = tempfile.gettempdir()
+        free = shutil.disk_usage(directory).free
+    except OSError as none:
+        return f"{none.strerror}: let one be written to, or {ways}"
+    if error.errno in _FULL:
+        wanted = f"{size:,} bytes more have to wait in {directory}, which has {free:,} left ({error.strerror})"
+        return f"{wanted}: give it space, {ways}"
+    return f"nothing can be written to {directory} ({error.strerror}): let it be written to, or {ways}"
