@@ -161,6 +161,19 @@ PLACES = {
     "aiven.properties": AIVEN,
     "iggy.toml": IGGY,
 }
+DESTINATIONS: list[tuple[str, dict[str, str]]] = [
+    ("postgres", {"conninfo": "host=127.0.0.1 port=1 user=me password=<<postgres password>>"}),
+    ("postgres", {"conninfo": "postgresql://me:<<password of an address>>@127.0.0.1:1/lake"}),
+    ("postgres", {"conninfo": "<<password alone>> host"}),
+    ("mongodb", {"uri": "mongodb://me:<<mongodb password>>@127.0.0.1:1"}),
+    ("mongodb", {"uri": "mongodb://127.0.0.1:1", "username": "me", "password": "<<mongodb password beside>>"}),
+    ("mongodb", {"uri": "mongodb://me:<<password of no address>>@127.0.0.1:x"}),
+    ("elasticsearch", {"url": "<<server>>", "api_key": "<<api key>>"}),
+    ("elasticsearch", {"url": "<<server>>", "username": "me", "password": "<<elasticsearch password>>"}),
+    ("elasticsearch", {"url": "http://127.0.0.1:1", "api_key": "<<api key that nobody hears>>"}),
+    ("elasticsearch", {"url": "http://me:<<user of a url>>@127.0.0.1:1"}),
+]
+"""What hours are forwarded to, and what it is made with."""
 ENVIRONMENT = {
     "VARIABLE": "<<variable>>",
     "PART": "public",

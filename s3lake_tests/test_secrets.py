@@ -19,13 +19,18 @@ import typer
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._core.snap import JobSnap
 
+import s3lake
 from s3lake import cli, definitions
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
+from s3lake.forwarding.destination import opened
+from s3lake.orchestration import forwards
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
+from s3lake_tests.forwarding.landed import landing
+from s3lake_tests.lake import START
 from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 
@@ -205,6 +210,39 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     documents = [body.decode() for key, (body, _) in world.store.objects.items() if key.startswith(".indexes/")]
     assert len(documents) >= 3
     assert words.seen("".join(documents) + repr(world.store.objects)) == []
+
+
+@pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
+@pytest.mark.parametrize(("name", "told"), planted.DESTINATIONS)
+def test_nothing_that_hours_are_forwarded_to_says_one(
+    name: str, told: dict[str, str], words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made wrongly, then rightly: its asset as Dagster shows it, and a run in which it does not take an hour."""
+    monkeypatch.setattr("s3lake.forwarding.mongodb._CONNECT_MS", 50)
+    options = {option: words.plant(value) for option, value in told.items()}
+    with pytest.raises(ConfigurationError) as refused:
+        opened(name, {**options, "unheard": "of"})
+    shown = ["".join(traceback.format_exception(refused.value))]
+    sink = f"{{name: events, topics: [clicks], bucket: lake, start: {START}, errors: {{max_retries: 0}}}}"
+    config = native.loads(f"kafka: {{bootstrap_servers: 127.0.0.1:1}}\nsinks: [{sink}]\n", "f")
+    try:
+        assets = s3lake.forward(config, "events", to=name, options=options)
+    except ConfigurationError:
+        shown.append(traceback.format_exc())
+        assets = []
+    with landing(tmp_path) as land, dg.DagsterInstance.ephemeral() as instance:
+        store = land("1").store
+        monkeypatch.setattr(forwards, "stores", lambda *_: lambda _: store)
+        definitions = dg.Definitions.merge(s3lake.build_definitions(config), dg.Definitions(assets=assets))
+        shown.append(dg.serialize_value(JobSnap.from_job_def(definitions.resolve_implicit_global_asset_job_def())))
+        for asset in assets:
+            run = definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+                asset_selection=[asset.key], partition_key=START, instance=instance, raise_on_error=False
+            )
+            assert not run.success
+            shown += [event.to_json() for event in instance.all_logs(run.run_id)]
+            assert f"{name} 127.0.0.1" in "".join(shown) or "cannot be read" in "".join(shown)
+    assert words.seen("\n".join(shown)) == []
 
 
 @pytest.mark.parametrize("address", ["vault.properties", "<<server>>/lake.properties?key=<<key in an address>>"])

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1000
 _CONNECT_MS = 10_000
 _ANSWER_MS = 120_000
+_SERVER = r"([\w.-]+|\[[\da-fA-F:]+\])(:\d{1,5})?"
 _SLOT = ("sink", "topic", "hour")
 _PASSING = {6, 7, 50, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 """Codes of a server that goes, comes, or gives way to another one."""
@@ -68,7 +69,7 @@ class MongoDB:
     ) -> None:
         parts = urlsplit(uri)
         user, _, servers = parts.netloc.rpartition("@")
-        if parts.scheme not in ("mongodb", "mongodb+srv") or not servers:
+        if parts.scheme not in ("mongodb", "mongodb+srv") or not re.fullmatch(f"{_SERVER}(,{_SERVER})*", servers):
             raise ConfigurationError("uri of mongodb: write mongodb://HOST:PORT or mongodb+srv://HOST")
         if not re.fullmatch(r"[\w-]{1,63}", database, re.ASCII):
             raise ConfigurationError(f"database {database!r}: write letters, digits, _ and -, 63 of them at most")
