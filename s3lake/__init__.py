@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from s3lake.forwarding.elasticsearch import Elasticsearch
     from s3lake.forwarding.mongodb import MongoDB
     from s3lake.forwarding.postgres import Postgres
+    from s3lake.forwarding.quickwit import Quickwit
     from s3lake.forwarding.stdout import Stdout
     from s3lake.objects.readback.committed import CommittedFile, files
     from s3lake.orchestration.assets import LandConfig, sink_assets
@@ -31,6 +32,7 @@ __all__ = [
     "Landed",
     "MongoDB",
     "Postgres",
+    "Quickwit",
     "S3Resource",
     "Sink",
     "SinkComponent",
@@ -61,6 +63,7 @@ _HOMES = {
     "Landed": "s3lake.orchestration.sinks",
     "MongoDB": "s3lake.forwarding.mongodb",
     "Postgres": "s3lake.forwarding.postgres",
+    "Quickwit": "s3lake.forwarding.quickwit",
     "S3Resource": "s3lake.orchestration.resources",
     "Sink": "s3lake.sink",
     "SinkComponent": "s3lake.orchestration.component",

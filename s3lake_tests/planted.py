@@ -171,6 +171,8 @@ DESTINATIONS: list[tuple[str, dict[str, str]]] = [
     ("elasticsearch", {"url": "<<server>>", "api_key": "<<api key>>"}),
     ("elasticsearch", {"url": "<<server>>", "username": "me", "password": "<<elasticsearch password>>"}),
     ("elasticsearch", {"url": "http://127.0.0.1:1", "api_key": "<<api key that nobody hears>>"}),
+    ("quickwit", {"url": "<<server>>", "token": "<<token>>"}),
+    ("quickwit", {"url": "<<server>>", "username": "me", "password": "<<quickwit password>>"}),
     ("elasticsearch", {"url": "http://me:<<user of a url>>@127.0.0.1:1"}),
 ]
 """What hours are forwarded to, and what it is made with."""

@@ -17,6 +17,7 @@ _OURS = {
     "elasticsearch": "s3lake.forwarding.elasticsearch:Elasticsearch",
     "mongodb": "s3lake.forwarding.mongodb:MongoDB",
     "postgres": "s3lake.forwarding.postgres:Postgres",
+    "quickwit": "s3lake.forwarding.quickwit:Quickwit",
     "stdout": "s3lake.forwarding.stdout:Stdout",
 }
 

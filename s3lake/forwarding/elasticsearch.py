@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
 from s3lake.forwarding import claims
+from s3lake.forwarding.api import Api
 from s3lake.forwarding.claims import Entry
-from s3lake.text import masking
 
 if TYPE_CHECKING:
     from s3lake.forwarding.documents import Row
     from s3lake.forwarding.hour import Hour
 
 _BULK_BYTES = 4 << 20
-_TIMEOUT_S = (10, 120)  # to connect, and between two bytes
-_JSON = "application/json"
 _KEYWORD, _LONG = {"type": "keyword"}, {"type": "long"}
 _COLUMNS = {
     **dict.fromkeys(("sink", "topic", "content", "file"), _KEYWORD),
@@ -58,19 +55,22 @@ class Elasticsearch:
         password: str | None = None,
         ca_file: str | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-            raise ConfigurationError("url of elasticsearch: write http(s)://HOST:PORT, and give the user as username")
         if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", index):
             raise ConfigurationError(f"index {index!r}: lower case letters, digits, and . _ - after the first")
         if record not in ("object", "flattened"):
             raise ConfigurationError(f"record {record!r}: records can be mapped as object, flattened")
         if (username is None) != (password is None) or (username and api_key):
             raise ConfigurationError("elasticsearch: give username and password, or api_key, or neither")
-        self.place = f"elasticsearch {parts.netloc} index {index}"
-        self._url, self._index, self._record, self._ca_file = url.rstrip("/"), index, record, ca_file
-        self._user = (username, password) if username and password else None
-        self._api_key = api_key
+        api = Api(
+            "elasticsearch",
+            url,
+            f"index {index}",
+            authorization=f"ApiKey {api_key}" if api_key else None,
+            user=(username, password) if username and password else None,
+            ca_file=ca_file,
+        )
+        self.place, self._ask = api.place, api.ask
+        self._index, self._record = index, record
 
     def content(self, hour: Hour) -> str | None:
         """See `Destination.content`."""
@@ -174,37 +174,6 @@ class Elasticsearch:
         if any(item["status"] == 429 or item["status"] >= 500 for _, item in failed):
             raise DestinationUnavailableError(message)
         raise DestinationRefusedError(message)
-
-    def _ask(self, method: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> dict[str, Any] | None:
-        """What the server answers; None where its status is one of `allowed`."""
-        import requests
-
-        bulk = isinstance(body, bytes)
-        headers = {"Content-Type": "application/x-ndjson" if bulk else _JSON, "Accept": _JSON}
-        if self._api_key:
-            headers["Authorization"] = f"ApiKey {self._api_key}"
-        try:
-            response = requests.request(
-                method,
-                f"{self._url}/{path}",
-                data=body if bulk or body is None else msgspec.json.encode(body),
-                headers=headers,
-                auth=self._user,
-                verify=self._ca_file or True,
-                timeout=_TIMEOUT_S,
-            )
-        except requests.RequestException as error:
-            secrets = [self._api_key or "", *(self._user or ())]
-            raise DestinationUnavailableError(f"{self.place}: {masking.without(str(error), secrets)}") from None
-        if response.status_code in allowed:
-            return None
-        what = f"{self.place}: {method} {path.partition('?')[0]} was answered {response.status_code}"
-        if response.status_code in (409, 429) or response.status_code >= 500:
-            raise DestinationUnavailableError(what)
-        if not response.ok:
-            raise DestinationRefusedError(what)
-        answer: dict[str, Any] = response.json()
-        return answer
 
 
 def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:

@@ -44,8 +44,8 @@ def forward(
         config: the configuration.
         sink: the name of the sink.
         topics: those of its topics that are forwarded; all of them where they are not given.
-        to: where to: `postgres`, `mongodb`, `elasticsearch`, `stdout`, the name of a plugin's entry point in the group
-            `s3lake.forwards`, or an object such as these make.
+        to: where to: `postgres`, `mongodb`, `elasticsearch`, `quickwit`, `stdout`, the name of a plugin's entry point
+            in the group `s3lake.forwards`, or an object such as these make.
         options: what a destination that is given by name is made with.
         name: what the destination is called in keys of assets; its own name where it is not given.
         translator: that of the configuration's assets.

@@ -11,18 +11,33 @@ from urllib.parse import parse_qs, urlsplit
 AUTHORIZATION = "ApiKey hunter2-elastic"
 
 
-class Search:
-    """Indices: their documents, those that a search sees, and the sequence numbers of changes."""
+class Answers:
+    """What stands in for a server."""
+
+    authorization: str
 
     def __init__(self) -> None:
+        self.url = ""
+        self.lock = threading.Lock()
+
+    def answer(self, method: str, path: str, query: dict[str, str], kind: str, body: bytes) -> tuple[int, Any]:
+        """Status and answer to a request."""
+        raise NotImplementedError
+
+
+class Search(Answers):
+    """Indices: their documents, those that a search sees, and the sequence numbers of changes."""
+
+    authorization = AUTHORIZATION
+
+    def __init__(self) -> None:
+        super().__init__()
         self.indices: dict[str, dict[str, dict[str, Any]]] = {}
         self.mappings: dict[str, Any] = {}
         self.refreshed: dict[str, set[str]] = {}
         self.busy = 0
         self.failures: list[Any] = []
         self.number = 0
-        self.url = ""
-        self.lock = threading.Lock()
 
     def create(self, index: str, properties: dict[str, Any]) -> None:
         """An index that somebody else has made."""
@@ -120,6 +135,13 @@ def _matches(documents: dict[str, Any], name: str, body: Any) -> bool:
 def serving() -> Iterator[Search]:
     """A server of these on a free port."""
     search = Search()
+    with served(search):
+        yield search
+
+
+@contextmanager
+def served(answers: Answers) -> Iterator[None]:
+    """Requests over HTTP, one at a time, to who knows the header."""
 
     class Handler(BaseHTTPRequestHandler):
         def _any(self) -> None:
@@ -127,16 +149,16 @@ def serving() -> Iterator[Search]:
             url = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(url.query).items()}
             status, answer = 401, {}
-            if self.headers["Authorization"] == AUTHORIZATION:
-                with search.lock:
-                    status, answer = search.answer(self.command, url.path, query, self.headers["Content-Type"], body)
+            if self.headers["Authorization"] == answers.authorization:
+                with answers.lock:
+                    status, answer = answers.answer(self.command, url.path, query, self.headers["Content-Type"], body)
             text = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PUT = do_POST = _any
+        do_GET = do_PUT = do_POST = do_DELETE = _any
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""
@@ -144,9 +166,9 @@ def serving() -> Iterator[Search]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        search.url = f"http://127.0.0.1:{server.server_port}"
+        answers.url = f"http://127.0.0.1:{server.server_port}"
         try:
-            yield search
+            yield
         finally:
             server.shutdown()
             thread.join()

@@ -1,0 +1,202 @@
+"""Indexes of Quickwit, by its HTTP API: one for each hour, which is whole when it has as many documents as the hour.
+
+Quickwit has neither ids of documents nor transactions, but an index comes and goes as a whole. So each attempt writes
+into an index of its own name, each request once; one that fails leaves an index that is never counted, and goes with
+the next attempt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from s3lake.errors import (
+    ConfigurationError,
+    DestinationRefusedError,
+    DestinationUnavailableError,
+    FencedError,
+    S3LakeError,
+)
+from s3lake.forwarding.api import Api
+
+if TYPE_CHECKING:
+    from s3lake.forwarding.documents import Row
+    from s3lake.forwarding.hour import Hour
+
+_INGEST_BYTES = 4 << 20  # a request may have ten
+_SEEN_S = 60.0  # for what is committed to be told
+_POLL_S = 0.5
+_COLUMNS = [
+    *({"name": name, "type": "text", "tokenizer": "raw"} for name in ("sink", "topic", "bucket", "content", "file")),
+    *({"name": name, "type": "i64"} for name in ("partition", "offset", "row")),
+    {"name": "hour", "type": "datetime", "input_formats": ["rfc3339"], "fast": True},
+]
+
+
+class _Attempt(NamedTuple):
+    """What the name of an index says."""
+
+    name: str
+    bucket: str
+    content: str
+
+
+class Quickwit:
+    """A destination of `forward`: an index of Quickwit for each hour, `<index>-<hour>-…`; search in `<index>-*`.
+
+    Nothing is asked of the server before an hour is forwarded.
+
+    Args:
+        url: of the server, without a user.
+        index: what the names of all indexes begin with.
+        token: for who stands before the server, which knows no users itself, or
+        username: with the password. Neither is ever printed.
+        password: of the user.
+        ca_file: who the server's certificate is signed by, where the machine does not know.
+
+    Raises:
+        ConfigurationError: one of these cannot be.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        index: str = "events",
+        token: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        ca_file: str | None = None,
+    ) -> None:
+        if not re.fullmatch(r"[a-zA-Z][\w-]{0,149}", index, re.ASCII):
+            raise ConfigurationError(f"index {index!r}: letters, digits, _ and - after the first letter, 150 at most")
+        if (username is None) != (password is None) or (username and token):
+            raise ConfigurationError("quickwit: give username and password, or token, or neither")
+        api = Api(
+            "quickwit",
+            url,
+            f"indexes {index}-*",
+            authorization=f"Bearer {token}" if token else None,
+            user=(username, password) if username and password else None,
+            ca_file=ca_file,
+        )
+        self.place, self._ask, self._index = api.place, api.ask, index
+
+    def content(self, hour: Hour) -> str | None:
+        """See `Destination.content`."""
+        attempts = self._attempts(hour)
+        if not attempts:
+            return None
+        if len(attempts) > 1 or attempts[0].bucket != _bucket(hour):
+            return "of several attempts"
+        [attempt] = attempts
+        whole = attempt.content != hour.content or self._count(attempt.name) == hour.rows
+        return attempt.content if whole else None
+
+    def write(self, hour: Hour) -> None:
+        """See `Destination.write`; until the former content is gone a search finds rows of both."""
+        for attempt in self._attempts(hour):
+            if attempt.bucket != _bucket(hour):
+                raise DestinationRefusedError(
+                    f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
+                    f"bucket than {hour.bucket}: give this one an index of its own"
+                )
+            if attempt.content == hour.content:  # it was not whole, else nobody would write
+                self._drop(attempt.name)
+        own = f"{self._slot(hour)}-{_bucket(hour)}-{hour.content}-{secrets.token_hex(4)}"
+        self._ask("POST", "api/v1/indexes", _configuration(own))
+        try:
+            self._fill(own, hour)
+        except S3LakeError:
+            with contextlib.suppress(DestinationUnavailableError):  # the next attempt finds it
+                self._drop(own)
+            raise
+        for attempt in self._attempts(hour):
+            if attempt.name != own:
+                self._drop(attempt.name)
+        if all(attempt.name != own for attempt in self._attempts(hour)):
+            raise FencedError(f"{self.place}: somebody else forwards {hour.topic} {hour.hour} at the same time")
+
+    def _fill(self, name: str, hour: Hour) -> None:
+        for body, rows, last in _chunks(hour):
+            answer = self._ask("POST", f"api/v1/{name}/ingest?commit={'force' if last else 'auto'}", body)
+            if rejected := answer.get("num_rejected_docs"):
+                raise DestinationRefusedError(
+                    f"{self.place}: {rejected} of {rows} rows of {hour.topic} {hour.hour} were not taken"
+                )
+        deadline = time.monotonic() + _SEEN_S
+        while (count := self._count(name)) != hour.rows:
+            if time.monotonic() > deadline or (count or 0) > hour.rows:
+                raise DestinationUnavailableError(
+                    f"{self.place}: {count or 0:,} documents are there of {hour.rows:,} rows of {hour.topic} "
+                    f"{hour.hour}: the server's log says which it could not index"
+                )
+            time.sleep(_POLL_S)
+
+    def _count(self, name: str) -> int | None:
+        answer = self._ask("GET", f"api/v1/indexes/{name}/describe", allowed=(404,))
+        return None if answer is None else int(answer["num_published_docs"])
+
+    def _drop(self, name: str) -> None:
+        self._ask("DELETE", f"api/v1/indexes/{name}", allowed=(404,))
+
+    def _attempts(self, hour: Hour) -> list[_Attempt]:
+        """All indexes of an hour: what is whole, what was given up, what somebody else is writing."""
+        slot = self._slot(hour)
+        names = [
+            index["index_config"]["index_id"]
+            for index in self._ask("GET", f"api/v1/indexes?index_id_patterns={slot}-*", allowed=(404,)) or ()
+        ]
+        # An older server gives all indexes.
+        of_hour = [name.rsplit("-", 3) for name in names if name.startswith(f"{slot}-")]
+        return [_Attempt("-".join(parts), parts[1], parts[2]) for parts in of_hour]
+
+    def _slot(self, hour: Hour) -> str:
+        return f"{self._index}-{hour.hour}-{_digest(hour.sink, hour.topic)}"
+
+
+def _configuration(name: str) -> dict[str, Any]:
+    mapping = {"mode": "dynamic", "field_mappings": _COLUMNS, "timestamp_field": "hour"}
+    return {"version": "0.7", "index_id": name, "doc_mapping": mapping}
+
+
+def _chunks(hour: Hour) -> Iterator[tuple[bytes, int, bool]]:
+    """Bodies of requests, how many rows each has, and whether it is the last."""
+    held: tuple[bytes, int] | None = None
+    body, rows = bytearray(), 0
+    for batch in hour.batches():
+        for row in batch:
+            body += msgspec.json.encode(_document(hour, row)) + b"\n"
+            rows += 1
+            if len(body) >= _INGEST_BYTES:
+                if held:
+                    yield *held, False
+                held, body, rows = (bytes(body), rows), bytearray(), 0
+    if held:
+        yield *held, not rows
+    if rows:
+        yield bytes(body), rows, True
+
+
+def _document(hour: Hour, row: Row) -> dict[str, Any]:
+    names = ("sink", "topic", "bucket", "content")
+    document = {name: getattr(hour, name) for name in names}
+    document |= {"hour": f"{hour.hour}:00:00Z", "partition": row.partition, "file": row.file, "row": row.number}
+    if row.offset is not None:
+        document["offset"] = row.offset
+    return {**document, "record": msgspec.Raw(row.document.replace(b"\n", b" "))}
+
+
+def _bucket(hour: Hour) -> str:
+    return _digest(hour.bucket)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
