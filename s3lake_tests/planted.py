@@ -5,6 +5,7 @@ import re
 import secrets
 
 NATIVE = """\
+examples: true
 kafka:
   bootstrap_servers: 127.0.0.1:1
   properties:
@@ -32,6 +33,7 @@ sinks:
       credentials: {access_key_id: AKIA, secret_access_key: "<<secret key of a sink>>"}
       role: {arn: "arn:aws:iam::1:role/lake", external_id: "<<external id>>", endpoint_url: "<<server>>"}
       objects: {customer_key: "<<a key of 32 bytes>>"}
+      proxy: {url: "<<server>>", user: me, password: "<<proxy of a sink>>"}
       retries: {max_attempts: 1, patience: 0}
   - name: columns
     topics: [orders]

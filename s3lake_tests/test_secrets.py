@@ -18,6 +18,7 @@ import pytest
 import typer
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._core.snap import JobSnap
+from dagster_aws.s3 import S3Resource
 
 import s3lake
 from s3lake import cli, definitions
@@ -26,6 +27,7 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import opened
 from s3lake.orchestration import forwards
+from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
@@ -169,11 +171,23 @@ def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, w
     assert words.seen("\n".join([*said, *dumped])) == []
 
 
+def _shown_by_dagster(built: dg.Definitions) -> list[str]:
+    """The code location as the web server gets it, and what its objects say of themselves."""
+    repository = built.get_repository_def()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dagster reads a deprecated attribute of its own schedules
+        shown = [dg.serialize_value(RepositorySnap.from_def(repository))]
+    jobs = repository.get_all_jobs()
+    shown += [dg.serialize_value(JobSnap.from_job_def(job)) for job in jobs]
+    objects: list[Any] = [built.resources, repository, vars(built), *(job.resource_defs for job in jobs)]
+    return [*shown, *map(repr, objects), *map(str, objects)]
+
+
 @pytest.mark.parametrize("name", [name for name in PLACES if name != "plugin.yaml"])
 def test_nothing_that_dagster_shows_and_keeps_says_one(
     name: str, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The code location as the web server gets it, and a run that everybody refuses: its configuration and events."""
+    """The code location, and a run that everybody refuses: its configuration and events."""
     for variable, value in planted.ENVIRONMENT.items():
         monkeypatch.setenv(variable, words.plant(value))
     path = tmp_path / name
@@ -182,13 +196,7 @@ def test_nothing_that_dagster_shows_and_keeps_says_one(
     monkeypatch.setenv("S3LAKE_SINKS_EVENTS_ERRORS_MAX_RETRIES", "0")
     built = definitions.defs()
     repository = built.get_repository_def()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Dagster reads a deprecated attribute of its own schedules
-        shown = [dg.serialize_value(RepositorySnap.from_def(repository))]
-    jobs = repository.get_all_jobs()
-    shown += [dg.serialize_value(JobSnap.from_job_def(job)) for job in jobs]
-    said: list[Any] = [built.resources, repository, vars(built), *(job.resource_defs for job in jobs)]
-    shown += [repr(each) + str(each) for each in said]
+    shown = _shown_by_dagster(built)
     with dg.DagsterInstance.ephemeral() as instance:
         run = repository.get_job("land_events").execute_in_process(
             instance=instance, partition_key="2026-01-05T00", raise_on_error=False
@@ -200,6 +208,14 @@ def test_nothing_that_dagster_shows_and_keeps_says_one(
         shown += [event.to_json() for event in events]
     out, err = capfd.readouterr()
     assert words.seen("\n".join([*shown, out, err])) == []
+
+
+def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_SECRET", words.plant("<<secret of a stand-in>>"))
+    settings = native.loads(words.plant(PLACES["connect.yaml"]), "connect.yaml")
+    stand_in = S3Resource(aws_access_key_id="ID", aws_secret_access_key=dg.EnvVar("LAKE_SECRET"))
+    shown = _shown_by_dagster(build_definitions(settings, resources={"s3": stand_in}))
+    assert words.seen("\n".join(shown)) == []
 
 
 def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
