@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -21,12 +21,13 @@ from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, texts
 
 pytestmark = pytest.mark.kafka
 
-Produce = Callable[..., None]
+PATIENCE_S = 60
 
 
 @pytest.fixture
 def log(kafka: EmbeddedKafka) -> Iterator[KafkaLog]:
-    with KafkaLog(kafka.bootstrap_servers, {}, patience_s=10) as log:
+    """One that waits for longer than any load: what ends only when its patience does is an error, and no end."""
+    with KafkaLog(kafka.bootstrap_servers, {}, patience_s=PATIENCE_S) as log:
         yield log
 
 
@@ -43,26 +44,26 @@ def produce(kafka: EmbeddedKafka, topic: str, values: list[bytes | None], partit
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for value in values:
         producer.produce(topic, value, partition=partition, timestamp=IN_TIME)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], end: str = "commit") -> Producer:
     """A transaction in partition 0, committed, aborted or left open."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{topic}-{time.monotonic_ns()}"}
-    offsets = KafkaOffsets(kafka.bootstrap_servers)
+    offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=PATIENCE_S)
     before = offsets.ranges(topic)[0][1]
     producer = Producer(settings)
-    producer.init_transactions(20)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, partition=0, timestamp=IN_TIME)
-    producer.flush(20)
+    producer.flush(PATIENCE_S)
     if end == "commit":
-        producer.commit_transaction(20)
+        producer.commit_transaction(PATIENCE_S)
     elif end == "abort":
-        producer.abort_transaction(20)
-    if end in ("commit", "abort"):
-        until(10, lambda: offsets.ranges(topic)[0][1] == before + len(values) + 1)  # the marker comes after the answer
+        producer.abort_transaction(PATIENCE_S)
+    if end in ("commit", "abort"):  # the marker comes after the answer
+        until(PATIENCE_S, lambda: offsets.ranges(topic)[0][1] == before + len(values) + 1)
     return producer
 
 
@@ -99,10 +100,8 @@ def test_timestamps_come_with_the_records(kafka: EmbeddedKafka, topic: str, log:
 def test_a_range_that_ends_in_transaction_markers_ends(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
     transaction(kafka, topic, [b"0", b"1"])
     assert log.snapshot(topic, HOUR).partitions[0].end == 3
-    began = time.monotonic()
     assert read(log, topic, p0=(0, 3)) == {0: {0: b"0", 1: b"1"}}
     assert read(log, topic, p0=(2, 3)) == {}
-    assert time.monotonic() - began < 3
 
 
 def test_a_range_that_ends_in_markers_ends_also_when_the_log_goes_on(
@@ -128,10 +127,8 @@ def test_an_open_transaction_behind_the_range_does_not_hold_it_up(
     still_open = transaction(kafka, topic, [b"2"], "leave open")
     produce(kafka, topic, [b"3"])
     assert log.snapshot(topic, HOUR).partitions[0].end == 2
-    began = time.monotonic()
     assert read(log, topic, p0=(0, 2)) == {0: {0: b"0"}}
-    assert time.monotonic() - began < 3
-    still_open.abort_transaction(20)
+    still_open.abort_transaction(PATIENCE_S)
 
 
 def test_offsets_that_never_come_are_an_error_in_time(kafka: EmbeddedKafka, topic: str) -> None:
@@ -144,11 +141,13 @@ def test_offsets_that_never_come_are_an_error_in_time(kafka: EmbeddedKafka, topi
 
 
 def test_brokers_that_do_not_answer_are_an_error_in_time() -> None:
-    with KafkaLog("127.0.0.1:1", {}, patience_s=1) as log:
-        with pytest.raises(KafkaUnavailableError, match="Connect"):
-            read(log, "nothing", p0=(0, 5))
-        with pytest.raises(KafkaUnavailableError):
-            log.snapshot("nothing", HOUR)
+    with (
+        KafkaLog("127.0.0.1:1", {}, patience_s=3) as log,
+        pytest.raises(KafkaUnavailableError, match="Connect"),
+    ):
+        read(log, "nothing", p0=(0, 5))
+    with KafkaLog("127.0.0.1:1", {}, patience_s=1) as log, pytest.raises(KafkaUnavailableError):
+        log.snapshot("nothing", HOUR)
 
 
 def test_an_expired_start_is_told(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
