@@ -3,7 +3,7 @@
 BIN := .venv/bin
 STAMP := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
-MARKED := spark or kafka or s3 or ui
+MARKED := long or spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
 MINUTES ?= 10
 SEED ?= 1
@@ -22,11 +22,11 @@ help: ## List these commands
 demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
 	$(BIN)/s3lake demo
 
-test: test-fast ## All tests: the fast ones first, then those with a real Kafka, S3, Spark and UI
+test: test-fast ## All tests: the fast ones first, then the long ones and those with a real Kafka, S3, Spark and UI
 	$(PYTEST) -m "$(MARKED)"
 
-test-fast: $(STAMP) ## Tests that start no server and no JVM, and the 20 slowest of them
-	$(PYTEST) -n auto --durations=20 -m "not ($(MARKED))"
+test-fast: $(STAMP) ## Tests that take no second, start no server and no JVM, and the 20 slowest of them
+	$(PYTEST) -n auto --dist worksteal --durations=20 -m "not ($(MARKED))"
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .

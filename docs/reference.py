@@ -21,11 +21,6 @@ HERE = Path(__file__).parent / "reference"
 _WRITTEN = "Written by `make reference` from the code; what is changed here is lost.\n"
 
 
-def pages() -> dict[str, str]:
-    """Name of a page: its text."""
-    return {"settings.md": settings(), "commands.md": commands(), "api.md": api(), "keys.md": connectors()}
-
-
 # Keys of connectors
 
 
@@ -186,7 +181,9 @@ def _prose(thing: Any) -> str:
     return re.sub(r"^    (\w+): ", r"- `\1`: ", joined, flags=re.MULTILINE) + "\n"
 
 
+PAGES = {"settings.md": settings, "commands.md": commands, "api.md": api, "keys.md": connectors}
+
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
-    for page, written in pages().items():
-        (HERE / page).write_text(written, encoding="utf-8")
+    for page, written in PAGES.items():
+        (HERE / page).write_text(written(), encoding="utf-8")

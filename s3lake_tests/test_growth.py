@@ -87,7 +87,7 @@ def cpu_ms(work: Callable[[], object], tries: int = 20) -> float:
     return min(once() for _ in range(tries))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def long() -> TopicIndex:
     return history()
 

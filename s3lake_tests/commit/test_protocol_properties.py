@@ -39,18 +39,21 @@ def slowly(examples: int) -> settings:
     return settings(max_examples=examples * EXAMPLES, database=None, phases=phases)
 
 
+@pytest.mark.long
 @slowly(200)
 @given(events.stories(events.everyday))
 def test_every_invariant_holds_whatever_happens(story: Story) -> None:
     play(story)
 
 
+@pytest.mark.long
 @slowly(100)
 @given(events.stories(events.topics_come_and_go))
 def test_every_invariant_holds_when_the_topic_is_created_again(story: Story) -> None:
     play(story)
 
 
+@pytest.mark.long
 @slowly(100)
 @given(events.stories(events.everyday, circumstances=events.at_once, mode=st.sampled_from(["at once", "replacing"])))
 def test_without_exactly_once_nothing_that_the_index_lists_is_ever_lost(story: Story) -> None:

@@ -186,6 +186,7 @@ sinks: [{name: events, topics_regex: "t.*", bucket: lake, start: 2026-01-05T00}]
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "program"),
     [pytest.param(NAMED, FILE, id="of a file"), pytest.param(MATCHED, COMPONENT, id="of a component's state")],

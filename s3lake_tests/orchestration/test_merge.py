@@ -198,6 +198,7 @@ def test_two_configurations_share_no_pool_and_no_tag(project: Path) -> None:
     assert tags == [{"events"}, {"archive/events"}]
 
 
+@pytest.mark.long
 def test_dagster_finds_the_whole_valid(project: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "dagster", "definitions", "validate", "-f", "merged.py"],

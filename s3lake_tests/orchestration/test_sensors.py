@@ -141,7 +141,7 @@ class TestHoursOfTheIndex:
     def test_a_tick_reads_few_documents_however_long_the_index_is(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        past = list(hours.span("2025-12-20T00", "2026-01-05T09"))
+        past = list(hours.span("2025-12-26T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
         read: list[str] = []
         tile = TopicIndex.tile

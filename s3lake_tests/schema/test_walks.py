@@ -1,6 +1,7 @@
 """Functions that walk the types of columns are few: `fold` and the questions of `schema.types` do it for others."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import s3lake
 
 PACKAGE = Path(s3lake.__file__).parent
 NESTED = {"List", "Struct", "Map"}
+NAMED = re.compile(r"\b(List|Struct|Map)\b")
 WALKS = 13
 """One more is an answer that `fold` could have given, or a reason to change this number; one less changes it too."""
 
@@ -27,6 +29,8 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 def walks(source: str) -> list[str]:
     """The functions that ask whether a type is a list, a struct or a map: the outermost of each, no type's own."""
+    if not NAMED.search(source):  # most modules, and reading one takes its time
+        return []
     tree = ast.parse(source)
     nested = set(_names(tree))
 

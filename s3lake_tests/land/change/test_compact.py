@@ -23,6 +23,7 @@ def many(**sink: Any) -> Parts:
     return world
 
 
+@pytest.mark.long
 @given(
     sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=1, max_size=4),
@@ -72,6 +73,7 @@ def test_what_cannot_be_joined_is_said_and_stays() -> None:
     assert world.store.objects == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_wherever_a_process_dies_the_next_one_ends_with_the_same_records_and_few_files(format: str) -> None:
     world = many(format={"type": format})

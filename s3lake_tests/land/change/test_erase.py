@@ -61,6 +61,7 @@ def left(world: Parts) -> list[str]:
     return [key for key, text in contents(world) if ALICE in text]
 
 
+@pytest.mark.long
 @given(
     sink=st.sampled_from(SEPARABLE),
     users=st.lists(st.sampled_from([ALICE, BOB, BOB]), min_size=1, max_size=8),
@@ -128,6 +129,7 @@ def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
     assert (left(world), world.verified().differences) == ([], ())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_wherever_a_process_dies_the_next_one_ends_with_nothing_left_and_all_others(format: str) -> None:
     world = Parts(format={"type": format}, flush={"count": 2}, layout={"partition_by": ["user"]})

@@ -117,6 +117,7 @@ def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is()
     assert (world.bodies(), world.store.uploads) == (before, {})
 
 
+@pytest.mark.long
 def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
     world = changed(landed(), format={"type": "parquet"})
     for place in killed_everywhere(world, lambda one: reformat(one, HOUR)):
@@ -177,6 +178,7 @@ def test_where_records_are_spelled_otherwise_no_digest_is_noted(was: dict[str, A
     assert world.verified().clean
 
 
+@pytest.mark.long
 @given(
     sink=st.sampled_from([one for one in MORE + SINKS if one["format"]["type"] in ("json", "parquet", "avro")]),
     to=st.sampled_from([{"type": "parquet"}, {"type": "avro"}, {"type": "json", "codec": "gzip"}]),

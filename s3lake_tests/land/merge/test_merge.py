@@ -44,6 +44,7 @@ def values(*numbers: int) -> list[bytes]:
     return [b'{"id":%d}' % number for number in numbers]
 
 
+@pytest.mark.long
 @given(
     sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=2, max_size=5),
