@@ -59,9 +59,12 @@ def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
             found = decode(cursor)
             cursor.refuse(cursor.at != cursor.end)  # something is left after it
         except Odd as odd:
-            plain[np.searchsorted(rows, odd.rows)] = False
+            cursor.short.append(odd.rows)
         else:
-            return found, plain
+            short = np.isin(left, np.concatenate(cursor.short)) if cursor.short else np.zeros(len(left), np.bool_)
+            plain[plain] = ~short
+            return found.filter(pa.array(~short)) if short.any() else found, plain
+        plain[np.searchsorted(rows, np.concatenate(cursor.short))] = False
     return decode(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
 
 
@@ -141,8 +144,8 @@ def _whole(read: Callable[[Cursor], npt.NDArray[Any]], type: Type) -> Decode:
 
 def _extent(cursor: Cursor) -> tuple[Numbers, Numbers]:
     """Where bytes begin whose number stands before them, and how many they are."""
-    size = cursor.varint()
-    return cursor.skip(size), size
+    start = cursor.skip(cursor.varint())
+    return start, cursor.at - start
 
 
 def _bytes(cursor: Cursor) -> pa.Array:
@@ -184,7 +187,9 @@ def _enum(symbols: Sequence[str]) -> Decode:
 
 def _fixed(size: int, type: Type) -> Decode:
     def decode(cursor: Cursor) -> pa.Array:
-        start, sizes = cursor.skip(size), np.full(len(cursor), size)
+        start = cursor.skip(size)
+        sizes = cursor.at - start
+        cursor.refuse(sizes != size)
         if isinstance(type, Decimal):
             return _decimal(cursor, start, sizes, type)
         found = _slices(cursor, start, sizes)

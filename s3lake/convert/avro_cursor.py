@@ -38,19 +38,29 @@ class Cursor:
         rows: the number of each record.
         at: where each is read next; ascending.
         end: where each ends.
+        short: records that end before what they say they hold, of this cursor and of those it came from. They stay at
+            their end, and what is read of them there is worth nothing: so the others need not be read once more.
     """
 
-    def __init__(self, data: npt.NDArray[np.uint8], rows: Numbers, at: Numbers, end: Numbers) -> None:
+    def __init__(
+        self,
+        data: npt.NDArray[np.uint8],
+        rows: Numbers,
+        at: Numbers,
+        end: Numbers,
+        short: list[Numbers] | None = None,
+    ) -> None:
         self.data = data
         self.words = np.ndarray((len(data) - _WORD,), "<u8", data, strides=(1,))
         self.rows, self.at, self.end = rows, at, end
+        self.short = [] if short is None else short
 
     def __len__(self) -> int:
         return len(self.at)
 
     def some(self, at: Any) -> Cursor:
         """A cursor of some of the records, by mask or number."""
-        return Cursor(self.data, self.rows[at], self.at[at], self.end[at])
+        return Cursor(self.data, self.rows[at], self.at[at], self.end[at], self.short)
 
     def refuse(self, odd: npt.NDArray[np.bool_]) -> None:
         """Leave records to whoever reads one by one.
@@ -62,10 +72,13 @@ class Cursor:
             raise Odd(self.rows[odd])
 
     def skip(self, size: Any) -> Numbers:
-        """Pass so many bytes: where they begin."""
+        """Pass so many bytes, or what there is of them: where they begin."""
         start = self.at
         self.at = start + size
-        self.refuse((self.at > self.end) | (self.at < start))
+        short = (self.at > self.end) | (self.at < start)
+        if short.any():
+            self.short.append(self.rows[short])
+            self.at = np.where(short, self.end, self.at)
         return start
 
     def byte(self) -> npt.NDArray[np.uint8]:
