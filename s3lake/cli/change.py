@@ -1,6 +1,5 @@
 """Commands that change what has landed: each says what it would do, and does it with --yes."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,13 +43,12 @@ def compact(
 
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.land.change.compact import compact, compactions
+    from s3lake.land.change.rounds import compacted
 
     most = int(_quantity("--size", size, size_of))
 
     def hours_of(holding: "Holding") -> Outcomes:
-        for plan in compactions(holding, holding.hours(first, last), most):
-            yield (compact(holding, plan.hour, most) if yes and not plan.obstacle else plan), not plan.obstacle
+        return compacted(holding, holding.hours(first, last), yes=yes, size=most)
 
     in_order(first, last)
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
@@ -77,25 +75,14 @@ def erase(
     It says what is taken from which object. Kafka keeps what it has, and a bucket with versions keeps versions.
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.commit.clean import clean
     from s3lake.land.change.condition import Condition
-    from s3lake.land.change.erase import Person, erase, erasures
-    from s3lake.sink.collisions import Keys
+    from s3lake.land.change.erase import Person
+    from s3lake.land.change.rounds import erased
 
     person = Person(Condition(where), Condition(letters, "--letters") if letters else None)
 
     def hours_of(holding: "Holding") -> Outcomes:
-        for hour in holding.hours(first, last):
-            if yes and holding.manifests(hour) is not None:
-                done = erase(holding, hour, person)
-                if done.records:
-                    yield done, True
-                continue
-            for plan in erasures(holding, [hour], person):
-                yield plan, not plan.obstacle
-        if yes:
-            # What writers that died have left, in objects, uploads and manifests.
-            clean(holding.index, now_ms=int(time.time() * 1000), keys=Keys.of(holding.sink, holding.index.topic))
+        return erased(holding, holding.hours(first, last), person, yes=yes)
 
     in_order(first, last)
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
@@ -114,11 +101,10 @@ def reformat(
 
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.land.change.reformat import reformat, reformations
+    from s3lake.land.change.rounds import reformatted
 
     def hours_of(holding: "Holding") -> Outcomes:
-        for plan in reformations(holding, holding.hours(first, last)):
-            yield (reformat(holding, plan.hour) if yes and not plan.obstacle else plan), not plan.obstacle
+        return reformatted(holding, holding.hours(first, last), yes=yes)
 
     in_order(first, last)
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
@@ -139,13 +125,12 @@ def retention(
 
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
-    from s3lake.land.change.retention import expire, expired, kept_s
+    from s3lake.land.change.rounds import expired_hours
 
     age = None if older_than is None else _quantity("--older-than", older_than, seconds_of)
 
     def hours_of(holding: "Holding") -> Outcomes:
-        for plan in expired(holding, holding.hours(), kept_s(holding, age), int(time.time() * 1000)):
-            yield (expire(holding, plan.hour) if yes and not plan.obstacle else plan), not plan.obstacle
+        return expired_hours(holding, yes=yes, older_than_s=age)
 
     _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
 
@@ -222,21 +207,13 @@ def restore(
     Without --yes it says what it would do, and ends with exit code 1 where there is something.
     """
     from s3lake.land.change.holding import Holding
-    from s3lake.land.change.restore import PARTS, Restore, restore
+    from s3lake.land.change.restore import Restore, permitted, restore
 
     in_order(first, last)
     loaded = load(config)
     if loaded.kafka is None:
         raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
-    strange = sorted({*(without or ())} - {*PARTS})
-    if strange:
-        raise ConfigurationError(f"--without {strange[0]}: it takes {', '.join(PARTS)}")
-    readers = [one.name for one in loaded.sinks if one.reads(into)]
-    if readers and not landed_again:
-        raise ConfigurationError(
-            f"--into {into}: sink {readers[0]} reads this topic and would land the records once more: take another "
-            "topic, or say --landed-again"
-        )
+    permitted(loaded.sinks, into, without or (), landed_again=landed_again)
     (lander,) = routes(loaded, sink, topic)
     holding = Holding.of(lander)
     wanted = Restore(holding, holding.hours(first, last), into, without or ())

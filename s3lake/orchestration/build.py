@@ -13,7 +13,14 @@ from s3lake.orchestration import names
 from s3lake.orchestration.assets import Body, land, sink_asset
 from s3lake.orchestration.automation import follower
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.changes import compact_job, daily_retention, retention_job
+from s3lake.orchestration.changes import (
+    compact_job,
+    daily_retention,
+    erase_job,
+    reformat_job,
+    restore_job,
+    retention_job,
+)
 from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
@@ -83,7 +90,11 @@ def definitions_of(
     cleans = {name: clean_job(catalogue, config.sink(name)) for name in jobs}
     replays = [replay_job(catalogue, config.sink(name)) for name in jobs if config.sink(name).errors.tolerance == "all"]
     changeable = [config.sink(name) for name in jobs if config.sink(name).exactly_once]
-    compacts = [compact_job(catalogue, sink) for sink in changeable]
+    changes = [
+        job(catalogue, sink)
+        for sink in changeable
+        for job in (compact_job, reformat_job, erase_job, *([restore_job] if config.kafka else ()))
+    ]
     kept = {sink.name: retention_job(catalogue, sink) for sink in changeable if sink.retention is not None}
     single = {name: topics_of_sink for name, topics_of_sink in by_sink.items() if name not in fleets}
     landed = {topic: _landing(topic, single, config.sinks) for topic in topics}
@@ -114,7 +125,7 @@ def definitions_of(
             *(in_time_sensor(catalogue, config.sink(name), status) for name in jobs),
             *follower(catalogue.name("follow_sealed_hours"), examples, status),
         ],
-        jobs=[*jobs.values(), *fleets.values(), *cleans.values(), *replays, *compacts, *kept.values()],
+        jobs=[*jobs.values(), *fleets.values(), *cleans.values(), *replays, *changes, *kept.values()],
         schedules=[
             *(hourly_schedule(catalogue, config.sink(name), job) for name, job in jobs.items() if name not in fleets),
             *(

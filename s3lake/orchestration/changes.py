@@ -1,32 +1,61 @@
-"""Jobs that change what a sink has landed, from the UI and by schedule: `s3lake compact`, `s3lake retention`."""
+"""Jobs that change what a sink has landed, from the UI and by schedule: `s3lake compact`, `s3lake retention`…
 
-import time
-from collections.abc import Callable, Iterable
+Those that run by schedule or partition do it at once. The others first say what they would do, until `yes` is set.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+from pydantic import Field
 
 from s3lake.orchestration import names
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.each_topic import each_topic
+from s3lake.orchestration.each_topic import each_topic, topics_asked
 from s3lake.orchestration.replays import changed_hour
-from s3lake.orchestration.resources import looking
+from s3lake.orchestration.resources import looking, resource
 from s3lake.sink import Sink
 
-Change = Callable[[Any], Iterable[tuple[str, object, bool]]]
-"""What is done to what a sink holds of a topic: hour, what is to be said of it, and whether it has changed."""
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
+
+Change = Callable[[Any], Iterable[tuple[Any, bool]]]
+"""What is done to what a sink holds of a topic: what becomes of an hour, and whether anything does."""
+_NOTHING_YET = "nothing is changed yet: launch it again with yes: true to do it"
+
+
+class ChangeConfig(dg.Config):
+    """Run config of an op that changes what has landed."""
+
+    topics: list[str] = Field([], description="Only these topics of the sink; all without any.")
+    first: str = Field("", description="First hour, as 2026-11-20T05 (UTC); all before `last` without it.")
+    last: str = Field("", description="Last hour, included; all since `first` without it.")
+    yes: bool = Field(False, description="Do it. Without it the run only says what it would do.")
+
+
+class EraseConfig(ChangeConfig):
+    """Run config of the op that erases rows. Dagster keeps it, and shows it to everybody who sees the run."""
+
+    where: str = Field(description="Of which rows: a condition over the columns of an object, in DuckDB's SQL.")
+    letters: str | None = Field(None, description="Of which dead letters, where they lack the columns of `where`.")
+
+
+class RestoreConfig(dg.Config):
+    """Run config of the op that restores hours into a topic."""
+
+    topic: str = Field(description="That they came from.")
+    first: str = Field(description="First hour, as 2026-11-20T05 (UTC).")
+    last: str = Field(description="Last hour, included.")
+    into: str = Field(description="The topic that records go into; it has to exist.")
+    without: list[str] = Field([], description="key, headers or timestamp, where objects lack them.")
+    landed_again: bool = Field(False, description="Also into a topic that a sink reads, which lands them once more.")
+    yes: bool = Field(False, description="Do it. Without it the run only says what it would do.")
 
 
 def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Makes few large files of those of an hour, of every topic of `sink`: a partition is an hour."""
-
-    def compacted(hour: str, holding: Any) -> Iterable[tuple[str, object, bool]]:
-        from s3lake.land.change.compact import compact, compactions
-
-        for plan in compactions(holding, holding.hours(hour, hour)):
-            yield hour, plan if plan.obstacle else compact(holding, hour), not plan.obstacle
 
     @dg.op(
         name=catalogue.name("join_files", sink.name),
@@ -34,7 +63,14 @@ def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
     )
     def join(context: dg.OpExecutionContext) -> None:
-        _change(context, catalogue, sink, partial(compacted, context.partition_key))
+        from s3lake.land.change.rounds import compacted
+
+        hour = context.partition_key
+
+        def change(holding: Any) -> Iterable[tuple[Any, bool]]:
+            return compacted(holding, holding.hours(hour, hour), yes=True)
+
+        _change(context, catalogue, sink, catalogue.topics[sink.name], change, yes=True)
 
     @dg.job(
         name=catalogue.name("compact", sink.name),
@@ -51,19 +87,15 @@ def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 def retention_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Lets the hours of `sink` go that it keeps no longer."""
 
-    def expired_hours(holding: Any) -> Iterable[tuple[str, object, bool]]:
-        from s3lake.land.change.retention import expire, expired, kept_s
-
-        for plan in expired(holding, holding.hours(), kept_s(holding, None), int(time.time() * 1000)):
-            yield plan.hour, plan if plan.obstacle else expire(holding, plan.hour), not plan.obstacle
-
     @dg.op(
         name=catalogue.name("expire", sink.name),
         tags={names.SINK: catalogue.tag(sink)},
         required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
     )
     def expire_all(context: dg.OpExecutionContext) -> None:
-        _change(context, catalogue, sink, expired_hours)
+        from s3lake.land.change.rounds import expired_hours
+
+        _change(context, catalogue, sink, catalogue.topics[sink.name], partial(expired_hours, yes=True), yes=True)
 
     @dg.job(
         name=catalogue.name("retention", sink.name),
@@ -90,16 +122,144 @@ def daily_retention(
     )
 
 
-def _change(context: dg.OpExecutionContext, catalogue: Catalogue, sink: Sink, change: Change) -> None:
-    """Change what is landed of every topic, and tell the assets of each hour that is another now."""
+def reformat_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+    """Writes hours of `sink` in the form that it has now."""
+
+    @dg.op(
+        name=catalogue.name("write_anew", sink.name),
+        tags={names.SINK: catalogue.tag(sink)},
+        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
+    )
+    def write_anew(context: dg.OpExecutionContext, config: ChangeConfig) -> None:
+        from s3lake.land.change.rounds import reformatted
+
+        def change(holding: Any) -> Iterable[tuple[Any, bool]]:
+            return reformatted(holding, _hours(holding, config), yes=config.yes)
+
+        _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.yes)
+
+    @dg.job(
+        name=catalogue.name("reformat", sink.name),
+        executor_def=dg.in_process_executor,
+        description=f"Writes hours of sink {sink.name} in the format, codec, layout and columns that it has now: "
+        "`s3lake reformat`. Says what it would do until yes is set.",
+    )
+    def job() -> None:
+        write_anew()
+
+    return job
+
+
+def erase_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+    """Takes rows out of hours of `sink`."""
+
+    @dg.op(
+        name=catalogue.name("take_out_rows", sink.name),
+        tags={names.SINK: catalogue.tag(sink)},
+        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
+    )
+    def take_out(context: dg.OpExecutionContext, config: EraseConfig) -> None:
+        from s3lake.land.change.condition import Condition
+        from s3lake.land.change.erase import Person
+        from s3lake.land.change.rounds import erased
+
+        letters = Condition(config.letters, "letters") if config.letters else None
+        person = Person(Condition(config.where, "where"), letters)
+
+        def change(holding: Any) -> Iterable[tuple[Any, bool]]:
+            return erased(holding, _hours(holding, config), person, yes=config.yes)
+
+        _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.yes)
+
+    @dg.job(
+        name=catalogue.name("erase", sink.name),
+        executor_def=dg.in_process_executor,
+        description=f"Takes rows out of hours of sink {sink.name}: `s3lake erase`. Says what it would do until yes is "
+        "set. Dagster keeps what a run was asked: erase by a condition that names nobody, or by the command.",
+    )
+    def job() -> None:
+        take_out()
+
+    return job
+
+
+def restore_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+    """Produces the records of hours of `sink` into a topic."""
+
+    @dg.op(
+        name=catalogue.name("produce", sink.name),
+        tags={names.SINK: catalogue.tag(sink)},
+        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
+    )
+    def produce(context: dg.OpExecutionContext, config: RestoreConfig) -> None:
+        (topic,) = topics_asked(catalogue, sink, [config.topic])
+
+        def restore_topic(_: str) -> None:
+            _restore(context, catalogue, looking(context.resources, catalogue.keys, sink, topic), config)
+
+        with alive(context):
+            each_topic(context, [topic], restore_topic, allow_retries=False)
+
+    @dg.job(
+        name=catalogue.name("restore", sink.name),
+        executor_def=dg.in_process_executor,
+        description=f"Produces the records of hours of sink {sink.name} into a topic, exactly once: `s3lake restore`. "
+        "Says what it would do until yes is set; launched again it goes on where it stopped.",
+    )
+    def job() -> None:
+        produce()
+
+    return job
+
+
+def _restore(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Landing", config: RestoreConfig) -> None:
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.restore import Restore, permitted, restore
+
+    permitted(catalogue.config.sinks, config.into, config.without, landed_again=config.landed_again)
+    holding = Holding.of(lander)
+    wanted = Restore(holding, holding.hours(config.first, config.last), config.into, config.without)
+    if not wanted.hours or not wanted.planned.records:
+        context.log.info("nothing to restore")
+        return
+    if not config.yes:
+        context.log.info(f"{lander.topic} {wanted.planned}")
+        context.log.info("nothing is produced yet: launch it again with yes: true to do it")
+        return
+    brokers, planned = resource(context.resources, catalogue.keys.kafka).reader, wanted.planned
+
+    def advance(done: int) -> None:
+        context.log.info(f"{lander.topic}: {done:,} of {planned.records:,} records are in topic {config.into}")
+
+    context.log.info(f"{lander.topic} {restore(wanted, brokers.bootstrap_servers, brokers.properties, advance)}")
+
+
+def _hours(holding: Any, config: ChangeConfig) -> list[str]:
+    hours: list[str] = holding.hours(config.first or None, config.last or None)
+    return hours
+
+
+def _change(
+    context: dg.OpExecutionContext,
+    catalogue: Catalogue,
+    sink: Sink,
+    topics: Sequence[str],
+    change: Change,
+    *,
+    yes: bool,
+) -> None:
+    """Change what is landed of topics, and tell the assets of each hour that is another now; or only say it."""
     from s3lake.land.change.holding import Holding
 
     def change_topic(topic: str) -> None:
         lander = looking(context.resources, catalogue.keys, sink, topic)
-        for hour, outcome, changed in change(Holding.of(lander)):
+        for outcome, possible in change(Holding.of(lander)):
             context.log.info(f"{topic} {outcome}")
-            for event in changed_hour(context, catalogue, lander, hour, 1) if changed else ():
+            changed = yes and possible and not outcome.obstacle
+            for event in changed_hour(context, catalogue, lander, outcome.hour, 1) if changed else ():
                 context.log_event(event)
 
     with alive(context):
-        each_topic(context, catalogue.topics[sink.name], change_topic, allow_retries=False)
+        each_topic(context, topics, change_topic, allow_retries=False)
+    if not yes:
+        context.log.info(_NOTHING_YET)

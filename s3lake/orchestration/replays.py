@@ -13,7 +13,7 @@ from s3lake.orchestration import letters, metadata, names, prose
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
-from s3lake.orchestration.each_topic import each_topic
+from s3lake.orchestration.each_topic import each_topic, topics_asked
 from s3lake.orchestration.progress import Announced
 from s3lake.orchestration.resources import landing, resource
 from s3lake.orchestration.versions import own_tags
@@ -50,15 +50,13 @@ def replay_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     def replay(context: dg.OpExecutionContext, config: ReplayConfig) -> None:
         kafka, s3, spark = (resource(context.resources, key) for key in (keys.kafka, keys.s3, keys.spark))
         announced = Announced(spark, context.log, sql=sink.sql is not None)
-        unknown = sorted(set(config.topics) - set(catalogue.topics[sink.name]))
-        if unknown:
-            raise dg.Failure(f"{unknown[0]!r} is no topic of sink {sink.name}", allow_retries=False)
+        topics = topics_asked(catalogue, sink, config.topics)
 
         def replay_topic(topic: str) -> None:
             _replay(context, catalogue, landing(sink, topic, kafka, s3, announced), config)
 
         with alive(context):
-            each_topic(context, config.topics or catalogue.topics[sink.name], replay_topic, allow_retries=False)
+            each_topic(context, topics, replay_topic, allow_retries=False)
 
     @dg.job(
         name=job_name(catalogue, sink),

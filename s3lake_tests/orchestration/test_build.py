@@ -243,7 +243,7 @@ class TestJobsAndSchedules:
             EVENTS,
             "{name: copy, topics: [orders], bucket: lake, prefix: b, start: 2026-01-01T00, hours_per_run: null}",
         )
-        landing = {job.name for job in built.get_all_jobs() if not job.name.startswith(("clean_", "compact_"))}
+        landing = {job.name for job in built.get_all_jobs() if job.name.startswith(("land_", "__"))}
         assert landing == {"land_events", "land_copy", "__ASSET_JOB"}
 
     def requests(self, now: datetime, sink: str = EVENTS) -> list[dg.RunRequest]:

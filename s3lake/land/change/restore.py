@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, groupby, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
@@ -27,6 +27,9 @@ from s3lake.objects.letters import letters
 from s3lake.source.kafka.properties import client_properties
 from s3lake.store.reading import opened
 
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
 PARTS = ("key", "headers", "timestamp")
 TRANSACTION = 50_000
 """Records of one transaction."""
@@ -38,6 +41,23 @@ _SETTINGS = {
     "queue.buffering.max.messages": "200000",
     "queue.buffering.max.kbytes": "262144",
 }
+
+
+def permitted(sinks: Sequence[Sink], into: str, without: Collection[str], *, landed_again: bool) -> None:
+    """Refuse what nobody can have meant, before anything is looked at.
+
+    Raises:
+        ConfigurationError: a part that records do not have, or a topic that one of `sinks` would land once more.
+    """
+    strange = sorted({*without} - {*PARTS})
+    if strange:
+        raise ConfigurationError(f"--without {strange[0]}: it takes {', '.join(PARTS)}")
+    readers = [one.name for one in sinks if one.reads(into)]
+    if readers and not landed_again:
+        raise ConfigurationError(
+            f"--into {into}: sink {readers[0]} reads this topic and would land the records once more: take another "
+            "topic, or say --landed-again"
+        )
 
 
 @dataclass(frozen=True)
