@@ -169,11 +169,13 @@ class Columns(msgspec.Struct, frozen=True):
     Attributes:
         source: of a sink with SQL, what its query reads: columns of values and keys before they are projected.
         history: how they came to be: first those of the first commit, then every change.
+        words: what they are in words, as the schemas of records said it last.
     """
 
     columns: dict[str, Any]
     source: dict[str, Any] = {}
     history: tuple[Changed, ...] = ()
+    words: dict[str, str] = {}
     rev: int = 0
     version: int = VERSION
 

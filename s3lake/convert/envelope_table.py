@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +20,7 @@ from s3lake.schema.arrow import to_arrow
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.connect import Schema
 from s3lake.schema.described import NAME
-from s3lake.schema.details import nullability
+from s3lake.schema.details import nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import beyond, held
 
@@ -94,12 +95,14 @@ class Found:
         batch: lacks the refused rows; None where nothing can be written of the others.
         columns: those given to `read`, with what is found in rows that have no schema of their own.
         seen: columns of rows that have one.
+        words: what columns are in words, as the schemas of rows say it.
     """
 
     batch: pa.RecordBatch | None
     refused: Refusals
     columns: Columns
     seen: Columns
+    words: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(shape: Shape, rows: Rows, columns: Columns) -> Found:
@@ -131,7 +134,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         batch = _spliced(rows, schema.file)
     elif batch is not None and schema is not None:
         batch = _as_described(batch, schema, shape.rule)
-    return Found(batch, refused, columns, seen)
+    return Found(batch, refused, columns, seen, {} if schema is None else words(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
@@ -209,7 +212,10 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
         return Found(None, refused, known, seen)
     columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
     schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if shape.is_flat else None)
-    return Found(pa.record_batch([array for _, array in columns_of_file], schema=schema), refused, known, seen)
+    of_parts = {part: words(one.type, one.detail) for part, one in schemas.items()}
+    in_words = {part: "\n".join(map(": ".join, of_part.items())) for part, of_part in of_parts.items() if of_part}
+    batch = pa.record_batch([array for _, array in columns_of_file], schema=schema)
+    return Found(batch, refused, known, seen, in_words)
 
 
 def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:

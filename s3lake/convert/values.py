@@ -43,6 +43,7 @@ class Part:
         values: their values as JSON texts where these are not what Kafka has; else None.
         schema: the name of their values' schema, None where they have none.
         keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
+        words: what columns are in words, as the records' own schemas say it.
     """
 
     rows: pa.Int64Array | None
@@ -50,6 +51,7 @@ class Part:
     values: pa.BinaryArray | None = None
     schema: str | None = None
     keys: pa.BinaryArray | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,7 @@ class Conversion:
     def _part(self, group: Group, columns: Columns, losses: Losses) -> tuple[Part | None, Columns, Columns]:
         """Rows of one schema: what is written, and the columns with those seen; `losses` gets what they lose."""
         seen: Columns = {}
+        words: Mapping[str, str] = {}
         streams: Streams = {}
         shape = self._shape
         if self.keys:
@@ -259,7 +262,7 @@ class Conversion:
             streams["data"] = self._texts(group.rows)
         else:
             group, found = self._table(shape, group, columns, losses)
-            columns, seen = found.columns, found.seen
+            columns, seen, words = found.columns, found.seen, found.words
             lost = found.refused
             if found.batch is None and not self.apart:
                 lost = dict.fromkeys(range(len(group.rows)), table.NOTHING) | lost
@@ -277,7 +280,7 @@ class Conversion:
         schema = rows.value.schema
         values = rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None
         texts = rows.column("key").data if self.keyed else None
-        return Part(group.numbers, streams, values, schema.name if schema else None, texts), columns, seen
+        return Part(group.numbers, streams, values, schema.name if schema else None, texts, words), columns, seen
 
     def _table(self, shape: Shape, group: Group, columns: Columns, losses: Losses) -> tuple[Group, Found]:
         """Rows as a table, held to the contract."""
@@ -363,7 +366,7 @@ def _together(one: Part, other: Part) -> Part:
     streams = {name: _concatenated(payload, other.streams[name]).take(order) for name, payload in one.streams.items()}
     values = None if one.values is None else _concatenated(one.values, other.values).take(order)
     keys = None if one.keys is None else _concatenated(one.keys, other.keys).take(order)
-    return Part(rows.take(order), streams, values, one.schema, keys)
+    return Part(rows.take(order), streams, values, one.schema, keys, {**one.words, **other.words})
 
 
 def _concatenated(one: Any, other: Any) -> Any:

@@ -156,7 +156,7 @@ class Progress:
                 self._reporter.warn(f"hour {hour}: not materialised: {error}")
 
     def _materialise(self, landed: "LandedHour") -> None:
-        words = prose.of_columns(self._landing.sink, self._landing.topic)
+        words = prose.of_columns(self._landing.sink, self._landing.topic, self._landing.index)
         metadata_of_hour = metadata.of_hour(landed, self._landing.index, _lag(self._landing, landed), words)
         retries = self._landing.retries + getattr(self._landing.store, "retries", 0)
         metadata_of_hour |= metadata.retried(retries, self._reporter.attempt)

@@ -4,6 +4,7 @@ import functools
 import logging
 from collections.abc import Mapping
 
+from s3lake.commit.index import TopicIndex
 from s3lake.convert.converters import CONVERTERS
 from s3lake.errors import S3LakeError
 from s3lake.schema.prose import of_fields
@@ -19,12 +20,15 @@ _OF_KAFKA = {
 }
 
 
-def of_columns(sink: Sink, topic: str) -> Mapping[str, str]:
+def of_columns(sink: Sink, topic: str, index: TopicIndex) -> Mapping[str, str]:
     """Words by column, from the newest schemas of a topic, by the names that serializers give them.
 
     They only say more of what is landed: without an answer of the registry there are none. In an envelope the words of
-    a key's or a value's fields are those of its column.
+    a key's or a value's fields are those of its column. Where records bring their schemas, the index has their words.
     """
+    if CONVERTERS[sink.converter.value].enveloped:
+        recorded = index.columns()
+        return recorded[0].words if recorded else {}
     envelope = sink.envelope
     if envelope is None:
         return _of_part(sink, topic, "value")

@@ -91,7 +91,7 @@ def changed_hour(
     """What has changed: the hour and its dead letters, its checks, and the sealed hour with its new content."""
     sink, topic = lander.sink, lander.topic
     spec, landed = catalogue.landed(sink, topic), lander.report(hour, new)
-    told = metadata.of_hour(landed, lander.index, None, prose.of_columns(sink, topic))
+    told = metadata.of_hour(landed, lander.index, None, prose.of_columns(sink, topic, lander.index))
     tags = own_tags(spec.code_version or context.run.run_id, landed.tile.commits)
     yield dg.AssetMaterialization(spec.key, partition=hour, metadata=told, tags=tags)
     found = letters.of_hour(landed, lander)

@@ -6,8 +6,12 @@ Files say the same, so that those of a connector and ours are one table.
 from __future__ import annotations
 
 import functools
+import json
+from collections.abc import Mapping
 
 import msgspec
+
+from s3lake.schema.types import Type, fields_of
 
 NAME_SPACE = "io.confluent.connect.avro"
 """Of records that Confluent's AvroData names, where a schema does not."""
@@ -38,3 +42,11 @@ REQUIRED = Detail(required=True)
 def nullability(detail: Detail) -> Detail:
     """What Parquet has of it: a column is optional or required, and nothing else is said."""
     return Detail(detail.required, inner=tuple(map(nullability, detail.inner)))
+
+
+@functools.lru_cache(maxsize=4096)
+def words(type: Type, detail: Detail | None) -> Mapping[str, str]:
+    """What a struct's fields are in words, where Connect's schema says it."""
+    inner = zip(fields_of(type), detail.inner if detail else (), strict=False)
+    texts = {name: json.loads(each.connect).get("connect.doc") for name, each in inner if each.connect}
+    return {name: text.strip() for name, text in texts.items() if isinstance(text, str) and text.strip()}

@@ -188,6 +188,23 @@ def test_a_null_payload_makes_its_columns_optional() -> None:
     assert found.column("id").to_pylist() == [1, None]
 
 
+DOCUMENTED = {**CONNECT, "fields": [{**FIELDS[0], "doc": " the order's key "}, *FIELDS[1:]]}
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_a_part_has_the_words_of_its_schema_for_columns(format: str) -> None:
+    (part,) = Conversion("string", "connect_json", format, "write")(batch(payload(ROW, DOCUMENTED)), {}).parts
+    assert part.words == {"id": "the order's key", "small": "how small"}
+
+
+def test_in_an_envelope_a_part_has_the_words_of_its_fields() -> None:
+    from s3lake.convert.envelope import Envelope
+
+    by = Conversion("string", "connect_json", "parquet", "write", Envelope("record", ("value", "metadata"), "orders"))
+    (part,) = by(batch(payload(ROW, DOCUMENTED)), {}).parts
+    assert part.words == {"value": "id: the order's key\nsmall: how small"}
+
+
 def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
     other = {**CONNECT, "fields": [{**FIELDS[0], "default": 5}, *FIELDS[1:]]}
     found = Conversion("string", "connect_json", "avro", "write")(batch(payload(ROW), payload(ROW, other)), {})

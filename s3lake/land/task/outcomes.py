@@ -61,6 +61,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
         broken: records that lack a required field or break a rule.
         dropped: see `Manifest`.
         filled: see `Manifest`.
+        words: what columns are in words, as the records' own schemas say it.
     """
 
     files: list[File]
@@ -72,6 +73,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     broken: int = 0
     dropped: dict[str, int] = {}
     filled: dict[str, int] = {}
+    words: dict[str, str] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -170,9 +172,10 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
     known = {(change.column, change.after) for changed in have.history for change in changed.changes}
     seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in known]
-    if documents == (have.columns, have.source) and not seen:
+    words = reduce(lambda before, one: {**before, **one.words}, done, have.words)
+    if (*documents, words) == (have.columns, have.source, have.words) and not seen:
         return have
-    return Recorded(*documents, _history(have.history, hour, commit, seen), have.rev + 1)
+    return Recorded(*documents, _history(have.history, hour, commit, seen), words, have.rev + 1)
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:

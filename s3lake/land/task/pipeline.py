@@ -202,6 +202,7 @@ class _Task:
         self._source: Outcome | None = None
         self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
+        self._words: dict[str, str] = {}
         self._standing = work.conversion.standing
         self._broken = 0
         self._dropped: Counter[str] = Counter()
@@ -248,6 +249,7 @@ class _Task:
             self._broken,
             dict(self._dropped),
             dict(self._filled),
+            self._words,
         )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -281,6 +283,7 @@ class _Task:
         counts.stamped(timestamps)
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
+            self._words.update(part.words)
             rows = _Laid.of(ready.batch, original, part, placed=placed)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:
                 nulls = rows.records.column("value").is_null()
