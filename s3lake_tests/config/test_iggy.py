@@ -198,6 +198,23 @@ def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path
     assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(told)
 
 
+@pytest.mark.parametrize(
+    ("plugin", "instead"),
+    [
+        ("postgres", "s3lake.forward brings what has landed to PostgreSQL"),
+        ("mongodb", "s3lake.forward brings what has landed to MongoDB"),
+        ("elasticsearch", "s3lake.forward brings what has landed to Elasticsearch"),
+        ("quickwit", "s3lake.forward brings what has landed to Quickwit"),
+        ("stdout", "s3lake.forward brings what has landed to standard output"),
+        ("iceberg", "an Iceberg table follows a sink by its setting table"),
+        ("doris", "s3lake has no other"),
+    ],
+)
+def test_the_notice_about_another_sink_says_what_to_use_instead(runtime: Path, plugin: str, instead: str) -> None:
+    connector(runtime, "b.toml", SINK.replace("s3_sink", f"{plugin}_sink").replace('key = "lake"', 'key = "b"'))
+    assert any(notice.message.endswith(instead) for notice in load_file(runtime, {}).notices)
+
+
 def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
     for version in (2, 10, 9):
         connector(

@@ -33,6 +33,13 @@ _RUNTIME_REASONS = {
     "telemetry": "has no meaning: every run's figures are in Dagster",
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
+_FORWARDED = {
+    "postgres": "PostgreSQL",
+    "mongodb": "MongoDB",
+    "elasticsearch": "Elasticsearch",
+    "quickwit": "Quickwit",
+    "stdout": "standard output",
+}
 _OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
     "json_lines": ("json", None, ".jsonl"),
     "json_array": ("json_array", {"opening": "[", "between": ",", "closing": "]"}, ".json"),
@@ -146,12 +153,23 @@ def _is_ours(keys: Keys, report: Report, *, alone: bool) -> bool:
     if role.value == "source":
         refusal = role, "is a source; s3lake has sinks only"
     elif plugin is not None and "s3_sink" not in plugin.value:
-        refusal = plugin, f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink; s3lake has no other"
+        refusal = (
+            plugin,
+            f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink: {_instead(plugin.value)}",
+        )
     elif not enabled.value:
         refusal = enabled.setting, "is false, so nothing is landed; write enabled = true"
     if refusal is not None:
         (report.error if alone else report.notice)(*refusal)
     return refusal is None
+
+
+def _instead(plugin: str) -> str:
+    """What s3lake has in the place of another sink's plugin."""
+    for name, destination in _FORWARDED.items():
+        if f"{name}_sink" in plugin:
+            return f"s3lake.forward brings what has landed to {destination}"
+    return "an Iceberg table follows a sink by its setting table" if "iceberg_sink" in plugin else "s3lake has no other"
 
 
 def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:

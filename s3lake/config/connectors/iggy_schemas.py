@@ -14,8 +14,8 @@ from s3lake.config.setting import Place, Report, Setting
 CONVERSIONS = ("proto_convert", "avro_convert", "flat_buffer_convert")
 _CONVERTERS = {"json": "json", "raw": "bytes", "text": "string", "proto": "protobuf", "avro": "avro"}
 _FLAT_BUFFER = (
-    "no library reads FlatBuffers by a schema that is not compiled in, and Iggy's own conversion decodes no fields "
-    "either. Write schema = 'raw' to land the bytes"
+    "FlatBuffers' own library reads them by classes that its compiler made of a schema, and by nothing else, and "
+    "Iggy's own conversion decodes no fields either. Write schema = 'raw' to land the bytes"
 )
 _MEANINGLESS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
 
