@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1000
 _CONNECT_MS = 10_000
 _ANSWER_MS = 120_000
+_LEVELS = 98  # of MongoDB's hundred the document is one, and the record another
 _SERVER = r"([\w.-]+|\[[\da-fA-F:]+\])(:\d{1,5})?"
 _SLOT = ("sink", "topic", "hour")
 _PASSING = {6, 7, 50, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
@@ -228,6 +229,8 @@ def decoded(document: bytes) -> Any:
     import bson
 
     value = _decode(document)
+    if document.count(b"{") + document.count(b"[") > _LEVELS and _levels(value) > _LEVELS:
+        raise ValueError("it is nested too deep")
     try:
         bson.encode({"record": value})
     except OverflowError:
@@ -252,6 +255,11 @@ def _decimal(text: str) -> Any:
 
 
 _decode = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def _levels(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inside is None else 1 + max(map(_levels, inside), default=0)
 
 
 def _fitting(value: Any) -> Any:

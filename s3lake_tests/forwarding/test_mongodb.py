@@ -170,8 +170,8 @@ def test_no_digit_of_a_number_is_lost() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [r'1, "private\u0000": 2', "1" * 40, r'"private\ud800"', f"{'[' * 200}1{']' * 200}"],
-    ids=["name", "digits", "surrogate", "depth"],
+    [r'1, "private\u0000": 2', "1" * 40, f"{'[' * 98}1{']' * 98}"],
+    ids=["name", "digits", "depth"],
 )
 def test_a_record_that_no_document_can_hold_is_named_without_what_it_holds_and_fits_as_text(
     uri: str, database: Database, destination: MongoDB, land: Land, value: str
