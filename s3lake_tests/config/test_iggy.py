@@ -236,7 +236,9 @@ def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('config_type = "local"', 'config_type = "http"', "connectors over HTTP are not supported yet"),
+        ('config_type = "local"', 'config_type = "ftp"', "'ftp' is not allowed; write local or http"),
+        ('config_type = "local"', 'config_type = "http"', "base_url is missing"),
+        ('config_type = "local"', 'config_typ = "local"', "unknown name; allowed in connectors: config_type"),
         ('config_dir = "connectors"', "", "config_dir is missing"),
         ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is no directory"),
         ("[state]", "[stat]", "unknown section; did you mean state?"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from s3lake.config.connectors import connect, credentials, iggy_variables, overrides, transforms
+from s3lake.config.connectors import connect, credentials, iggy_provider, iggy_variables, overrides, transforms
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.iggy_schemas import CONVERSIONS, Schemas
@@ -79,11 +79,13 @@ def loads(content: str, report: Report, references: References) -> Sketch:
                 report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
     else:
         runtime = iggy_variables.of_runtime(main, variables, report)
-        files = list(_connectors(runtime, report, references))
+        files = list(iggy_provider.connectors(runtime, report, references))
         beside = _runtime(runtime, report, references)
     server = Server(runtime, report, references)
     common, sinks = Draft(), []
-    for file in iggy_variables.of_connectors(files, variables, report):
+    if alone or not iggy_provider.over_http(runtime):  # in Iggy neither
+        files = list(iggy_variables.of_connectors(files, variables, report))
+    for file in files:
         own, of_file = _connector(file, beside, server, report, references, alone=alone)
         _join(common, own, of_file, file, report)
         sinks += of_file
@@ -321,41 +323,6 @@ def _runtime(file: File, report: Report, references: References) -> list[Setting
                 file.places.get((section,)), f"unknown section; {near}allowed here: {', '.join(_RUNTIME)}, s3lake"
             )
     return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)
-
-
-def _connectors(file: File, report: Report, references: References) -> Iterator[File]:
-    """The files of the directory that the runtime's file names; of several versions of a key the highest."""
-    section = file.data.get("connectors")
-    options = section if isinstance(section, dict) else {}
-    place = file.places.get(("connectors",), Place(file.name, key="connectors"))
-    if options.get("config_type", "local") != "local":
-        at = file.places.get(("connectors", "config_type"), place)
-        report.error(
-            at, f"{options['config_type']!r}: connectors over HTTP are not supported yet; use local and config_dir"
-        )
-        return
-    if not isinstance(options.get("config_dir"), str):
-        report.error(place, 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
-        return
-    at = file.places.get(("connectors", "config_dir"), place)
-    directory = references.base / options["config_dir"]
-    if not directory.is_dir():
-        report.error(at, f"{options['config_dir']!r} is no directory, seen from the runtime's file; correct it")
-        return
-    if (directory / ".active_versions.toml").exists():
-        report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
-    newest: dict[str, File] = {}
-    for path in sorted(directory.glob("*.toml")):
-        connector = File.of(path)
-        key = connector.key
-        if key not in newest or _version(connector) >= _version(newest[key]):
-            newest[key] = connector
-    yield from newest.values()
-
-
-def _version(file: File) -> int:
-    version = file.data.get("version", 0)
-    return version if isinstance(version, int) else 0
 
 
 def _join(common: Draft, own: Draft, sinks: Sequence[Draft], file: File, report: Report) -> None:

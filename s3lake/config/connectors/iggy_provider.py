@@ -1,0 +1,129 @@
+"""Where the runtime has its connectors' configurations from: a directory of files, or a server that is asked once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from s3lake.config.connectors.iggy_file import File
+from s3lake.config.references import References
+from s3lake.config.setting import Place, Report
+from s3lake.config.source import http
+from s3lake.errors import ConfigurationError
+
+_ACTIVE = "/configs/active"
+_NAMES = ("config_type", "config_dir", "base_url", "timeout", "request_headers", "retry", "url_templates", "response")
+
+
+def over_http(runtime: File) -> bool:
+    """Whether a server has them, whose connectors no variable changes."""
+    return _options(runtime).get("config_type") == "http"
+
+
+def connectors(runtime: File, report: Report, references: References) -> Iterator[File]:
+    """The files of the connectors that run; of several versions of a key the highest."""
+    options, place = _options(runtime), _place(runtime)
+    match options.get("config_type", "local"):
+        case "local":
+            yield from _of_directory(options, runtime, report, references)
+        case "http":
+            yield from _of_server(options, runtime, report)
+        case other:
+            report.error(_place(runtime, "config_type"), f"{other!r} is not allowed; write local or http")
+    for name in options:
+        if name not in _NAMES:
+            report.error(_place(runtime, name), f"unknown name; allowed in {place.key}: {', '.join(_NAMES)}")
+
+
+def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, references: References) -> Iterator[File]:
+    if not isinstance(options.get("config_dir"), str):
+        report.error(_place(runtime), 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
+        return
+    at = _place(runtime, "config_dir")
+    directory = references.base / options["config_dir"]
+    if not directory.is_dir():
+        report.error(at, f"{options['config_dir']!r} is no directory, seen from the runtime's file; correct it")
+        return
+    if (directory / ".active_versions.toml").exists():
+        report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
+    newest: dict[str, File] = {}
+    for path in sorted(directory.glob("*.toml")):
+        connector = File.of(path)
+        key = connector.key
+        if key not in newest or _version(connector) >= _version(newest[key]):
+            newest[key] = connector
+    yield from newest.values()
+
+
+def _version(file: File) -> int:
+    version = file.data.get("version", 0)
+    return version if isinstance(version, int) else 0
+
+
+def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Iterator[File]:
+    """What it says of the active versions: `sinks` and `sources` by their keys."""
+    if not isinstance(options.get("base_url"), str):
+        report.error(_place(runtime), 'base_url is missing; add [connectors] base_url = "http://HOST:PORT"')
+        return
+    templates = options.get("url_templates", {})
+    path = str(templates.get("get_active_configs", _ACTIVE)) if isinstance(templates, dict) else _ACTIVE
+    try:
+        settings = _settings(options)
+    except ValueError as error:
+        report.error(_place(runtime), str(error))
+        return
+    answer = http.fetched(f"{options['base_url'].rstrip('/')}{path}", settings)
+    try:
+        active = json.loads(answer.text)
+        groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]
+        files = [
+            File(f"{answer.name} {role} {key}", {**_present(said), "type": role}, {})
+            for role, group in groups
+            for key, said in group.items()
+        ]
+    except (ValueError, AttributeError, TypeError):
+        raise ConfigurationError(
+            f"{answer.name}: the answer is not what Iggy's server says of active connectors, an object with sinks and "
+            "sources; correct base_url, url_templates.get_active_configs or response.data_path"
+        ) from None
+    yield from files
+
+
+def _settings(options: Mapping[str, Any]) -> http.Settings:
+    """How to ask: the names are those of `S3LAKE_CONFIG_HTTP_...` too.
+
+    Raises:
+        ValueError: a value cannot be right.
+    """
+    told = {"timeout": options["timeout"]} if "timeout" in options else {}
+    for group in ("retry", "response"):
+        values = options.get(group, {})
+        told |= {f"{group}_{name}": value for name, value in values.items()} if isinstance(values, dict) else {}
+    variables = {
+        f"{http.PREFIX}{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in told.items()
+    }
+    headers = options.get("request_headers", {})
+    variables[f"{http.PREFIX}HEADERS"] = json.dumps(headers) if headers else ""
+    try:
+        return http.Settings.of(variables)
+    except ConfigurationError as error:
+        raise ValueError(str(error).removeprefix(http.PREFIX).lower()) from None
+
+
+def _present(value: Any) -> Any:
+    """The same without what is null: TOML has no such thing, and there it is left out."""
+    if isinstance(value, dict):
+        return {name: _present(inner) for name, inner in value.items() if inner is not None}
+    return [_present(item) for item in value] if isinstance(value, list) else value
+
+
+def _options(runtime: File) -> Mapping[str, Any]:
+    section = runtime.data.get("connectors")
+    return section if isinstance(section, dict) else {}
+
+
+def _place(runtime: File, name: str = "") -> Place:
+    section = runtime.places.get(("connectors",), Place(runtime.name, key="connectors"))
+    return runtime.places.get(("connectors", name), section)
