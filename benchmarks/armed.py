@@ -5,11 +5,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 
-from faults import ProxiedS3
+from s3lake_tests.proxy import Answer, ProxiedS3
 
 SLOW_S = 50.0
 """Longer than one attempt of ours waits for an answer."""
@@ -48,7 +47,7 @@ class ArmedS3(ProxiedS3):
         while self.under_way:
             time.sleep(0.01)
 
-    def fault(self, request: BaseHTTPRequestHandler) -> str | None:
+    def fault(self, request: BaseHTTPRequestHandler, _: bytes) -> str | None:
         what = f"{request.command} {request.path}"
         with self._lock:
             if self._over:
@@ -67,7 +66,7 @@ class ArmedS3(ProxiedS3):
         self._struck()
         return "unsent"
 
-    def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[HTTPResponse, bytes]:
+    def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
         with self._lock:
             self.under_way += 1
         try:

@@ -1,16 +1,177 @@
-"""A proxy in front of an S3 server that knows the commit protocol's requests, and stops at the one it was told."""
+"""Proxies in front of an S3 server: one whose network and server misbehave as they are told, which those of
+`benchmarks/` are made of, and one that knows the commit protocol's requests, and stops at the one that it was told.
+"""
 
 import contextlib
 import http.client
 import json
 import re
 import threading
+import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
+
+P = TypeVar("P", bound="ProxiedS3")
+
+FAULTS = ("slow", "unsent", "unanswered", "twice", "done and 500", "500", "503", "409", "200 with an error")
+"""What becomes of a request: delayed; the connection ends before it is sent on, or before its answer comes back; sent
+on twice; carried out and answered with 500; refused without being sent on; or an answer to Complete that says 200 and
+holds an error."""
+
+_ERROR = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%b</Code><Message>made by the proxy</Message>'
+    b"<RequestId>1</RequestId></Error>"
+)
+_CODES = {
+    "400": b"InvalidRequest",
+    "403": b"AccessDenied",
+    "404": b"NoSuchKey",
+    "412": b"PreconditionFailed",
+    "500": b"InternalError",
+    "503": b"SlowDown",
+    "409": b"OperationAborted",
+    "200 with an error": b"InternalError",
+}
+
+
+class Answer(Protocol):
+    """What is used of `http.client.HTTPResponse`."""
+
+    status: int
+
+    def getheaders(self) -> list[tuple[str, str]]: ...
+
+    def getheader(self, name: str) -> str | None: ...
+
+
+class ProxiedS3:
+    """Passes requests on, each from a thread of its own, and does to it what `fault` says.
+
+    With `capitals` it spells the names of headers in its own way, as Go's net/http does.
+    """
+
+    def __init__(self, upstream: str, *, capitals: bool = False) -> None:
+        self.capitals = capitals
+        self._upstream = str(urlsplit(upstream).netloc)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+
+    def __enter__(self: P) -> P:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def fault(self, request: BaseHTTPRequestHandler, body: bytes) -> str | None:  # noqa: ARG002
+        """What becomes of a request: one of `FAULTS`, the status to refuse it with; None where it is passed on."""
+        return None
+
+    def delay_s(self) -> float:
+        """Of a request that is slow."""
+        raise NotImplementedError
+
+    def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
+        """What the server answers, and holds."""
+        upstream = http.client.HTTPConnection(self._upstream, timeout=60)
+        try:
+            headers, chunked = dict(request.headers), _is_chunked(request)
+            upstream.request(request.command, request.path, body, headers, encode_chunked=chunked)
+            answer = upstream.getresponse()
+            return answer, answer.read()
+        finally:
+            upstream.close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _serve(self) -> None:
+                body = b"".join(_chunks(self))
+                fault = proxy.fault(self, body)
+                if fault == "slow":
+                    time.sleep(proxy.delay_s())
+                if fault == "unsent":
+                    self._hang_up()
+                elif fault in _CODES:
+                    self._refuse(fault)
+                else:
+                    self._pass_on(body, fault)
+
+            def _pass_on(self, body: bytes, fault: str | None) -> None:
+                try:
+                    answer, content = proxy.passed_on(self, body)
+                    if fault == "twice":
+                        answer, content = proxy.passed_on(self, body)
+                except (OSError, http.client.HTTPException):  # the server is down
+                    self._hang_up()
+                    return
+                if fault == "unanswered":
+                    self._hang_up()
+                    return
+                if fault == "done and 500":
+                    self._refuse("500")
+                    return
+                length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+                self._answer(answer.status, answer.getheaders(), content, length)
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
+
+            def _refuse(self, fault: str) -> None:
+                content = b"" if self.command == "HEAD" else _ERROR % _CODES[fault]
+                self._answer(int(fault.split()[0]), [("Content-Type", "application/xml")], content)
+
+            def _answer(
+                self, status: int, headers: list[tuple[str, str]], content: bytes, length: str | None = None
+            ) -> None:
+                self.send_response_only(status)
+                for name, value in headers:
+                    if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                        self.send_header(name.title() if proxy.capitals else name, value)
+                self.send_header("Content-Length", length or str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def _hang_up(self) -> None:
+                self.close_connection = True
+
+            def handle(self) -> None:
+                with contextlib.suppress(OSError):  # the client was killed
+                    super().handle()
+
+            def log_message(self, *_: object) -> None: ...
+
+        return Handler
+
+
+def _is_chunked(request: BaseHTTPRequestHandler) -> bool:
+    return request.headers.get("Transfer-Encoding", "") == "chunked"
+
+
+def _chunks(request: BaseHTTPRequestHandler) -> Iterator[bytes]:
+    """What a request holds; Arrow's own client, which writes what tables consist of, says no length."""
+    if not _is_chunked(request):
+        yield request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        return
+    while size := int(request.rfile.readline().split(b";")[0], 16):
+        yield request.rfile.read(size)
+        request.rfile.readline()
+    while request.rfile.readline().strip():
+        pass
+
 
 Step = Literal["head", "tile", "create", "part", "manifest", "pending", "complete", "settle"]
 """Requests that change something: the topic's head, a tile as created or closed, an upload's begin, a part, the
@@ -29,37 +190,24 @@ class Moment:
     answered: bool
 
 
-class Proxy:
-    """Passes requests on. When the moment has come `reached` is set, and that request waits until `release`.
-
-    With `capitals` it spells the names of headers in its own way, as Go's net/http does.
-    """
+class Proxy(ProxiedS3):
+    """When the moment has come `reached` is set, and that request waits until `release`."""
 
     def __init__(self, upstream: str, *, capitals: bool = False) -> None:
-        self.capitals = capitals
-        self.upstream = str(urlsplit(upstream).netloc)
+        super().__init__(upstream, capitals=capitals)
         self.reached = threading.Event()
         self.seen: Counter[Step] = Counter()
         self._released = threading.Event()
         self._moment: Moment | None = None
+        self._marked: BaseHTTPRequestHandler | None = None
         self._lock = threading.Lock()
         self._under_way = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-
-    def __enter__(self) -> "Proxy":
-        self._thread.start()
-        return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.release()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__exit__(exc_type, exc, traceback)
 
     def arm(self, moment: Moment | None) -> None:
         """Count anew, and stop at `moment`; without one nothing is stopped."""
@@ -80,68 +228,36 @@ class Proxy:
         """Whether no request is on its way to the server."""
         return self._under_way == 0
 
-    def _stops(self, step: Step | None) -> Moment | None:
+    def fault(self, request: BaseHTTPRequestHandler, body: bytes) -> str | None:
+        step = step_of(str(request.command), request.path, body)
+        if step is None:
+            return None
         with self._lock:
-            if step is None:
-                return None
             self.seen[step] += 1
             moment = self._moment
-            if moment and (moment.step, moment.number) == (step, self.seen[step]):
-                return moment
-            return None
+            if moment is None or (moment.step, moment.number) != (step, self.seen[step]):
+                return None
+            if moment.answered:
+                self._marked = request
+                return "unanswered"
+        self._stop()
+        return "unsent"
 
-    def _passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+    def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
         with self._lock:
             self._under_way += 1
-        upstream = http.client.HTTPConnection(self.upstream, timeout=60)
         try:
-            upstream.request(request.command, request.path, body, dict(request.headers))
-            answer = upstream.getresponse()
-            return answer, answer.read()
+            answer = super().passed_on(request, body)
         finally:
-            upstream.close()
             with self._lock:
                 self._under_way -= 1
+        if request is self._marked:
+            self._stop()
+        return answer
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        proxy = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                moment = proxy._stops(step_of(self.command, self.path, body))
-                if moment and not moment.answered:
-                    self._stop()
-                    return
-                answer, content = proxy._passed_on(self, body)
-                if moment:
-                    self._stop()
-                    return
-                self.send_response_only(answer.status, answer.reason)
-                for name, value in answer.getheaders():
-                    if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                        self.send_header(name.title() if proxy.capitals else name, value)
-                length = answer.getheader("Content-Length") if self.command == "HEAD" else None
-                self.send_header("Content-Length", length or str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
-
-            def _stop(self) -> None:
-                proxy.reached.set()
-                proxy._released.wait()
-                self.close_connection = True
-
-            def handle(self) -> None:
-                with contextlib.suppress(OSError):  # the client was killed
-                    super().handle()
-
-            def log_message(self, *_: object) -> None: ...
-
-        return Handler
+    def _stop(self) -> None:
+        self.reached.set()
+        self._released.wait()
 
 
 def step_of(method: str, target: str, body: bytes) -> Step | None:

@@ -15,7 +15,7 @@ from s3lake.errors import StoreDeniedError, StoreUnavailableError
 from s3lake.store import COMMIT, Store
 from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
-from s3lake_tests.proxy import Proxy
+from s3lake_tests.proxy import ProxiedS3
 
 A = TypeVar("A")
 MIB = 2**20
@@ -360,7 +360,7 @@ class TestMultipart:
 def test_whose_an_object_is_can_be_read_however_a_proxy_spells_the_names_of_headers(
     s3_store: S3Store, prefix: str
 ) -> None:
-    with Proxy(s3_store.connection.endpoint_url or "", capitals=True) as proxy:
+    with ProxiedS3(s3_store.connection.endpoint_url or "", capitals=True) as proxy:
         store = S3Store(replace(s3_store.connection, endpoint_url=proxy.url), s3_store.bucket)
         store.complete_upload(prefix + "a", *upload(store, prefix + "a", b"one", commit="c1"))
         head = store.head(prefix + "a")

@@ -1,7 +1,6 @@
 """Who a connection is to S3: keys, one place of them, a role, a web identity; and what its requests go through."""
 
 import base64
-import http.client
 import json
 import logging
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.proxy import Answer, ProxiedS3
 from s3lake_tests.store.conftest import BUCKET
 from s3lake_tests.store.watching import Watching
 
@@ -167,30 +167,16 @@ class serving:
 def test_data_and_index_go_through_the_proxy_with_its_user(moto: EmbeddedS3, prefix: str) -> None:
     passed: list[tuple[str, str, str | None]] = []
 
-    class Forward(BaseHTTPRequestHandler):
-        def _serve(self) -> None:
-            address = urlsplit(self.path)
-            passed.append((self.command, f"{address.scheme}://{address.netloc}", self.headers["Proxy-Authorization"]))
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            upstream = http.client.HTTPConnection(address.netloc, timeout=30)
-            upstream.request(self.command, self.path.partition(address.netloc)[2], body, dict(self.headers))
-            answer = upstream.getresponse()
-            content = answer.read()
-            self.send_response_only(answer.status, answer.reason)
-            for name, value in answer.getheaders():
-                if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                    self.send_header(name, value)
-            self.send_header("Content-Length", answer.getheader("Content-Length") or str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-            upstream.close()
+    class Forward(ProxiedS3):
+        def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
+            address = urlsplit(request.path)
+            place, login = f"{address.scheme}://{address.netloc}", request.headers["Proxy-Authorization"]
+            passed.append((str(request.command), place, login))
+            request.path = request.path.partition(address.netloc)[2]
+            return super().passed_on(request, body)
 
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
-
-        def log_message(self, *_: object) -> None: ...
-
-    with serving(Forward) as address:
-        proxy = {"url": f"http://{address}", "user": "me", "password": "p@ss/word"}
+    with Forward(moto.endpoint_url) as forward:
+        proxy = {"url": forward.url, "user": "me", "password": "p@ss/word"}
         s3 = S3.model_validate({"endpoint_url": moto.endpoint_url, "credentials": KEYS, "proxy": proxy})
         store = S3Store(S3Connection.of(s3), BUCKET)
         store.put(f"{prefix}index.json", b"{}")

@@ -3,12 +3,10 @@
 import base64
 import hashlib
 from dataclasses import dataclass, field
-from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from s3lake_tests.proxy import Proxy
+from s3lake_tests.proxy import Answer, ProxiedS3
 
 _KEY = "x-amz-server-side-encryption-customer-key"
 
@@ -28,7 +26,6 @@ class Refusal:
     """An answer of the proxy itself."""
 
     status: int
-    reason: str = "Bad Request"
     headers: dict[str, str] = field(default_factory=dict)
 
     def getheaders(self) -> list[tuple[str, str]]:
@@ -38,7 +35,7 @@ class Refusal:
         return self.headers.get(name)
 
 
-class Watching(Proxy):
+class Watching(ProxiedS3):
     """Passes requests on and keeps them.
 
     With `strict` an object that was created with a key of the client's own is given to nobody without that key, and the
@@ -55,7 +52,7 @@ class Watching(Proxy):
     def of(self, operation: str) -> list[Asked]:
         return [request for request in self.asked if request.operation == operation]
 
-    def _passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Any, bytes]:
+    def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
         address = urlsplit(request.path)
         query = parse_qs(address.query, keep_blank_values=True)
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -64,7 +61,7 @@ class Watching(Proxy):
         place = query.get("uploadId", [address.path])[0]
         if self.strict and (why := self._broken(asked, place)):
             return _refused(asked, why)
-        answer, content = super()._passed_on(request, body)
+        answer, content = super().passed_on(request, body)
         if self.strict and answer.status < 300:
             if asked.operation in ("GetObject", "HeadObject") and _KEY in headers and place not in self._keys:
                 return _refused(asked, "The encryption parameters are not applicable to this object.")
@@ -99,9 +96,9 @@ class Watching(Proxy):
 class _Echoing:
     """An answer that says, as S3 does, that the client's key was used."""
 
-    def __init__(self, answer: HTTPResponse) -> None:
+    def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self.status, self.reason = answer.status, answer.reason
+        self.status = answer.status
 
     def getheaders(self) -> list[tuple[str, str]]:
         return [*self._answer.getheaders(), ("x-amz-server-side-encryption-customer-algorithm", "AES256")]
