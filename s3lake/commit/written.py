@@ -45,6 +45,7 @@ class Written(msgspec.Struct, frozen=True):
         framing: what stands before the first record, between two, and after the last; None where an object is one
             record, or the format has a framing of its own.
         changed: whether values are no longer what Kafka has, after transforms or SQL.
+        decimals: `base64` where decimals of schemas are that in JSON.
     """
 
     key: str | UnsetType = UNSET
@@ -54,3 +55,4 @@ class Written(msgspec.Struct, frozen=True):
     envelope: Envelope | UnsetType | None = UNSET
     sidecars: Sidecars | UnsetType = UNSET
     changed: bool | UnsetType = UNSET
+    decimals: str | UnsetType = UNSET

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, envelope_json, envelope_table, flat, gate, headers, sidecars, table
+from s3lake.convert import cells, decimals, envelope_json, envelope_table, flat, gate, headers, sidecars, table
 from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
@@ -94,6 +94,7 @@ class Conversion:
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
         contract: what values have to be; None where nothing is asked of them.
+        base64_decimals: whether decimals of schemas are base64 in JSON; else they are numbers.
         compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
@@ -113,6 +114,7 @@ class Conversion:
     max_columns: int = sys.maxsize
     contract: Contract | None = None
     compatibility: str = "none"
+    base64_decimals: bool = False
 
     @property
     def standing(self) -> Standing | None:
@@ -211,6 +213,7 @@ class Conversion:
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
         wanted = Wanted(tabular, texts=texts, spliced=spliced, registry=self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
+        value = decimals.in_base64(value) if self.base64_decimals else value
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -222,6 +225,7 @@ class Conversion:
             texts = bool(self.keyed or self.keys) or not tabular
             asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False)
             key, wrong = cells.read(self.key, batch.column("key"), asked)
+            key = decimals.in_base64(key) if self.base64_decimals else key
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))

@@ -102,6 +102,7 @@ def written_by(sink: Sink) -> written.Written:
             typed=any(FORMATS[type].tabular for type in sidecars.types.values()) or UNSET,
         ),
         changed=bool(sink.transforms or sink.sql),
+        decimals=UNSET if sink.format.decimals == "number" else sink.format.decimals,
     )
 
 
@@ -156,6 +157,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         max_columns=sink.max_columns,
         contract=contract(sink),
         compatibility=sink.contract.compatibility,
+        base64_decimals=sink.format.decimals == "base64",
     )
 
 

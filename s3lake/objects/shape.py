@@ -39,6 +39,7 @@ class Shape:
         columns: that the manifest says the files have; None where it does not.
         spelled: whether JSON stands in columns as its text, as keys do in files of their own.
         typed: whether that is only JSON without a schema.
+        base64_decimals: whether decimals of schemas are base64 in JSON; else they are numbers.
         uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.
         alone: the one column that a datum of an Avro file is; "" where it is a record of columns.
     """
@@ -55,6 +56,7 @@ class Shape:
     spelled: bool = False
     typed: bool = False
     alone: str = ""
+    base64_decimals: bool = False
     uncompared: frozenset[str] = frozenset()
 
     @classmethod
@@ -80,6 +82,7 @@ class Shape:
             envelope=written.envelope or None,
             sidecars=written.sidecars or Sidecars(),
             columns=columns,
+            base64_decimals=written.decimals == "base64",
         )
 
     @property

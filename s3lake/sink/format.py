@@ -91,6 +91,8 @@ class Format(Part):
         codec: of the whole file, of a table's pages; None for the format's own default.
         level: of the codec, where it has levels.
         header: whether a CSV file begins with the names of its columns.
+        decimals: of JSON, where a schema comes with values: `number`, or `base64` of the unscaled number, as Kafka
+            Connect's `json.decimal.format` has them.
         framing: of a text format, where it is not the format's own. With it, `bytes` holds many records an object.
     """
 
@@ -98,6 +100,7 @@ class Format(Part):
     codec: Codec = "none"
     level: int | None = None
     header: bool = True
+    decimals: Literal["number", "base64"] = "number"
     framing: Framing | None = None
 
     @model_validator(mode="before")
@@ -123,6 +126,8 @@ class Format(Part):
             low, high = LEVELS[self.codec]
             if not low <= self.level <= high:
                 raise Misfit(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
+        if self.decimals != "number" and self.type not in ("json", "json_array"):
+            raise Misfit(f"format {self.type} has decimals of its own: take it out", "decimals")
         if self.framing is not None and spec.packed:
             raise Misfit(f"format {self.type} is no text: it takes no framing", "framing")
         return self

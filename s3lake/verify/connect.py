@@ -112,22 +112,24 @@ def type_of(schema: bytes) -> Type:
 
 
 @lru_cache(4096)
-def meaning_of(schema: bytes, *, tabular: bool) -> Meaning:
-    """How a payload of this schema becomes plain JSON: defaults filled in, Decimals as numbers.
+def meaning_of(schema: bytes, *, tabular: bool, base64_decimals: bool = False) -> Meaning:
+    """How a payload of this schema becomes plain JSON: defaults filled in, Decimals as numbers or in base64.
 
     In a table a map whose keys are no strings is a list of `key` and `value`, in JSON a list of pairs.
     """
-    return _meaning(json.loads(schema), tabular)
+    return _meaning(json.loads(schema), tabular, _in_base64 if base64_decimals else _unscaled)
 
 
-def meaning(value: bytes) -> Any:
+def meaning(value: bytes, *, base64_decimals: bool = False) -> Any:
     """What a value means, in the canonical form of JSON.
 
     Raises:
         ValueError: it is no JSON.
     """
     schema, payload = unwrapped(value)
-    return plain(payload if schema is None else meaning_of(schema, tabular=False)(payload))
+    return plain(
+        payload if schema is None else meaning_of(schema, tabular=False, base64_decimals=base64_decimals)(payload)
+    )
 
 
 def plain(value: Any) -> Any:
@@ -160,8 +162,8 @@ def _type(schema: dict[str, Any]) -> Type:
     return _PRIMITIVES.get(name) or _PRIMITIVES.get(schema["type"], Primitive.STRING)
 
 
-def _meaning(schema: dict[str, Any], tabular: bool) -> Meaning:
-    inner, default = _present(schema, tabular), schema.get("default")
+def _meaning(schema: dict[str, Any], tabular: bool, decimals: "_Decimals") -> Meaning:
+    inner, default = _present(schema, tabular, decimals), schema.get("default")
 
     def read(value: Any) -> Any:
         if value is None:
@@ -171,26 +173,26 @@ def _meaning(schema: dict[str, Any], tabular: bool) -> Meaning:
     return read
 
 
-def _present(schema: dict[str, Any], tabular: bool) -> Meaning:
+def _present(schema: dict[str, Any], tabular: bool, decimals: "_Decimals") -> Meaning:
     match schema["type"]:
         case "struct":
-            fields = {field["field"]: _meaning(field, tabular) for field in schema["fields"]}
+            fields = {field["field"]: _meaning(field, tabular, decimals) for field in schema["fields"]}
             return lambda value: (
                 {name: read(value.get(name)) for name, read in fields.items()}
                 if type(value) is dict
                 else projection.misfit(value)
             )
         case "array":
-            element = _meaning(schema["items"], tabular)
+            element = _meaning(schema["items"], tabular, decimals)
             return lambda value: [element(one) for one in value] if type(value) is list else projection.misfit(value)
         case "map":
-            return _map(schema, tabular)
-    return _unscaled(schema) if schema.get("name") == f"{_LOGICAL}Decimal" else lambda value: value
+            return _map(schema, tabular, decimals)
+    return decimals(schema) if schema.get("name") == f"{_LOGICAL}Decimal" else lambda value: value
 
 
-def _map(schema: dict[str, Any], tabular: bool) -> Meaning:
+def _map(schema: dict[str, Any], tabular: bool, decimals: "_Decimals") -> Meaning:
     by_name = schema["keys"]["type"] == "string"
-    key, value = _meaning(schema["keys"], tabular), _meaning(schema["values"], tabular)
+    key, value = _meaning(schema["keys"], tabular, decimals), _meaning(schema["values"], tabular, decimals)
 
     def read(payload: Any) -> Any:
         if type(payload) is dict:
@@ -216,5 +218,24 @@ def _unscaled(schema: dict[str, Any]) -> Meaning:
         except (binascii.Error, ValueError):
             return projection.misfit(value)
         return projection.scaled(unscaled, scale)
+
+    return read
+
+
+_Decimals = Callable[[dict[str, Any]], Meaning]
+
+
+def _in_base64(schema: dict[str, Any]) -> Meaning:
+    scale, number = int(schema.get("parameters", {}).get("scale", 0)), _unscaled(schema)
+
+    def read(value: Any) -> Any:
+        scaled = number(value)
+        if not isinstance(scaled, int | Decimal):
+            return scaled
+        unscaled = int(projection.scaled(1, -scale) * scaled)
+        size = 1
+        while not -(1 << 8 * size - 1) <= unscaled < 1 << 8 * size - 1:
+            size += 1
+        return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
 
     return read

@@ -108,7 +108,7 @@ def _iggy(shape: Shape, envelope: Envelope, topic: str) -> Iterable[Member]:
 
 def _part(field: str, name: str, shape: Shape) -> Member:
     converter = shape.converter(field)
-    of_kafka, of_text = parts.of_kafka(converter), parts.of_text(converter)
+    of_kafka, of_text = parts.of_kafka(converter, base64_decimals=shape.base64_decimals), parts.of_text(converter)
 
     def in_kafka(records: Records) -> Iterable[Any]:
         return map(of_kafka, records.keys if field == "key" else records.values)

@@ -101,7 +101,7 @@ def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
     assert shape.frame is not None
     if shape.value not in (parts.CONNECT, TEXT, BYTES):
         return _lines if b"\n" in shape.frame.between else _trimmed, _as_they_are
-    of_kafka, of_text = parts.of_kafka(shape.value), parts.of_text(shape.value)
+    of_kafka, of_text = parts.of_kafka(shape.value, base64_decimals=shape.base64_decimals), parts.of_text(shape.value)
 
     def read(line: bytes) -> Any:
         return None if shape.value == parts.CONNECT and not line else of_text(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,9 +21,11 @@ AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json_schema", "protobuf"
 """Those with the id of their schema before them, which `framed` tells as `CONNECT`."""
 
 
-def of_kafka(converter: str) -> Part:
+def of_kafka(converter: str, *, base64_decimals: bool = False) -> Part:
     """How a key or a value of Kafka is compared with its text in a file."""
-    read = {JSON: compact, CONNECT: connect.meaning, TEXT: bytes.decode, BYTES: bytes}[converter]
+    meaning: Part = partial(connect.meaning, base64_decimals=base64_decimals)
+    readers: dict[str, Part] = {JSON: compact, CONNECT: meaning, TEXT: bytes.decode, BYTES: bytes}
+    read = readers[converter]
     nothing = b"null" if converter == JSON else None
 
     def part(value: bytes | None) -> Any:

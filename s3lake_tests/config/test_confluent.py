@@ -194,6 +194,12 @@ def test_extensions(changes: dict[str, str | None], expected: str) -> None:
     assert key.removeprefix("topics/demo/partition=0/demo+0+0000000000") == expected
 
 
+@pytest.mark.parametrize(("word", "decimals"), [("BASE64", "base64"), ("NUMERIC", "number"), (None, "number")])
+def test_decimals_in_json_are_spelled_as_the_connector_is_told(word: str | None, decimals: str) -> None:
+    loaded = load({"format.class": f"{FORMAT}json.JsonFormat", "json.decimal.format": word})
+    assert loaded.config.sinks[0].format.decimals == decimals
+
+
 @pytest.mark.parametrize(("separator", "expected"), [(None, "\n"), ("|", "|")])
 def test_raw_records_are_separated(separator: str | None, expected: str) -> None:
     loaded = load({"format.class": f"{FORMAT}bytearray.ByteArrayFormat", "format.bytearray.separator": separator})
@@ -326,7 +332,6 @@ def test_a_field_of_time() -> None:
         ("max.files.scan.limit", "100"),
         ("partitioner.max.open.files", "-1"),
         ("schema.compatibility", "FULL"),
-        ("json.decimal.format", "BASE64"),
         ("avro.codec", "snappy"),
         ("parquet.codec", "snappy"),
         ("format.bytearray.extension", ".x"),

@@ -172,9 +172,11 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
     lines = keys.choice("s3.compression.type", {"none": "none", "gzip": "gzip"}, "none")
     level = keys.integer("s3.compression.level", -1, -1, 9)
     extension, separator = keys.text("format.bytearray.extension", ".bin"), keys.get("format.bytearray.separator")
-    decimals = keys.choice("json.decimal.format", {"BASE64": "BASE64", "NUMERIC": "NUMERIC"}, "NUMERIC")
-    if decimals.value == "BASE64":
-        keys.report.notice(decimals.setting, "decimals are written as plain numbers, as with NUMERIC")
+    decimals = keys.choice("json.decimal.format", {"BASE64": "base64", "NUMERIC": "number"}, "NUMERIC")
+    if decimals.value == "base64" and form.value == "json":
+        sink.put("format.decimals", decimals)
+    elif decimals.value == "base64":
+        keys.report.notice(decimals.setting, f"has no meaning with format {form.value}")
     codec = {"avro": avro, "parquet": parquet}.get(form.value, lines)
     sink.put("format.codec", codec)
     for other, formats in ((avro, ["avro"]), (parquet, ["parquet"]), (lines, ["json", "bytes"])):
