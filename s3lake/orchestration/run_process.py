@@ -3,6 +3,7 @@
 import atexit
 import gc
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -29,12 +30,17 @@ def _few_collections() -> Iterator[None]:
     """
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
+    atexit.unregister(_leave)
+    atexit.register(_leave)
     try:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _leave() -> None:
+    if "duckdb" not in sys.modules:  # its binding tells at length of all that is there after the last collection
+        gc.freeze()
 
 
 @contextmanager
