@@ -1,0 +1,74 @@
+"""Topics of a real server, where one is installed: landed and verified over each transport that can be had so."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from apache_iggy import SendMessage
+
+from s3lake import hours
+from s3lake.config import native
+from s3lake.demo.process import free_port, free_ports, spawn
+from s3lake.source.iggy.connection import Connection
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.source.iggy.server import PASSWORD, USER
+from s3lake_tests.source.inline import inline, verified
+
+_PROGRAM = shutil.which("iggy-server")
+_UP_S = 60.0
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.skipif(
+        _PROGRAM is None,
+        reason="iggy-server is not on PATH: registries have Iggy's clients and its command line, and no server",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A server's listeners, by their transports."""
+    home: Path = tmp_path_factory.mktemp("iggy")
+    ports = dict(zip(("tcp", "http"), free_ports(2), strict=True))
+    listening = {transport: f"127.0.0.1:{port}" for transport, port in ports.items()}
+    settings = {f"IGGY_{transport.upper()}_ADDRESS": address for transport, address in listening.items()}
+    settings |= {
+        "IGGY_QUIC_ENABLED": "false",
+        "IGGY_WEBSOCKET_ENABLED": "false",
+        "IGGY_SYSTEM_PATH": str(home / "data"),
+    }
+    settings |= {"IGGY_ROOT_USERNAME": USER, "IGGY_ROOT_PASSWORD": PASSWORD}
+    with spawn([str(_PROGRAM)], home / "log", {**os.environ, **settings}) as process:
+        deadline = time.monotonic() + _UP_S
+        while any(free_port(port) for port in ports.values()):
+            assert process.running, f"it ended:\n{process.log()}"
+            assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
+            time.sleep(0.1)
+        yield listening
+
+
+@pytest.mark.parametrize("transport", ["tcp", "http"])
+def test_what_is_sent_is_landed_once_and_verified(addresses: dict[str, str], transport: str) -> None:
+    server = Connection(addresses[transport], transport, USER, PASSWORD, timeout_s=30)
+    messages = [SendMessage(b'{"id": %d}' % number) for number in range(1_000)]
+    server.ask("a new stream", lambda client: client.create_stream(transport))
+    server.ask("a new topic", lambda client: client.create_topic(transport, "orders", 2))
+    first = hours.key_of_ms(round(time.time() * 1000))
+    for partition in (0, 1):
+        server.ask("a log", lambda client, to=partition: client.send_messages(transport, "orders", to, messages))
+    config = native.loads(
+        f"source: {{type: iggy, address: '{server.address}', transport: {transport}, username: {USER}, "
+        f"password: {PASSWORD}}}\n"
+        f"sinks: [{{name: events, topics: [{transport}.orders], bucket: lake, start: {first}}}]\n",
+        "f",
+    )
+    last = hours.key_of_ms(round(time.time() * 1000))
+    landing = inline(config, f"{transport}.orders", MemoryStore("lake"), lambda: hours.end_ms(last) + hours.HOUR_MS)
+    landing.land(list(hours.span(first, last)))
+    assert verified(config, landing).clean
+    manifests = [manifest for hour in hours.span(first, last) for manifest in landing.report(hour).manifests]
+    assert sum(file.records for manifest in manifests for file in manifest.files) == 2_000
