@@ -23,12 +23,14 @@ class SchemaRegistry:
     Attributes:
         asked: path and Authorization of each request.
         answers: status and body of the next requests, before what is registered counts.
+        withheld: ids of schemas that it says it has not.
     """
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.asked: list[tuple[str, str | None]] = []
         self.answers: list[tuple[int, bytes]] = []
+        self.withheld: set[int] = set()
         self._schemas: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, int] = {}
 
@@ -54,7 +56,7 @@ class SchemaRegistry:
         if self.answers:
             return self.answers.pop(0)
         match urlsplit(path).path.strip("/").split("/"):
-            case ["schemas", "ids", number] if int(number) in self._schemas:
+            case ["schemas", "ids", number] if int(number) in self._schemas.keys() - self.withheld:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:
                 return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
