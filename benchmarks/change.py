@@ -96,8 +96,8 @@ class Hour:
         self.index.create(self.index.tile_key(HOUR), Tile(HOUR, spans, commits=(COMMIT,)))
 
 
-def compaction(megabytes: int) -> dict[str, Any]:
-    hour = Hour(format={"type": "parquet"}, flush={"size": "8MB"})
+def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
+    hour = Hour(format={"type": "parquet"}, flush={"size": f"{file_megabytes}MB"})
     keys = binding.key_rule(hour.sink, TOPIC, hour_ms=hours.start_ms(HOUR))
     staging = Staging(hour.store, keys, binding.file_rule(hour.sink), COMMIT)
     group, offset = keys.fixed_group(0), 0
@@ -176,10 +176,11 @@ def restoring(count: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=int, help="compact so many megabytes of Parquet")
+    parser.add_argument("--file-mb", type=int, default=64, help="of so large files (default: %(default)s)")
     parser.add_argument("--records", type=int, help="restore so many records")
     asked = parser.parse_args()
     for measured in (
-        *([compaction(asked.mb)] if asked.mb else []),
+        *([compaction(asked.mb, asked.file_mb)] if asked.mb else []),
         *([restoring(asked.records)] if asked.records else []),
     ):
         print(json.dumps({**measured, "load": round(os.getloadavg()[0], 1)}), flush=True)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from s3lake.encode import Disk
     from s3lake.encode.behind import Behind
 
+_LARGE = 4
+"""Row groups of a share of one in so many of the largest are large enough."""
 Likeness = bytes
 """What files must have in common, beside their form, to be joined: a schema, a header line."""
 
@@ -66,10 +68,13 @@ def joiner(
         see: is shown the rows of Parquet, which are decoded here.
     """
     if form.type == "parquet":
-        from s3lake.encode.parquet import ParquetEncoder, ParquetJoiner
+        from s3lake.encode.parquet import ParquetEncoder
+        from s3lake.encode.parquet_joined import ParquetJoiner
 
-        encoder = ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk)
-        return ParquetJoiner(encoder, like, see, behind)
+        def encoder(to: Callable[[bytes], None]) -> ParquetEncoder:
+            return ParquetEncoder(to, form.codec, form.level, disk, row_group_bytes=chunk)
+
+        return ParquetJoiner(encoder, like, out, behind, least=chunk // _LARGE, see=see)
     if form.type == "avro":
         return avro.AvroJoiner(out, like)
     return TextJoiner(form, like, out)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +14,9 @@ from s3lake.encode.codecs import DEFAULT_LEVELS
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
-    from s3lake.encode.behind import Behind
 
 # Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
 _DEFAULT_LEVELS = {**DEFAULT_LEVELS, "zstd": 1}
-_ROWS = 2**15  # read at once from a file that is joined
 _LOOKED_AT = 2**15  # rows; of so many values a dictionary has the size at which the writer gives it up
 _OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
 
@@ -46,6 +44,9 @@ class _Out:
 
     def close(self) -> None:
         """The writer closes what it was given; the upload is closed by its owner."""
+
+
+_STORED: dict[str, Any] = {"store_schema": False}  # types are the format's own; readers need no Arrow
 
 
 class ParquetEncoder:
@@ -98,7 +99,7 @@ class ParquetEncoder:
                 compression=self._codec,
                 compression_level=self._level,
                 use_dictionary=_repeating(table),
-                store_schema=False,  # types are the format's own; readers need no Arrow
+                **_STORED,
             )
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._spilled.clear()
@@ -120,27 +121,11 @@ class ParquetEncoder:
             self._writer.close()
 
 
-class ParquetJoiner:
-    """Rows of several files of the same columns: read here, encoded behind."""
-
-    def __init__(
-        self, encoder: ParquetEncoder, schema: bytes, see: Callable[[pa.RecordBatch], object], behind: Behind
-    ) -> None:
-        """`schema` is what `schema_of` says of each of the files; `see` is shown their rows."""
-        self._encoder, self._see, self._behind = encoder, see, behind
-        self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
-
-    def add(self, body: BinaryIO) -> int:
-        file = pq.ParquetFile(body, pre_buffer=False)  # read ahead it would hold a row group more, for no less time
-        for batch in file.iter_batches(_ROWS, use_threads=False):
-            self._see(batch)
-            rows = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
-            self._behind.do(partial(self._encoder.write, rows), rows.nbytes)
-        return int(file.metadata.num_rows)
-
-    def close(self) -> None:
-        self._behind.do(self._encoder.close, 0)
-        self._behind.settle()
+def empty(schema: pa.Schema) -> bytes:
+    """A file of these columns that has no rows."""
+    out = io.BytesIO()
+    pq.ParquetWriter(out, schema, **_STORED).close()
+    return out.getvalue()
 
 
 def schema_of(body: BinaryIO) -> bytes:

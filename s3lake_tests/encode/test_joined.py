@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import fastavro
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,14 +25,14 @@ TEXT_CODECS = ["none", "gzip", "zstd", "snappy_framed"]
 FRAMINGS = [LINES, ("", "\n", ""), ("[\n", ",\n", "\n]"), ("<", "", ">"), ("→", "·", "·")]
 
 
-def joined(form: FileFormat, bodies: Sequence[bytes]) -> bytes:
-    """One file of files that are alike."""
+def joined(form: FileFormat, bodies: Sequence[bytes], chunk: int = 10**6) -> bytes:
+    """One file of files that are alike; row groups of a quarter of `chunk` are copied."""
     like, *others = {likeness(form, io.BytesIO(body)) for body in bodies}
     assert not others, "they are not alike"
     out: list[bytes] = []
     spill = Spill()
     with Behind(10**6) as behind:
-        file = joiner(form, like, out.append, spill, behind, chunk=10**6)
+        file = joiner(form, like, out.append, spill, behind, chunk=chunk)
         for body in bodies:
             file.add(io.BytesIO(body))
         file.close()
@@ -130,13 +131,72 @@ def test_avro_that_breaks_off_is_not_joined() -> None:
 
 
 @settings(max_examples=20)
-@given(batches(EVERYTHING))
-def test_joined_parquet_has_the_rows_of_all(payloads: list[pa.RecordBatch]) -> None:
+@given(batches(EVERYTHING), st.sampled_from([1, 3000, 10**6]))
+def test_joined_parquet_has_the_rows_of_all(payloads: list[pa.RecordBatch], chunk: int) -> None:
     form = FileFormat("parquet", "zstd")
     bodies = [written(form, [payload]) for payload in payloads]
-    whole = pq.ParquetFile(io.BytesIO(joined(form, bodies)))
+    whole = pq.ParquetFile(io.BytesIO(joined(form, bodies, chunk)))
     assert plain_rows(whole.read().to_batches()) == plain_rows(payloads)
     assert whole.schema.equals(pq.ParquetFile(io.BytesIO(bodies[0])).schema)
+
+
+def groups_of(body: bytes) -> list[tuple[int, list[Any]]]:
+    """Rows, sizes and statistics of each row group."""
+    file = pq.ParquetFile(io.BytesIO(body))
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    return [
+        (
+            group.num_rows,
+            [
+                (column.total_compressed_size, column.statistics.min, column.statistics.max)
+                for column in map(group.column, range(group.num_columns))
+            ],
+        )
+        for group in groups
+    ]
+
+
+def test_large_row_groups_of_parquet_are_copied_and_small_ones_become_large_in_the_order_of_rows(
+    tmp_path: Path,
+) -> None:
+    form = FileFormat("parquet", "zstd")
+
+    def file(first: int, count: int) -> bytes:
+        numbers = range(first, first + count)
+        return written(form, [batch(id=list(numbers), text=[f"text {number % 7}" for number in numbers])])
+
+    large, small = [file(0, 9000), file(9100, 9000)], [file(9000, 40), file(9040, 60)]
+    whole = joined(form, [large[0], *small, large[1]], chunk=50_000)
+    path = tmp_path / "joined.parquet"
+    path.write_bytes(whole)
+    first, between, last = groups_of(whole)
+    assert [first, last] == [groups_of(one)[0] for one in large]
+    assert between[0] == 100
+    assert pq.read_table(path)["id"].to_pylist() == list(range(18_100))
+    assert duckdb.sql(f"select count(*), min(id), max(id) from '{path}' where id between 8999 and 9101").fetchall() == [
+        (103, 8999, 9101)
+    ]
+    assert pl.scan_parquet(path).filter(pl.col("id") == 9050).collect()["text"].to_list() == ["text 6"]
+    copied = pq.ParquetFile(io.BytesIO(joined(form, [whole, whole], chunk=50_000)))
+    assert copied.read()["id"].to_pylist() == [*range(18_100)] * 2
+
+
+def test_row_groups_of_another_writer_are_copied_without_the_indexes_of_their_pages() -> None:
+    form, out = FileFormat("parquet", "zstd"), io.BytesIO()
+    ours = written(form, [batch(id=[1, 2])])
+    options: dict[str, Any] = {"write_page_index": True, "compression": "zstd", "store_schema": False}
+    pq.write_table(pa.table({"id": [3, 4]}), out, **options)
+    whole = pq.ParquetFile(io.BytesIO(joined(form, [ours, out.getvalue(), ours], chunk=1)))
+    assert whole.read()["id"].to_pylist() == [1, 2, 3, 4, 1, 2]
+    assert not any(whole.metadata.row_group(number).column(0).has_column_index for number in range(3))
+
+
+def test_columns_that_may_not_be_null_are_joined_by_their_rows() -> None:
+    form, out = FileFormat("parquet", "zstd"), io.BytesIO()
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    pq.write_table(pa.table([[3, 4]], schema=required), out, compression="zstd")
+    whole = pq.ParquetFile(io.BytesIO(joined(form, [out.getvalue()] * 2, chunk=1)))
+    assert whole.read()["id"].to_pylist() == [3, 4, 3, 4]
 
 
 def test_duckdb_reads_every_type_of_joined_parquet(tmp_path: Path) -> None:
