@@ -156,6 +156,16 @@ def test_a_row_that_does_not_fit_is_named_without_what_it_holds(server: Search |
     assert "private" not in str(error.value)
 
 
+@pytest.mark.s3
+@pytest.mark.timeout(900)
+def test_records_whose_fields_differ_in_type_fit_as_one_field(elastic: Elastic, land: Land) -> None:
+    elastic.clear()
+    hour = hour_of(land("1", '"text"', '{"nested": true}'))
+    assert forwarded(hour, Elasticsearch(elastic.url, record="flattened")).outcome == "written"
+    sources = sorted(elastic.documents("events").values(), key=lambda source: source["row"])
+    assert [source["record"]["id"] for source in sources] == [1, "text", {"nested": True}]
+
+
 def test_hours_of_another_bucket_do_not_take_the_place_of_others(server: Search | Elastic, land: Land) -> None:
     forwarded(hour_of(land("1")), destination(server))
     other = hour_of(land("2", bucket="other"))
