@@ -11,6 +11,7 @@ _STATUS = {"PreconditionFailed": 412, "ConditionalRequestConflict": 409}
 _AGAIN = {
     *("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"),
     *("OperationAborted", "ConditionalRequestConflict", "IncompleteBody"),
+    "409",  # of a HEAD, which has no body that names one of these
 }
 _REMEDIES = {
     "NoSuchBucket": "create the bucket, or correct its name or s3.endpoint_url",

@@ -7,10 +7,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
 
-from s3lake.errors import S3LakeError, StoreDeniedError, StoreUnavailableError
+from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import COMMIT, Begun, Document, Store
 from s3lake.store.s3 import S3Store
 
@@ -18,8 +19,9 @@ _log = logging.getLogger(__name__)
 _honest: set[tuple[str, ...]] = set()
 _trying = threading.Lock()
 _TRIAL = re.compile(r"(\d{10,})-")
+_AT_ONCE, _ROUNDS = 4, 2
 REMEMBERED_S = 86_400
-"""A trial is 21 requests, and a run lands a few files: one trial a day is enough for all runs of a place."""
+"""A trial is 30 requests, and a run lands a few files: one trial a day is enough for all runs of a place."""
 
 
 def trust(store: Store, index: str, data: str) -> None:
@@ -166,7 +168,26 @@ def _write_on_condition(store: Store, key: str) -> None:
         raise _dishonest(store, "a PUT with If-Match and the right ETag was refused")
     if _put(store, key, third, if_match=etag) is not None:
         raise _dishonest(store, "a PUT with If-Match and an ETag of the past overwrote an object")
+    for _ in range(_ROUNDS):
+        _write_at_once(store, key)
     _as_said(store, key)
+
+
+def _write_at_once(store: Store, key: str) -> None:
+    """A store may look first and write then: who writes between the two is lost, and told that nobody was."""
+    document = store.get(key)
+    etag = document.etag if document else None
+
+    def won(body: str) -> bool:
+        with suppress(StoreConflictError):
+            return store.put(key, body.encode(), if_match=etag) is not None
+        return False
+
+    bodies = [str(uuid.uuid4()) for _ in range(_AT_ONCE)]  # an ETag can be the same again when the body is
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool:
+        winners = sum(pool.map(won, bodies))
+    if winners > 1:
+        raise _dishonest(store, f"of {_AT_ONCE} PUTs with If-Match and one ETag, sent at once, {winners} won")
 
 
 def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:

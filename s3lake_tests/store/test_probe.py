@@ -1,5 +1,6 @@
 """A store is believed to honour conditional writes when it has shown it."""
 
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,22 @@ class RefusesIfNoneMatch(MemoryStore):
 class RefusesIfMatch(MemoryStore):
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         return None if if_match is not None else super().put(key, body, if_absent=if_absent)
+
+
+class LooksAndThenWrites(MemoryStore):
+    """As servers that keep objects as files and take no lock."""
+
+    def __init__(self, bucket: str) -> None:
+        super().__init__(bucket)
+        self.looked = threading.Barrier(4)
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        if if_match is None:
+            return super().put(key, body, if_absent=if_absent)
+        document = self.get(key)
+        if threading.current_thread() is not threading.main_thread():  # who writes alone waits for nobody
+            self.looked.wait(30)
+        return super().put(key, body) if document and document.etag == if_match else None
 
 
 class LosesMetadata(MemoryStore):
@@ -140,6 +157,7 @@ def test_without_a_prefix_it_writes_at_the_top() -> None:
         (IgnoresIfMatch("lake"), "a PUT with If-Match and an ETag of the past overwrote an object"),
         (RefusesIfNoneMatch("lake"), r"a PUT with If-None-Match: \* of a new key was refused"),
         (RefusesIfMatch("lake"), "a PUT with If-Match and the right ETag was refused"),
+        (LooksAndThenWrites("lake"), r"of 4 PUTs with If-Match and one ETag, sent at once, \d won"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, MemoryStore) else "",
 )

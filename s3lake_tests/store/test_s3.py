@@ -185,6 +185,14 @@ class TestRetries:
         assert (store.requests, store.retries) == (Counter({operation: 3}), 2)
         assert len(server.asked) == 3
 
+    def test_a_conflict_is_asked_again_of_a_head_too_whose_answer_has_no_body_to_name_it(
+        self, server: Scripted
+    ) -> None:
+        store = server.store()
+        server.script = [status(409), ok()]
+        assert store.head("k") is not None
+        assert store.requests == Counter({"HeadObject": 2})
+
     def test_a_400_can_mean_again(self, server: Scripted) -> None:
         store = server.store()
         server.script = [status(400, "RequestTimeout"), ok()]
