@@ -7,6 +7,7 @@ MARKED := long or spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
 MINUTES ?= 10
 SEED ?= 1
+STORE ?= versitygw
 MATRIX ?= --every 5
 EXAMPLES ?= 100000
 
@@ -38,8 +39,8 @@ types: $(STAMP) ## mypy --strict on s3lake/ and benchmarks/
 bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="--format parquet"
 	$(BIN)/python benchmarks/sink.py $(BENCH)
 
-soak: $(STAMP) java ## Production under kills, stops and faults, and what has landed compared: make soak MINUTES=60 SEED=7
-	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --seed $(SEED)
+soak: $(STAMP) java ## Production under kills, stops and faults, and what has landed compared: make soak MINUTES=60 SEED=7 STORE=minio
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --seed $(SEED) --store $(STORE)
 
 matrix: $(STAMP) java ## Commands killed at each request of S3 and Kafka, and what stands then: make matrix MATRIX="--only compact"
 	$(BIN)/python -W ignore benchmarks/matrix.py $(MATRIX)

@@ -36,6 +36,7 @@ class Truth:
         seen_at: by the id of each good record, when it could be read; its timestamp may be hours older.
         poison: the places of records that nothing can convert.
         reached: by topic and topic-partition, the offset after the last record.
+        gone: ids and places of records that Kafka has compacted away, whether or not anybody had read them.
     """
 
     servers: str
@@ -43,6 +44,7 @@ class Truth:
     seen_at: dict[str, float] = field(default_factory=dict)
     poison: set[Place] = field(default_factory=set)
     reached: dict[tuple[str, int], int] = field(default_factory=dict)
+    gone: set[str | Place] = field(default_factory=set)
     tombstones: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -56,18 +58,42 @@ class Truth:
         if self._thread:
             self._thread.join()
 
-    def _follow(self) -> None:
-        consumer = Consumer(
+    def compacted(self, topic: str) -> None:
+        """Note what of a topic Kafka has no more, now that nothing is sent any more."""
+        consumer = self._consumer()
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        kept: set[str | Place] = set()
+        for number in partitions:
+            at = TopicPartition(topic, number, OFFSET_BEGINNING)
+            consumer.assign([at])
+            end = self.reached.get((topic, number), 0)
+            _, high = consumer.get_watermark_offsets(at, timeout=30)
+            position = 0
+            while position < min(end, high):
+                for message in consumer.consume(1000, 5):
+                    position = int(message.offset() or 0) + 1
+                    if message.error() is None:
+                        kept.update(_identities(message))
+        consumer.close()
+        held = {one for one in self.seen_at if one.startswith(f"{topic}-")}
+        self.gone = (held | {one for one in self.poison if one[0] == topic}) - kept
+
+    def _consumer(self) -> Consumer:
+        return Consumer(
             {
                 "bootstrap.servers": self.servers,
                 "group.id": "the-checker-follows",
                 "enable.auto.commit": False,
+                "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
                 "topic.metadata.refresh.interval.ms": 1000,
                 "log_level": 0,
             }
         )
+
+    def _follow(self) -> None:
+        consumer = self._consumer()
         assigned: set[tuple[str, int]] = set()
         looked = 0.0
         while not self._over.is_set():
@@ -99,6 +125,14 @@ class Truth:
             self.seen_at[str(json.loads(value)["id"])] = time.time()
         else:
             self.poison.add((topic, partition, offset))
+
+
+def _identities(message: Message) -> Iterator[str | Place]:
+    """What the record is called in a file, or where it stood."""
+    value = message.value()
+    if value is not None and value.startswith(b"{"):
+        yield str(json.loads(value)["id"])
+    yield str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
 
 
 @dataclass
@@ -191,8 +225,8 @@ def check(bucket: Bucket, sink: str, topics: Iterable[str], truth: Truth) -> Fou
             if not _holds_anew(file, key):
                 ages += [objects[key] - truth.seen_at[name] for name in ids if name in truth.seen_at]
     found.rows = rows.total()
-    _compare(found, rows, Counter(truth.seen_at.keys()))
-    _compare(found, letters, Counter(truth.poison))
+    _compare(found, rows, _wanted(Counter(truth.seen_at.keys()), truth, rows))
+    _compare(found, letters, _wanted(Counter(truth.poison), truth, letters))
     found.freshness_p95_s = round(float(np.percentile(ages, 95)), 1) if ages else 0.0
     return found
 
@@ -200,6 +234,11 @@ def check(bucket: Bucket, sink: str, topics: Iterable[str], truth: Truth) -> Fou
 def _holds_anew(file: Mapping[str, Any], key: str) -> bool:
     """Whether a file took the place of others: its name says so, and its age is not that of its records."""
     return bool(file.get("digest")) or "~" in key
+
+
+def _wanted(seen: Counter[Any], truth: Truth, held: Counter[Any]) -> Counter[Any]:
+    """What Kafka has compacted away may have been landed before, once."""
+    return Counter({one: count for one, count in seen.items() if one not in truth.gone or one in held})
 
 
 def _compare(found: Found, held: Counter[Any], wanted: Counter[Any]) -> None:

@@ -20,16 +20,19 @@ import yaml
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
-from s3lake.sink import Config
+from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
+from s3lake.orchestration.resources import S3Resource, landing, source_of
+from s3lake.sink import Config, Sink
 
 ROOT = Path(__file__).parents[1]
 BUCKET, SINK = "lake", "events"
 CODE, DAEMON, CONNECT = "code", "daemon", "connect"
 _UP_S = 180.0
+_TWO_DAYS_MS = 2 * 24 * hours.HOUR_MS
 _PYTHON = [sys.executable, "-W", "ignore"]
 S3LAKE = ["-c", "from s3lake.cli import main; main()"]
 
@@ -128,6 +131,13 @@ class Production:
         code.environment = {**code.environment, "S3LAKE_SENSORS": "running" if on else "stopped"}
 
 
+def cleaned(sink: Sink, topic: str, config: Config) -> int:
+    """What `s3lake clean` finds to do two days from now, when no writer of today can be alive."""
+    lander = landing(sink, topic, source_of(config), S3Resource(config.s3), None)
+    lander.clock = lambda: int(time.time() * 1000) + _TWO_DAYS_MS
+    return len(lander.clean())
+
+
 def kill(processes: Sequence[psutil.Process]) -> None:
     """SIGKILL, and wait until they are gone."""
     for process in processes:
@@ -144,7 +154,14 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 @contextlib.contextmanager
 def production(
-    home: Path, topics: Sequence[str], partitions: int, sink: Mapping[str, Any], *, connect: bool, clock: Path | None
+    home: Path,
+    topics: Sequence[str],
+    partitions: int,
+    sink: Mapping[str, Any],
+    *,
+    connect: bool,
+    clock: Path | None,
+    store: Server | None = None,
 ) -> Iterator[Production]:
     """Kafka and S3 are up, topics and bucket are there; services are made and not started.
 
@@ -155,10 +172,11 @@ def production(
         sink: what the sink says beside its name, bucket and topics.
         connect: through a Spark Connect server, not a session for each run.
         clock: the file of the clock by which the services go; None for the world's.
+        store: the S3 server; None for versitygw where it is installed, else moto.
     """
-    server = "versitygw" if versitygw_binary() else "moto"
+    server: Server = store or ("versitygw" if versitygw_binary() else "moto")
     log = home / "requests.log" if server == "versitygw" else None
-    with EmbeddedKafka.start(home / "kafka") as kafka, EmbeddedS3.start(server, log) as s3:  # type: ignore[arg-type]
+    with EmbeddedKafka.start(home / "kafka") as kafka, EmbeddedS3.start(server, log) as s3:
         s3.create_bucket(BUCKET)
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
         for made in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():

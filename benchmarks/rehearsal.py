@@ -25,18 +25,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from operations import ADOPTED, CATALOG, ERASED, FIRST, INTO, PARTITIONS, SINK, TOPIC, Operation, adopted, records
-from production import BUCKET, CONNECT, Production, production
+from production import BUCKET, CONNECT, Production, cleaned, production
 
-from s3lake.commit import clean
 from s3lake.config import native
-from s3lake.objects.readback.committed import index_of
-from s3lake.orchestration.resources import S3Resource, stores
-from s3lake.sink import Sink
-from s3lake.sink.collisions import Keys
-from s3lake.store import Store
 
 _LONGEST_S = 400.0
-_TWO_DAYS_MS = 2 * 24 * 3_600_000
 _IMPORTED = [
     *("s3lake.cli", "s3lake.land.landing", "s3lake.land.replay", "s3lake.land.adopt", "s3lake.store.s3"),
     *("s3lake.source.kafka.client", "s3lake.verify", "s3lake.objects.readback", "s3lake.table.iceberg"),
@@ -147,10 +140,8 @@ class Rehearsal:
             return self._failed(row, code)
         if operation.then and (code := _ended(self._started(operation, operation.then, proxied=False))):
             return self._failed(row, code)
-        sink, store = self._sink(operation)
-        clean.clean(
-            index_of(sink, TOPIC, store), now_ms=int(time.time() * 1000) + _TWO_DAYS_MS, keys=Keys.of(sink, TOPIC)
-        )
+        config = native.loads(self._config(operation, landing=False, proxied=False).read_text(), "s3lake.yaml")
+        cleaned(config.sinks[0], TOPIC, config)
         self._check(operation, row)
         return row
 
@@ -209,11 +200,6 @@ class Rehearsal:
     @property
     def _log(self) -> Path:
         return self._made.home / "command.log"
-
-    def _sink(self, operation: Operation) -> tuple[Sink, Store]:
-        config = native.loads(self._config(operation, landing=False, proxied=False).read_text(), "s3lake.yaml")
-        (sink,) = config.sinks
-        return sink, stores(sink, S3Resource(config.s3))(BUCKET)
 
     def _config(self, operation: Operation, *, landing: bool, proxied: bool) -> Path:
         """The configuration, and its sink, of this moment."""

@@ -1,0 +1,245 @@
+"""What is done to production while it lands, in an order that a seed decides."""
+
+import contextlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+from checker import Bucket, Truth, committed
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from faults import FaultyS3
+from kafka_proxy import FaultyKafka
+from production import BUCKET, CODE, CONNECT, DAEMON, S3LAKE, Production, kill
+
+from s3lake import hours
+from s3lake.demo import process
+
+START = hours.key_of_ms(int(time.time() * 1000) - 2 * hours.HOUR_MS)
+COMMANDS = (
+    ("rewrite", "--from", START, "--to", START),
+    ("compact", "--yes"),
+    ("clean",),
+    ("dead-letters", "replay", "--yes"),
+    ("verify", "--allow-open"),
+)
+_MOST_PARTITIONS = 5
+_CALM_S = 600.0
+
+
+class Chaos:
+    """What is done to production, in an order that the seed decides.
+
+    Args:
+        made: all of it.
+        proxies: in front of S3 and of Kafka.
+        truth: what stood in Kafka.
+        topics: all of them.
+        sinks: their names.
+    """
+
+    def __init__(
+        self,
+        made: Production,
+        proxies: tuple[FaultyS3, FaultyKafka],
+        truth: Truth,
+        topics: Sequence[str],
+        sinks: Sequence[str],
+        seed: int,
+    ) -> None:
+        self.acts: Counter[str] = Counter()
+        self.codes: dict[str, Counter[int]] = {}
+        self.bucket = Bucket(made.s3.endpoint_url, made.s3.access_key_id, made.s3.secret_access_key, BUCKET)
+        self._made, self._proxies, self._truth, self._topics, self._sinks = made, proxies, truth, topics, sinks
+        self._spoilt_until = 0.0
+        self._rng = random.Random(seed)
+        self._servers = {"broker": Revivable(made.kafka.pid, made.home), "s3": Revivable(made.s3.pid, made.home)}
+        self._commands: list[Command] = []
+        self._choices: list[tuple[str, int, Callable[[], object]]] = [
+            *((f"kill {name}", 2, partial(self._kill, [name])) for name in (CODE, DAEMON, CONNECT)),
+            ("kill run", 6, self._kill_run),
+            ("kill worker", 3, self._kill_worker),
+            ("kill all", 1, partial(self._kill, [CONNECT, CODE, DAEMON])),
+            *((f"kill {name}", 1, partial(self._kill_server, name)) for name in self._servers),
+            *((f"stop {name}", 1, partial(self._hold, name)) for name in (CODE, DAEMON, CONNECT, *self._servers)),
+            ("spoil requests", 6, self._spoil),
+            ("run a command", 6, self._command),
+            ("add a partition", 1, self._add_partition),
+            ("expire records", 2, self._expire),
+        ]
+
+    def act(self) -> None:
+        """One of all that can be done, and a while of peace."""
+        name, _, act = self._rng.choices(self._choices, [weight for _, weight, _ in self._choices])[0]
+        print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
+        self.acts[name if act() is not False else f"{name}, in vain"] += 1
+        if time.monotonic() > self._spoilt_until:
+            self._spoil_no_more()
+        self._collect()
+        time.sleep(self._rng.uniform(1, 12))
+
+    def calm(self) -> None:
+        """All services are up, and nobody harms anything any more."""
+        self._spoil_no_more()
+        for command in self._commands:
+            self._note(command)
+        for service in self._made.services.values():
+            if not service.running:
+                service.start()
+        for service in self._made.services.values():
+            service.await_up()
+
+    def await_landed(self) -> dict[str, int]:
+        """Until every sink has what was read of every topic-partition; what is missing where that takes too long."""
+        end = time.monotonic() + _CALM_S
+        while True:
+            behind = self._behind()
+            if not behind or time.monotonic() > end:
+                return behind
+            time.sleep(2)
+
+    def _behind(self) -> dict[str, int]:
+        reached = committed(self.bucket, self._sinks, self._topics)
+        pairs = [(sink, *place) for sink in self._sinks for place in self._truth.reached]
+        lacks = {pair: self._truth.reached[pair[1:]] - reached.get(pair, 0) for pair in pairs}
+        return {" ".join(map(str, pair)): lack for pair, lack in lacks.items() if lack > 0}
+
+    def _kill(self, names: Sequence[str]) -> None:
+        services = [self._made.services[name] for name in names]
+        kill([one for service in services for one in service.tree])
+        time.sleep(self._rng.uniform(0, 4))
+        for service in services:
+            service.start()
+        for service in services:
+            service.await_up()
+
+    def _kill_run(self) -> bool:
+        """Whether there was one."""
+        runs = self._made.runs
+        kill(runs)
+        return bool(runs)
+
+    def _kill_worker(self) -> bool:
+        """One of the processes in which Spark's tasks run, of the machine's own: there is no cluster with executors."""
+        workers = [one for one in self._made.services[CONNECT].tree[1:] if _is_python(one)]
+        kill(self._rng.sample(workers, 1) if workers else [])
+        return bool(workers)
+
+    def _kill_server(self, name: str) -> None:
+        self._servers[name].kill()
+        time.sleep(self._rng.uniform(0.5, 5))
+        self._servers[name].revive()
+
+    def _hold(self, name: str) -> None:
+        """As a machine that is out of breath: processes that stand still, and go on where they were."""
+        tree = self._servers[name].tree if name in self._servers else self._made.services[name].tree
+        _signal(tree, signal.SIGSTOP)
+        time.sleep(self._rng.uniform(2, 20))
+        _signal(tree, signal.SIGCONT)
+
+    def _spoil(self) -> None:
+        """For a while, in which other harm is done as well."""
+        for proxy in self._proxies:
+            proxy.share = self._rng.choice([0.0, 0.02, 0.1, 0.3])
+        self._spoilt_until = time.monotonic() + self._rng.uniform(10, 60)
+
+    def _spoil_no_more(self) -> None:
+        for proxy in self._proxies:
+            proxy.share = 0.0
+
+    def _command(self) -> None:
+        words = self._rng.choice(COMMANDS)
+        environment = self._made.services[CODE].environment
+        command = [sys.executable, "-W", "ignore", *S3LAKE, *words]
+        log = self._made.home / f"command-{self.acts['run a command']}.log"
+        with log.open("wb") as output:
+            run = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        self._commands.append(Command(" ".join(words), run, log))
+
+    def _collect(self) -> None:
+        for command in [*self._commands]:
+            if command.process.poll() is not None:
+                self._note(command)
+                self._commands.remove(command)
+
+    def _note(self, command: "Command") -> None:
+        code = command.process.wait(600)
+        self.codes.setdefault(command.name, Counter())[code] += 1
+        if code:
+            print(f"{command.name}: exit code {code}\n{command.log.read_text()[-1500:]}", file=sys.stderr, flush=True)
+
+    def _add_partition(self) -> None:
+        topic, admin = self._rng.choice(self._topics), self._admin()
+        there = len(admin.list_topics(topic, timeout=30).topics[topic].partitions)
+        if there < _MOST_PARTITIONS:
+            admin.create_partitions([NewPartitions(topic, there + 1)])[topic].result()
+
+    def _expire(self) -> None:
+        """What all sinks have landed, and the checker has seen."""
+        reached = committed(self.bucket, self._sinks, self._topics)
+        gone = []
+        for (topic, partition), seen in self._truth.reached.items():
+            landed = min(reached.get((sink, topic, partition), 0) for sink in self._sinks)
+            if (low := min(seen, landed) // 2) > 0:
+                gone.append(TopicPartition(topic, partition, low))
+        admin = self._admin()  # which must not go before its answers
+        for answer in admin.delete_records(gone).values() if gone else ():
+            answer.result(60)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._made.kafka.bootstrap_servers, "log_level": 0})
+
+
+class Command(NamedTuple):
+    """One of ours under way, beside the landings."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+class Revivable:
+    """A server of the demo's that can be killed, and started again as it was: same port, same directory."""
+
+    def __init__(self, guard: int, home: Path) -> None:
+        self._guard = psutil.Process(guard)
+        (self._server,) = self._guard.children()
+        self._command, self._environment = self._server.cmdline(), self._server.environ()
+        self._log = home / f"{Path(self._command[0]).name}-again.log"
+
+    @property
+    def tree(self) -> list[psutil.Process]:
+        return [self._server, *self._server.children(recursive=True)]
+
+    def kill(self) -> None:
+        kill([self._guard, *self.tree])  # the guard first: it would take the directory away
+
+    def revive(self) -> None:
+        self._guard = psutil.Process(process.spawn(self._command, self._log, self._environment).pid)
+        for _ in range(200):
+            if children := self._guard.children():
+                (self._server,) = children
+                return
+            time.sleep(0.05)
+        raise SystemExit(f"{self._command[0]} did not start again:\n{self._log.read_text()[-4000:]}")
+
+
+def _is_python(one: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return "python" in one.name()
+    return False
+
+
+def _signal(processes: Sequence[psutil.Process], number: int) -> None:
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.send_signal(number)
