@@ -48,6 +48,7 @@ class Definition:
         keys: all of them.
         properties: of KCQL, where the connector has it.
         toml: whether its files are TOML.
+        note: what has to be known of the list.
     """
 
     title: str
@@ -55,6 +56,7 @@ class Definition:
     keys: tuple[Key, ...]
     properties: tuple[Key, ...] = ()
     toml: bool = False
+    note: str = ""
 
     def text(self, settings: dict[str, Any]) -> str:
         """The base with settings of its own, as a file."""
@@ -66,7 +68,9 @@ def _definition(name: str) -> Definition:
     """A file of `keys/`, whose rows are name, default, value, and what stands beside, if anything has to."""
     document = yaml.safe_load((HERE / f"{name}.yaml").read_text(encoding="utf-8"))
     keys, properties = (tuple(Key(*row) for row in document.get(rows, ())) for rows in ("keys", "properties"))
-    return Definition(document["title"], document["base"], keys, properties, document.get("toml", False))
+    return Definition(
+        document["title"], document["base"], keys, properties, document.get("toml", False), document.get("note", "")
+    )
 
 
 def _toml(settings: dict[str, Any]) -> str:

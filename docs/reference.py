@@ -37,7 +37,8 @@ def connectors() -> str:
     )
     for definition in known["DEFINITIONS"]:
         harmless, every = known["counted"](definition)
-        text += [f"## {definition.title}", f"{harmless} of {every} keys are honoured or harmless.\n"]
+        told = f"{harmless} of {every} keys are honoured or harmless."
+        text += [f"## {definition.title}", f"{' '.join(filter(None, (told, definition.note)))}\n"]
         text += _outcomes(known["outcomes"](definition))
         if definition.properties:
             text += ["Of `PROPERTIES` in KCQL:\n", *_outcomes(known["outcomes_of_properties"](definition))]

@@ -53,6 +53,7 @@ _CONFLUENT = re.compile(
     r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+|store\.(url|kafka\..+)"
 )
 
+_CLUSTER = re.compile(r"^kind: *KafkaConnect$", re.MULTILINE)
 _AROUND = (
     (
         re.compile(r"^\s*(\S+\s+)*?curl\s", re.MULTILINE),
@@ -166,6 +167,12 @@ def recognised(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
     dialect = _by_class(settings) or _by_keys(setting.key for setting in settings)
     if dialect is not None and (not _NATIVE.search(text) or yaml.is_connector(text, report.file)):
         return dialect, settings
+    if (cluster := _CLUSTER.search(text)) is not None:
+        line, column = position_of(text[: cluster.start()])
+        raise ConfigurationError(
+            f"{report.file}:{line}:{column}: this is Strimzi's worker, KafkaConnect: give its KafkaConnector, and the "
+            "worker's spec.config as a .properties with --worker"
+        )
     if not text.strip() or _NATIVE.search(text) or report.file.endswith((".yaml", ".yml")):
         return Dialect.native, []
     raise ConfigurationError(

@@ -156,6 +156,7 @@ def test_a_connector_in_plain_yaml_is_read_with_its_quotes() -> None:
         ("CREATE SINK CONNECTOR a WITH (\n  'connector.class' = 'x');", "what stands in WITH (…) as JSON"),
         ('resource "aws_mskconnect_connector" "a" {\n  name = "a"\n}\n', "terraform show -json PLAN"),
         ("apiVersion: v1\nkind: ConfigMap\nname: {{ .Values.name }}\n", "helm template CHART"),
+        ("apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaConnect\nspec: {replicas: 1}\n", "its KafkaConnector"),
         ('connectors:\n  a: |\n    {"name": "a", "connector.class": "x"}\n', "give that JSON alone"),
     ],
 )

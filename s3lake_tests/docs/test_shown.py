@@ -159,6 +159,12 @@ def _project() -> Any:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
+def test_every_extra_is_on_the_page_that_says_how_to_install() -> None:
+    table = (ROOT / "docs/install.md").read_text("utf-8").partition("| extra |")[2]
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^(\|[^|]+\|)", table, re.MULTILINE)))
+    assert sorted(named) == sorted(_project()["optional-dependencies"])
+
+
 def mentioned() -> list[tuple[str, str]]:
     return [
         (path.relative_to(ROOT).as_posix(), text)
