@@ -7,7 +7,7 @@ import dagster as dg
 import msgspec
 import pytest
 
-from s3lake.commit.index import Columns
+from s3lake.commit.recorded import Recorded
 from s3lake.land import binding
 from s3lake.objects import Shape, batches, columns
 from s3lake.schema import grammar
@@ -61,8 +61,8 @@ def test_no_primitive_type_is_left_out() -> None:
 def test_it_is_written_down_and_read_again(text: str) -> None:
     type = grammar.parse(text)
     assert str(type) == text
-    document = Columns(to_document({"c": type}))
-    assert from_document(msgspec.json.decode(msgspec.json.encode(document), type=Columns).columns) == {"c": type}
+    document = Recorded(to_document({"c": type}))
+    assert from_document(msgspec.json.decode(msgspec.json.encode(document), type=Recorded).columns) == {"c": type}
 
 
 @pytest.mark.parametrize("text", SAMPLES)

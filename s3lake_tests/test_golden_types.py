@@ -3,7 +3,6 @@ back. One line a type; what a language has no word for is missing from its line.
 
 import datetime
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +22,7 @@ from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import from_document
 from s3lake.table.iceberg.columns import grow, of_files
 from s3lake_tests.convert.test_avro_values import datum, record
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 from s3lake_tests.verify.test_writer_agrees import staged
 from s3lake_tests.verify.world import World
 
@@ -173,12 +172,6 @@ CASES = [
     if getattr(line, language) is not None
     for format in ("parquet", "avro", "json", "iceberg")
 ]
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.letters import Reason, Taken
+from s3lake.commit.recorded import Recorded
 from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
-from s3lake.schema.changes import Change
 from s3lake.store import Store
 
 VERSION = 1
@@ -150,36 +150,6 @@ class Manifest(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
-class Changed(msgspec.Struct, frozen=True):
-    """What one attempt at a commit saw that columns did not have yet.
-
-    Attributes:
-        hour: that it read records of; a later attempt at the same records is one at the same hour.
-        commit: its id; it may have come to nothing, and a later attempt landed the columns.
-    """
-
-    hour: str
-    commit: str
-    changes: tuple[Change, ...]
-
-
-class Columns(msgspec.Struct, frozen=True):
-    """`schema.json`: the columns that every file of this sink and topic has in common.
-
-    Attributes:
-        source: of a sink with SQL, what its query reads: columns of values and keys before they are projected.
-        history: how they came to be: first those of the first commit, then every change.
-        words: what they are in words, as the schemas of records said it last.
-    """
-
-    columns: dict[str, Any]
-    source: dict[str, Any] = {}
-    history: tuple[Changed, ...] = ()
-    words: dict[str, str] = {}
-    rev: int = 0
-    version: int = VERSION
-
-
 class Watermark(msgspec.Struct, frozen=True):
     """`sealed.json`: a note of how far all hours are sealed (`sealing.py`).
 
@@ -254,9 +224,9 @@ class TopicIndex:
         stored = self._read(self.manifest_key(hour, commit), Manifest)
         return stored[0] if stored else None
 
-    def columns(self) -> tuple[Columns, str] | None:
+    def columns(self) -> tuple[Recorded, str] | None:
         """The recorded columns and their ETag."""
-        return self._read(self.columns_key, Columns)
+        return self._read(self.columns_key, Recorded)
 
     def watermark(self) -> tuple[Watermark, str] | None:
         """The note of how far all hours are sealed, and its ETag."""

@@ -146,7 +146,9 @@ def _primitive(value: Any, type: Primitive) -> object:
                 return _ticks(TICKS[type], *match.groups())
             return value if is_integer and 0 <= value < DAY_S * TICKS[type] else None
         case Primitive.TIMESTAMP | Primitive.TIMESTAMP_US | Primitive.TIMESTAMP_NS:
-            moment = _moment(value, TICKS[type]) if is_text else value if is_integer else None
+            moment = value if is_integer else None
+            if is_text:
+                moment = _moment(value, TICKS[type])
             return moment if moment is not None and moment in _INT64 else None
 
 

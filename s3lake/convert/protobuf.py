@@ -25,7 +25,7 @@ from s3lake.schema import protobuf
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, UnknownSchema, client
-from s3lake.schema.types import UNKNOWN, List, Map, Primitive, Type, fields_of
+from s3lake.schema.types import UNKNOWN, Primitive, Type, fields_of, item_of
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -257,9 +257,8 @@ def _field(field: FieldDescriptor, type: Type) -> Build:
 def _map(field: FieldDescriptor, get: Callable[[Any], Any], type: Type) -> Build:
     keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
     arrow = arrow_type(type)
-    entry = fields_of(type.item) if isinstance(type, List) else {"key": Primitive.STRING}
-    if isinstance(type, Map):
-        entry = {**entry, "value": type.value}
+    is_map, inner = pa.types.is_map(arrow), item_of(type)
+    entry = {"key": Primitive.STRING, "value": inner} if is_map else fields_of(inner)
     key, value = _values(keys, entry["key"]), _values(values, entry["value"])
 
     def build(messages: Sequence[Any]) -> pa.Array:
@@ -267,7 +266,7 @@ def _map(field: FieldDescriptor, get: Callable[[Any], Any], type: Type) -> Build
         offsets = _offsets(maps)
         items = value([inner for one in maps for inner in one.values()])
         names = key(list(chain.from_iterable(maps)))
-        if pa.types.is_map(arrow):
+        if is_map:
             return pa.MapArray.from_arrays(offsets, names, items)
         entries = pa.StructArray.from_arrays([names, items], fields=list(arrow.value_type))
         return pa.ListArray.from_arrays(offsets, entries, type=arrow)

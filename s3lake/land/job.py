@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError
 from s3lake.land import binding

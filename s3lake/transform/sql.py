@@ -112,7 +112,7 @@ def _select_list(text: str) -> tuple[tuple[str | Star, ...], set[Path]]:
     items: list[str | Star] = []
     read: set[Path] = set()
     for node, entry in zip(tree.expressions, entries, strict=True):
-        star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
+        star = node.this if isinstance(node, exp.Column) else node
         if isinstance(star, exp.Star):
             of = () if star is node else _path(node)[:-1]
             items.append(_star(star, of, text, entry, clause))

@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from s3lake.commit.index import Columns, File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.recorded import Recorded
 from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
@@ -153,9 +154,9 @@ def test_what_is_not_there_is_none(index: TopicIndex):
 
 
 def test_columns_have_a_revision(index: TopicIndex):
-    index.create(index.columns_key, Columns({"id": "long"}))
+    index.create(index.columns_key, Recorded({"id": "long"}))
 
-    assert index.columns()[0] == Columns({"id": "long"}, rev=0)
+    assert index.columns()[0] == Recorded({"id": "long"}, rev=0)
 
 
 def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
@@ -180,13 +181,13 @@ def test_manifests_of_an_hour_are_listed_with_or_without_a_tile(index: TopicInde
 # -------------------------------------------------------------------------------------------------------------- refused
 
 
-@pytest.mark.parametrize("document", [TILE, TopicHead(), Manifest("c1", "orders", HOUR, {}), Columns({})])
+@pytest.mark.parametrize("document", [TILE, TopicHead(), Manifest("c1", "orders", HOUR, {}), Recorded({})])
 def test_a_document_of_a_newer_version_is_refused(document: msgspec.Struct, index: TopicIndex, store: Flaky):
     key, read = {
         Tile: (index.tile_key(HOUR), lambda: index.tile(HOUR)),
         TopicHead: (index.head_key, index.head),
         Manifest: (index.manifest_key(HOUR, "c1"), lambda: index.manifest(HOUR, "c1")),
-        Columns: (index.columns_key, index.columns),
+        Recorded: (index.columns_key, index.columns),
     }[type(document)]
     store.put(key, msgspec.json.encode(msgspec.structs.replace(document, version=2)))
 

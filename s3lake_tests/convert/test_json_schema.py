@@ -1,7 +1,6 @@
 """JSON Schema with a registry: the columns that Confluent's converter gives, and what it has none for."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from s3lake.convert.values import Conversion, Converted
 from s3lake.schema.types import fields_of
 from s3lake_tests.convert.records import batch
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 
 DRAFT = {
     4: "http://json-schema.org/draft-04/schema#",
@@ -26,12 +25,6 @@ DECIMAL = {
 
 def logical(name: str, bits: int) -> dict[str, Any]:
     return {"type": "integer", "title": f"org.apache.kafka.connect.data.{name}", "connect.type": f"int{bits}"}
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as server:
-        yield server
 
 
 def converted(registry: SchemaRegistry, schema: Any, *values: Any, format: str = "parquet", **more: Any) -> Converted:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.recorded import Recorded
 from s3lake.convert import table
 from s3lake.land.given import Record
 from s3lake.land.preview import preview

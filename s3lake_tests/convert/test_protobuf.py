@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
@@ -18,7 +17,7 @@ from s3lake.schema import protobuf
 from s3lake.schema.registry import Connection
 from s3lake_tests.convert.records import batch
 from s3lake_tests.encode.written import written
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed, serving
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 
 PROTO = """
 syntax = "proto3";
@@ -69,12 +68,6 @@ GOLDEN: list[tuple[str, str, Any, Any]] = [
     ("others", "list<struct<name: string>>", [{"name": "p"}, {"name": ""}], []),
 ]
 """Column, type, and what a full and an empty message have there."""
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[SchemaRegistry]:
-    with serving() as started:
-        yield started
 
 
 def conversion(registry: SchemaRegistry | Connection, format: str = "parquet") -> Conversion:

@@ -16,7 +16,8 @@ import pytest
 
 import s3lake
 from s3lake import hours
-from s3lake.commit.index import Columns, Manifest
+from s3lake.commit.index import Manifest
+from s3lake.commit.recorded import Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import (
     ConfigurationError,
@@ -57,7 +58,7 @@ def database(conninfo: str) -> Iterator["psycopg.Connection[Any]"]:
 def shelf(s3_server: EmbeddedS3, tmp_path: Path) -> Shelf:
     """Two hours of two and one rows."""
     shelf = Shelf(s3_server, tmp_path, {})
-    shelf.index.create(shelf.index.columns_key, Columns({"id": "int64", "type": "string"}))
+    shelf.index.create(shelf.index.columns_key, Recorded({"id": "int64", "type": "string"}))
     shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), pa.table({"id": [2], "type": ["b"]}))
     shelf.commit(SIX, pa.table({"id": [3], "type": ["c"]}))
     return shelf

@@ -134,7 +134,7 @@ def test_fields_may_be_called_like_functions() -> None:
     ],
 )
 def test_what_nests_too_deeply_or_is_too_long_is_refused_at_once(words: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ValueError, match=r"nests too deeply|is too long"):
         parse(words, None)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File
+from s3lake.commit.recorded import Recorded
 from s3lake.land import binding
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import hours as hourly
-from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
 from s3lake.land import binding

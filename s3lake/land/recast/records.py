@@ -108,7 +108,9 @@ def _timestamp(row: Any) -> int:
     if row.get("metadata"):
         return int(row["metadata"]["timestamp"])
     stamp = row["timestamp"]
-    return -1 if stamp is None else stamp if isinstance(stamp, int) else round(stamp.timestamp() * _MICROS_PER_MS)
+    if stamp is None:
+        return -1
+    return stamp if isinstance(stamp, int) else round(stamp.timestamp() * _MICROS_PER_MS)
 
 
 def _reader(shape: Shape, schema: pa.Schema, part: str) -> Callable[[Any], bytes | None]:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.commit.letters import LETTERS, Reason, Taken, Tally, united
 from s3lake.commit.protocol import Attempt, Staged, mark_of, ready
+from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.commit.replay import begin_replay
 from s3lake.errors import ConfigurationError, FencedError

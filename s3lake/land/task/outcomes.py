@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import errors
-from s3lake.commit.index import Changed, File, Read, TopicIndex
-from s3lake.commit.index import Columns as Recorded
+from s3lake.commit.index import File, Read, TopicIndex
 from s3lake.commit.letters import Reason
+from s3lake.commit.recorded import Changed, Recorded
 from s3lake.errors import S3LakeError
 from s3lake.schema.changes import Change, changes, conflicts
 from s3lake.schema.types import Columns, from_document, to_document

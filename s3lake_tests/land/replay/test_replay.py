@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Columns as Recorded
 from s3lake.commit.letters import reason_of
+from s3lake.commit.recorded import Recorded
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
 from s3lake.land.replay import replay
 from s3lake.land.replay.letters import Chosen, letters_of, reasons_of

@@ -13,7 +13,7 @@ import pytest
 
 import s3lake
 from s3lake import hours
-from s3lake.commit.index import Columns
+from s3lake.commit.recorded import Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import IncompleteError
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.s3
 def shelf(s3_server: EmbeddedS3, tmp_path: Path) -> Shelf:
     """Three rows in two hours; a column came with the second, and the first had narrow integers."""
     made = Shelf(s3_server, tmp_path, {})
-    made.index.create(made.index.columns_key, Columns({"id": "int64", "type": "string", "late": "double"}))
+    made.index.create(made.index.columns_key, Recorded({"id": "int64", "type": "string", "late": "double"}))
     made.commit(FIVE, pa.table({"id": pa.array([1, 2], pa.int32()), "type": ["a", "b"]}))
     made.commit(SIX, pa.table({"id": [2**40], "type": ["a"], "late": [0.5]}))
     return made

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from s3lake.cli import app
 from s3lake.cli.options import load, routes
-from s3lake.commit.index import Columns
+from s3lake.commit.recorded import Recorded
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, rows
 
 pytestmark = pytest.mark.s3
@@ -54,7 +54,7 @@ def test_a_table_that_cannot_follow_is_told_by_the_exit_code(shelf: Shelf) -> No
 
 def described(shelf: Shelf) -> str:
     shelf.commit(FIVE)
-    shelf.index.create(shelf.index.columns_key, Columns({"id": "int64", "type": "string"}))
+    shelf.index.create(shelf.index.columns_key, Recorded({"id": "int64", "type": "string"}))
     return shelf.configuration()
 
 
