@@ -151,6 +151,7 @@ class _Fleet:
         self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
         self._landing = landing
         self._late_observations: dict[dg.AssetKey, dg.EventLogRecord | None] | None = None
+        self._all_read = False  # there are no observations but those
 
     def land(self, hours_by_topic: Mapping[str, Sequence[str]]) -> None:
         """Land all of it, what may pass again and again, as often as the sink says."""
@@ -181,16 +182,17 @@ class _Fleet:
 
     def _observed(self, parent: dg.AssetKey) -> dg.EventLogRecord | None:
         """The last observation of a topic; those of late are read at once, for all topics."""
-        instance = self.context.instance
+        instance, most = self.context.instance, 2 * len(self.catalogue.routes)
         if self._late_observations is None:
             records = instance.event_log_storage.get_event_records(
-                dg.EventRecordsFilter(dg.DagsterEventType.ASSET_OBSERVATION), limit=2 * len(self.catalogue.routes)
+                dg.EventRecordsFilter(dg.DagsterEventType.ASSET_OBSERVATION), limit=most
             )
             self._late_observations = {key: one for one in reversed(records) if (key := one.asset_key) is not None}
-        if parent not in self._late_observations:
+            self._all_read = len(records) < most
+        if parent not in self._late_observations and not self._all_read:
             last = instance.fetch_observations(parent, limit=1).records
             self._late_observations[parent] = last[0] if last else None
-        return self._late_observations[parent]
+        return self._late_observations.get(parent)
 
     def _attempt(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.land.fleet import together

@@ -142,11 +142,12 @@ def fleet_sensor(
         for looked in asked:
             tick.remember_run(looked)
         memory.ticked_ms = now
+        observations = tick.observations(observed)  # which the cursor remembers
         return dg.SensorResult(
             run_requests=[_request(catalogue, sink, asked, now)] if asked else [],
             skip_reason=None if asked else tick.why(looks),
             cursor=kept(memory),
-            asset_events=[*(event for looked in looks for event in looked.sealed), *tick.observations(observed)],
+            asset_events=[*(event for looked in looks for event in looked.sealed), *observations],
         )
 
     return sense
@@ -386,8 +387,7 @@ def _request(catalogue: Catalogue, sink: Sink, asked: Sequence[_Looked], now: in
         assert looked.span is not None
         spans["..".join(looked.span)].append(looked.topic)
     state = "\n".join(sorted(f"{looked.topic} {looked.span} {looked.state}" for looked in asked))
-    reasons = Counter(looked.why for looked in asked)
-    why, count = reasons.most_common(1)[0]
+    ((why, count),) = Counter(looked.why for looked in asked).most_common(1)
     rest = f"; {len(asked) - count} others" if count < len(asked) else ""
     return dg.RunRequest(
         run_key=f"{catalogue.tag(sink)}/{fleet_runs.digest(state)}/{now // runs.SOON_MS}",

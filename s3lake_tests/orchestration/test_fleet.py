@@ -131,7 +131,10 @@ def test_hours_say_which_observation_of_their_topic_was_the_last_and_all_are_rea
     assert [_tags(made, topic)[get_input_event_pointer_tag(keys[topic])] for topic in TOPICS] == pointers
 
 
-def test_hours_of_a_topic_that_was_not_observed_say_so(made: Runs) -> None:
+def test_hours_of_a_topic_that_was_not_observed_say_so_and_nobody_asks_for_each(
+    made: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dg.DagsterInstance, "fetch_observations", None)
     made.land()
     assert _tags(made, "one")[get_input_event_pointer_tag(made.catalogue.topic("one").key)] == NULL_EVENT_POINTER
 
