@@ -121,13 +121,13 @@ def begin(
         kafka = opening.asked(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
         if not tile.closed:
-            if now_ms >= hours.end_ms(hour) + grace_ms:
-                opening.close_hour(index, offsets, head, hour, pace)
-                continue
-            grown = tiles.extended(tile, kafka)
+            over = now_ms >= hours.end_ms(hour) + grace_ms
+            grown = tiles.closed(tile, kafka) if over else tiles.extended(tile, kafka)
             if grown is not tile:
-                index.swap_tile(grown, etag)
-                continue
+                swapped = index.swap_tile(grown, etag)
+                if swapped is None or grown.landed:
+                    continue
+                tile, etag = grown, swapped
         batch = next_batch(tile, kafka, limit, until, ended=now_ms >= hours.end_ms(hour))
         return attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
 

@@ -246,6 +246,18 @@ def test_closing_an_hour_without_a_tile_does_nothing(world: World):
     assert opening.close_hour(world.index, world.kafka, head, hour(3)) is None
 
 
+def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_one_at_kafka(world: World):
+    world.do("A", materialise(0, rounds=0))
+    world.minute = 61
+    asked = len(world.log)
+
+    world.do("B", materialise(0))
+
+    methods = [line.split()[1] for line in world.log[asked:] if line.startswith("B#")]
+    # The ends of the topic, its head, the tile; then it is closed, and its records are read.
+    assert methods[: methods.index("read")] == ["ranges", "get", "get", "snapshot", "put"]
+
+
 def test_closing_settles_what_is_pending_first(world: World):
     a = world.start("A", materialise(0))
     world.run(a, until=completes)

@@ -863,7 +863,7 @@ class World:
         self.outcomes: Counter[str] = Counter()  # what actors came to, to see that a search reaches everything
         # history, for the invariants
         self.moment = 0
-        self.began: dict[str, int] = {}  # commit -> moment of the GET that its writer planned on
+        self.began: dict[str, int] = {}  # commit -> moment of the tile that its writer planned on, read or written
         self.tile_changes: dict[str, list[int]] = {}
         self.garbage: set[str] = set()  # ids that are or have been some tile's garbage
         self.erasing: set[Record] = set()  # that somebody has begun to take out
@@ -987,7 +987,7 @@ class World:
                 answer = getattr(target, request.method)(*request.arguments, **request.options)
         except (ExpiredError, StoreDeniedError, StoreUnavailableError) as failure:  # a part of an upload that is gone
             error = failure
-        if request.method == "get":
+        if request.method == "get" or (request.method == "put" and answer is not None):
             request.actor.got[request.key] = self.moment
         self.log.append(f"{request} -> {_short(answer if error is None else error)}")
         self._changed()

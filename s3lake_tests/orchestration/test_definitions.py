@@ -70,6 +70,20 @@ def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     assert packages & HEAVY == set()
 
 
+def test_python_does_not_go_through_all_objects_while_it_loads(nobody: Path) -> None:
+    script = """
+import gc, dagster
+before = gc.get_stats()[2]["collections"]
+from s3lake.definitions import defs
+defs().get_repository_def().get_all_jobs()
+print(gc.get_stats()[2]["collections"] - before)
+"""
+    environment = {**os.environ, "S3LAKE_CONFIG": str(nobody), "DAGSTER_HOME": str(nobody.parent)}
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert run.stdout == "0\n"
+
+
 @pytest.mark.usefixtures("impatient")
 def test_the_file_in_the_working_directory_is_the_default(
     nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
