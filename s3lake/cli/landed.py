@@ -29,6 +29,7 @@ from s3lake.land.observer import LandedHour, Logged
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
+    from s3lake.verify import Grid
 
 
 @dataclass
@@ -74,8 +75,8 @@ def land(
 ) -> None:
     """Land what Kafka has, without Dagster: for cron, CI and debugging, beside its runs as well.
 
-    Without --from every hour since the sink's start that is not complete, without --to up to the one under way. A topic
-    that fails keeps no other from being landed; the exit code is 3 then.
+    Without --from every hour since the sink's start, or the bucket's adoption, that is not complete; without --to up to
+    the one under way. A topic that fails keeps no other from being landed; the exit code is 3 then.
     """
     from s3lake.verify import Grid
 
@@ -87,7 +88,7 @@ def land(
     landed = failed = 0
     for lander, grid in zip(landers, grids, strict=True):
         try:
-            if incomplete := _incomplete(lander, grid.due()):
+            if incomplete := _incomplete(lander, grid):
                 with _shown(lander, "land", as_json):
                     landed += len(lander.land(incomplete))
         except S3LakeError as error:
@@ -99,10 +100,15 @@ def land(
         say(as_json, "nothing to land: every hour of this range is complete")
 
 
-def _incomplete(lander: "Landing", due: Sequence[str]) -> Sequence[str]:
-    """The hours that the index does not call complete."""
+def _incomplete(lander: "Landing", grid: "Grid") -> Sequence[str]:
+    """The hours that the index does not call complete.
+
+    Who asks for none by name means none that a connector landed before the bucket was adopted, nor an earlier topic's.
+    """
     from s3lake.objects.readback import completeness
 
+    head = lander.index.head() if grid.first is None else None
+    due = grid.due(head[0].since if head else None)
     return [hour for hour, tile in completeness.tiles(lander.index, due).items() if tile is None or not tile.complete]
 
 

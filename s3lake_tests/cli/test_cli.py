@@ -603,6 +603,20 @@ class TestOnLandedHours:
         assert outcome.code == 0
         assert outcome.out.strip() == f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}"
 
+    def test_land_begins_where_the_present_topic_does(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
+        lake.delete(landed)
+        lake.topic(name=landed)
+        run("index", "accept", "--topic", landed, config)
+        first = hours.shift(TEN, 1)
+        lake.produce(landed, values(5), at(first, 5), 0)
+
+        outcome = run("land", config, "--to", first)
+        assert outcome.code == 0, outcome.err
+        assert outcome.out.startswith(f"{landed} {first}: 5 offsets = 5 rows; 1 data files")
+        refused = run("land", config, "--from", START, "--to", first)
+        assert refused.code == 3
+        assert f"the hours to land begin at {first}" in refused.err
+
     def test_index_rollback_refuses_an_hour_without_a_pending_commit(self, run: Run, config: Path, landed: str) -> None:
         outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config)
         assert outcome.code == 2
