@@ -60,12 +60,14 @@ def test_without_exactly_once_nothing_that_the_index_lists_is_ever_lost(story: S
     play(story)
 
 
+@pytest.mark.long
 @slowly(100)
 @given(events.stories(events.landed_is_changed, letters=events.WITH_LETTERS))
 def test_every_invariant_holds_when_what_has_landed_is_changed(story: Story) -> None:
     play(story)
 
 
+@pytest.mark.long
 @slowly(50)
 @given(events.stories(events.adopted_at_first, events.stop, events.adopt, letters=events.WITH_LETTERS))
 def test_every_invariant_holds_where_a_connector_stopped(story: Story) -> None:

@@ -132,6 +132,7 @@ def stops(**now: Any) -> Iterator[Lake]:
         return
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("now", [{}, {"format": {"type": "parquet"}, "layout": {}}], ids=["copied", "anew"])
 def test_it_can_be_stopped_anywhere_and_repeated(now: dict[str, Any]) -> None:
     count = 0
