@@ -1,5 +1,6 @@
 """Commands about the tables that follow the index."""
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,9 @@ from s3lake.errors import ConfigurationError, S3LakeError
 if TYPE_CHECKING:
     from s3lake.table.iceberg import LakeTable
 
+_KILLED_MS = 24 * 3_600_000
+"""Nobody writes a file of metadata for as long."""
+
 app = typer.Typer(no_args_is_help=True, help="Tables that follow the index.")
 
 
@@ -41,7 +45,8 @@ def table_sync(
 ) -> None:
     """Bring tables to what the index says, by reference: a whole past, or what a run did not come to.
 
-    It can be repeated, and beside runs. --dry-run ends with exit code 1 where there is something to do.
+    It can be repeated, and beside runs, and ends uploads of metadata that killed processes left more than a day ago.
+    --dry-run ends with exit code 1 where there is something to do.
     """
     in_order(first, last)
     tables = [(lander, lander.table) for lander in routes(load(config), sink, topic) if lander.table is not None]
@@ -56,6 +61,9 @@ def table_sync(
             for snapshot in () if dry_run else table.follow(hours, by_files=by_files):
                 row = {**name, **asdict(snapshot), "summary": str(snapshot)}
                 tell(as_json, row, lambda row: f"{row['table']}: {row['summary']}")
+            if not dry_run and (ended := table.end_uploads(time.time_ns() // 10**6 - _KILLED_MS)):
+                row = {**name, "uploads_ended": ended}
+                tell(as_json, row, lambda row: f"{row['table']}: {row['uploads_ended']} uploads of metadata ended")
         except S3LakeError as error:
             failed += 1
             err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)

@@ -116,6 +116,26 @@ class LakeTable:
                 table = self.loaded()
                 yield from self._differences(table, chunk, by_files)
 
+    def end_uploads(self, begun_before_ms: int) -> int:
+        """End the uploads of the table's metadata that began earlier: how many there were.
+
+        Arrow's file system begins one for each file, and one who is killed in it leaves it to nobody. Those below the
+        place of its data may be another program's, and are.
+
+        Raises:
+            TableUnavailableError: the table, its catalog or the store was in the way.
+        """
+        with self._in_words():
+            table = self.loaded()
+            bucket = f"s3://{self.bucket}/"
+            if table is None or not table.location().startswith(bucket):
+                return 0
+            store, metadata = self.index.store, f"{table.location().removeprefix(bucket).rstrip('/')}/metadata/"
+            left = [upload for upload in store.list_uploads(metadata) if upload.begun_ms < begun_before_ms]
+            for upload in left:
+                store.abort_upload(upload.key, upload.upload)
+        return len(left)
+
     def hours(self, hours: Iterable[str] | None = None) -> list[str]:
         """Those that are asked for, else all that index or table have."""
         if hours is not None:

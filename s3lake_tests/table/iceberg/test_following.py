@@ -89,6 +89,18 @@ def test_a_commit_without_files_is_noted_where_there_is_a_table(shelf: Shelf) ->
     assert list(shelf.table().differences()) == []
 
 
+def test_uploads_of_metadata_that_killed_processes_left_are_ended_and_no_others(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.table().follow()
+    store = shelf.index.store
+    for place in ("metadata/a.avro", "data/b.parquet"):
+        store.create_upload(f".tables/lake/orders/{place}", {})
+    (begun_ms,) = {upload.begun_ms for upload in store.list_uploads(".tables/")}
+    assert shelf.table().end_uploads(begun_ms) == 0
+    assert shelf.table().end_uploads(begun_ms + 1) == 1
+    assert [upload.key for upload in store.list_uploads(".tables/")] == [".tables/lake/orders/data/b.parquet"]
+
+
 def test_a_commit_that_replaces_others_is_one_snapshot(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
     other = shelf.commit(SIX)
