@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from s3lake.commit.index import Watermark
 from s3lake.errors import TableConflictError, TableUnavailableError
 from s3lake.table.iceberg.entries import Footers
 from s3lake_tests.table.iceberg.cuts import cut
@@ -34,13 +35,14 @@ def test_each_row_has_its_hour_though_no_file_has_it(shelf: Shelf) -> None:
     assert loaded(shelf).scan(row_filter="landed_hour = '2026-11-20T06:00:00+00:00'").count() == 10
 
 
-def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds(shelf: Shelf) -> None:
+def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_sealed(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
+    shelf.index.create(shelf.index.watermark_key, Watermark(FIVE, SIX))
     shelf.table().follow([FIVE])
     summary = loaded(shelf).current_snapshot().summary
     assert summary["s3lake.commits"] == f"{first.id},{second.id}"
     assert json.loads(summary["s3lake.offsets"]) == {"0": [[0, 20]]}
-    assert summary["s3lake.hours"] == FIVE
+    assert (summary["s3lake.hours"], summary["s3lake.sealed-up-to"]) == (FIVE, SIX)
     assert summary["s3lake.index"] == f"s3://{shelf.bucket}/.indexes/events/orders"
 
 
