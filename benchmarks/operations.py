@@ -80,6 +80,7 @@ OPERATIONS = (
     Operation(
         "erase", ("erase", "--where", f"value LIKE '%\"{ERASED}\"%'", "--from", LAST, "--letters", "false", "--yes")
     ),
+    Operation("reformat", ("reformat", "--from", LAST, "--yes"), sink={"format": {"type": "json", "codec": "gzip"}}),
     Operation(
         "replay",
         ("dead-letters", "replay", "--from", LAST, "--to", LAST, "--yes"),
