@@ -43,6 +43,18 @@ def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], parts: l
     assert world.store.uploads == {}
 
 
+def test_records_that_nothing_separates_are_compared_as_what_they_are_together() -> None:
+    framing = {"between": "", "closing": ""}
+    world = Parts(format={"type": "bytes", "framing": framing}, converter={"value": "bytes"}, flush={"count": 1})
+    world.land(b"", b"ab", b"c")
+    world.write_index()
+    assert compact(holding(world), HOUR).left == 1
+    assert world.verified().clean
+    (manifest,) = holding(world).manifests(HOUR) or []
+    world.overwrite(manifest.files[0], b"abd", manifest.id)
+    assert any("does not hold the records" in text for text in texts(world.verified(), "object"))
+
+
 def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
     world = Parts(flush={"count": 2})
     world.land(*values(*range(6)))
