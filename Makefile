@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+RELEASE := .venv-release/.installed
 PYTEST := $(BIN)/python -m pytest
 MARKED := long or spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
@@ -14,7 +15,7 @@ EXAMPLES ?= 100000
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast lint types bench soak matrix world docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast lint types bench soak matrix world docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -48,6 +49,17 @@ matrix: $(STAMP) java ## Commands killed at each request of S3 and Kafka, and wh
 world: $(STAMP) ## Look for a story in which the commit breaks: make world EXAMPLES=100000 SEED=1
 	$(BIN)/python -m s3lake_tests.commit.search --examples $(EXAMPLES) --seed $(SEED)
 
+sbom: $(STAMP) $(RELEASE) ## Write dist/sbom.json: what s3lake depends on, as CycloneDX says it
+	@mkdir -p dist
+	.venv-release/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-reproducible -o dist/all.json
+	$(BIN)/python release/sbom.py <dist/all.json >dist/sbom.json && rm dist/all.json
+
+audit: $(RELEASE) ## Known vulnerabilities of the versions in constraints.txt, where an index tells them
+	release/audit
+
+wheel: $(RELEASE) ## Build dist/*.whl and dist/*.tar.gz, the same bytes from the same commit
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-release/bin/python -m build
+
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
@@ -56,6 +68,11 @@ pictures: $(STAMP) java ## Take the pictures of docs/ in Dagster's UI, with the 
 
 reference: $(STAMP) ## Write docs/reference/ anew from the code
 	$(BIN)/python docs/reference.py
+
+$(RELEASE): release/requirements.txt
+	python3 -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --no-input -r release/requirements.txt
+	@touch $@
 
 # With a Python of your choice: make test PYTHON=python3.12
 $(STAMP): pyproject.toml constraints.txt

@@ -98,6 +98,11 @@ class Chaos:
         for service in self._made.services.values():
             service.await_up()
 
+    def end(self) -> None:
+        """Servers that were started again write no more: those who began them know only the first ones."""
+        for server in self._servers.values():
+            server.kill()
+
     def await_landed(self) -> dict[str, int]:
         """Until every sink has what was read of every topic-partition; what is missing where that takes too long."""
         end = time.monotonic() + _CALM_S

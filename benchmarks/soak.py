@@ -79,8 +79,8 @@ def main() -> None:
         ):
             _configure(made, s3.url, kafka.bootstrap_servers)
             told = _soaked(made, (s3, kafka), options)
-    print(_in_words(told))
-    print(json.dumps({**vars(options), **told}))
+            print(_in_words(told))
+            print(json.dumps({**vars(options), **told}), flush=True)
     sys.exit(0 if told["clean"] else 1)
 
 
@@ -107,6 +107,7 @@ def _soaked(made: Production, proxies: tuple[FaultyS3, FaultyKafka], options: ar
     found = {sink: check(chaos.bucket, sink, TOPICS, truth) for sink in FORMATS}
     # MinIO lists the uploads of one key only, and ends them itself.
     uploads = len(chaos.bucket.uploads()) if options.store != "minio" else None
+    chaos.end()
     flat = memory.flat or options.minutes < _MINUTES_TO_BE_WARM
     return {
         "clean": not (behind or uploads) and flat and all(one.clean for one in found.values()),

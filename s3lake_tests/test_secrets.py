@@ -8,9 +8,7 @@ import logging
 import traceback
 import warnings
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import dagster as dg
@@ -37,35 +35,10 @@ from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 
 
-class Repeating(BaseHTTPRequestHandler):
-    """Answers every request with 403 and all that it says."""
-
-    def _refuse(self) -> None:
-        said = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("latin-1")
-        told = f"{self.path} {self.headers.as_string()} {said}".replace("<", "").replace("&", "").replace("\n", " ")
-        body = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{told}</Message></Error>".encode()
-        self.send_response(403, "No")
-        self.send_header("Content-Type", "application/xml")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _refuse
-
-    def log_message(self, *_: object) -> None: ...
-
-
 @pytest.fixture(scope="module")
 def words() -> Iterator[Words]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Repeating)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield Words(f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with planted.repeating() as url:
+        yield Words(url)
 
 
 @pytest.fixture(autouse=True)

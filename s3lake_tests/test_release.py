@@ -1,0 +1,56 @@
+"""What belongs to a release: the parts that it is made of, and a look at their known vulnerabilities."""
+
+import os
+import runpy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FINDS = "#!/bin/sh\ncase $* in *known.txt*) echo GHSA-h5c8; exit 1;; esac\n"
+
+
+@pytest.fixture(scope="module")
+def sbom() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "release" / "sbom.py"))
+
+
+def test_what_is_needed_is_what_requirements_lead_to_by_their_extras_and_nothing_beside(sbom: dict[str, Any]) -> None:
+    names = sbom["needed"](["boto3>=1.36", "fastavro[snappy]>=1.10", "tomli>=2; python_version < '3'"])
+    assert {"boto3", "botocore", "s3transfer", "fastavro", "cramjam"} <= names
+    assert not {"tomli", "pytest", "zstandard"} & names
+
+
+def test_components_that_nobody_needs_are_left_out_with_what_depends_on_them(sbom: dict[str, Any]) -> None:
+    document = {
+        "metadata": {"component": {"bom-ref": "root", "name": "s3lake"}},
+        "components": [{"bom-ref": name, "name": name} for name in ("Py_Arrow", "pytest")],
+        "dependencies": [{"ref": "root", "dependsOn": ["Py_Arrow", "pytest"]}, {"ref": "Py_Arrow"}, {"ref": "pytest"}],
+    }
+    found = sbom["kept"](document, {"py-arrow"})
+    assert [one["name"] for one in found["components"]] == ["Py_Arrow"]
+    assert found["dependencies"] == [
+        {"ref": "root", "dependsOn": ["Py_Arrow"]},
+        {"ref": "Py_Arrow", "dependsOn": []},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "told"),
+    [
+        ("#!/bin/sh\necho No known vulnerabilities found\n", 2, "not audited"),
+        ("#!/bin/sh\necho no route >&2\nexit 1\n", 2, "not audited"),
+        (f"{FINDS}echo No known vulnerabilities found\n", 0, "No known vulnerabilities found"),
+        (f"{FINDS}echo CVE-1\nexit 1\n", 1, "CVE-1"),
+    ],
+    ids=["an index without such data", "no network", "nothing is known", "something is known"],
+)
+def test_an_audit_says_whether_it_could_be_made(program: str, code: int, told: str, tmp_path: Path) -> None:
+    """`pip-audit` says that all is fine where its index tells nothing."""
+    (tmp_path / "pip-audit").write_text(program)
+    (tmp_path / "pip-audit").chmod(0o755)
+    environment = {**os.environ, "PIP_AUDIT": str(tmp_path / "pip-audit")}
+    run = subprocess.run([ROOT / "release" / "audit"], env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, told in run.stdout) == (code, True), run.stdout
