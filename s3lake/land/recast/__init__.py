@@ -56,6 +56,8 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
         if all(file.kind == LETTERS for file in manifest.files):
             continue
         shape = Shape.of(manifest, key=landed.converter.key, value=landed.converter.value)
+        if shape.base64_decimals != (landed.format.decimals == "base64"):
+            return "its decimals are spelled otherwise, and only the schemas of Kafka's records say what is a decimal"
         if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
             return "keys and headers beside the data belong to it row by row"
         if _in_columns(shape, landed):

@@ -95,6 +95,7 @@ def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
         ({"format": {"type": "parquet"}}, {"format": {"type": "json"}}, "fields of the value"),
         ({"format": {"type": "json"}}, {"envelope": RECORD}, "it does not hold the headers and key and offset"),
         ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
+        ({}, {"format": {"type": "json", "decimals": "base64"}}, "its decimals are spelled otherwise"),
         ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
     ],
     ids=str,
