@@ -15,7 +15,7 @@ EXAMPLES ?= 100000
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sbom audit wheel help demo test test-fast lint types bench soak matrix world docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast lint types bench soak matrix limits world docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -45,6 +45,9 @@ soak: $(STAMP) java ## Production under kills, stops and faults, and what has la
 
 matrix: $(STAMP) java ## Commands killed at each request of S3 and Kafka, and what stands then: make matrix MATRIX="--only compact"
 	$(BIN)/python -W ignore benchmarks/matrix.py $(MATRIX)
+
+limits: $(STAMP) java ## Many topics, large messages, long histories, and how they grow: make limits LIMITS="--only hours"
+	$(BIN)/python -W ignore benchmarks/limits.py $(LIMITS)
 
 world: $(STAMP) ## Look for a story in which the commit breaks: make world EXAMPLES=100000 SEED=1
 	$(BIN)/python -m s3lake_tests.commit.search --examples $(EXAMPLES) --seed $(SEED)

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -108,12 +109,14 @@ def states(commit: str | None) -> Iterator[dict[str, Path]]:
 
 
 @contextlib.contextmanager
-def registry() -> Iterator[str]:
-    """The address of a Schema Registry that knows one schema; it is asked once a process."""
+def registry(schemas: Mapping[int, Mapping[str, Any]] = {SCHEMA_ID: SCHEMA}) -> Iterator[str]:
+    """The address of a Schema Registry that knows these schemas; it is asked once a process for each."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = json.dumps({"id": SCHEMA_ID, "version": 1, "schema": json.dumps(SCHEMA)}).encode()
+            asked = re.search(r"/schemas/ids/(\d+)", self.path)
+            schema_id = int(asked[1]) if asked else next(iter(schemas))
+            body = json.dumps({"id": schema_id, "version": 1, "schema": json.dumps(schemas[schema_id])}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -178,6 +181,8 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
                 if said["rows"] != records:  # dead letters are records of files too
                     raise SystemExit(f"{said['rows']} of {records} records landed: nothing was measured")
                 found[said["did"].rstrip("0123456789")] = {  # of several warm ones the last
+                    "seconds": round(said["seconds"], 2),
+                    "cpu_s": round(now - before, 2),
                     "records_per_s": round(records / said["seconds"]),
                     "cpu_s_per_million_records": round((now - before) / records * 1e6, 2),
                     "cpu_ms_per_file": round((now - before) / said["files"] * 1e3, 2),

@@ -1,6 +1,7 @@
 """What a long history costs: requests counted exactly, CPU with room for a slow machine's best of some tries."""
 
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -245,6 +246,16 @@ class TestClean:
         assert clean(index, now_ms=self.NOW + DAY_MS) == []
         assert index.store.requests.total() <= 60
         assert index.store.requests["put"] == 0
+
+    def test_the_first_clean_holds_the_tiles_of_a_day_and_not_of_all_hours(self) -> None:
+        index = history(500)
+        tracemalloc.start()
+        try:
+            clean(index, now_ms=self.NOW)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert most < 500 * 1_500  # of which a third is their names; their tiles would be 500 * 3,000
 
     def test_a_dead_writers_manifest_among_them_is_found_with_the_tiles_of_its_day(self, index: TopicIndex) -> None:
         clean(index, now_ms=self.NOW)

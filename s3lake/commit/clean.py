@@ -76,44 +76,42 @@ def clean(
         keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = _names(index), _settled(index)
-    days = {
-        day: {hour: names[hour] for hour in of_day} for day, of_day in groupby(sorted(names), lambda hour: hour[:10])
-    }
-    unknown = [hour for day, of_day in days.items() if before.days.get(day) != _digest(of_day) for hour in of_day]
-    tiles = dict(zip(unknown, each(index.tile, unknown, pace), strict=True))
     done: list[Cleaned] = []
     named: set[str] = set()
-    for hour in unknown:
-        stored = tiles[hour]
-        for manifest in _unlisted(index, stored[0], names[hour]) if stored else ():
-            named.update(file.upload for file in manifest.files)
-            if stored and manifest.id == stored[0].pending:
-                continue
-            age = now_ms - manifest.created_ms
-            old = age >= keep_ms
-            if age < spare_ms or (not old and manifest.id + _SWEPT in names[hour]):
-                continue
-            if manifest.at_once and not _landed(index, manifest):
-                continue
-            done.append(
-                Cleaned(hour, manifest.id, len(manifest.files), "delete manifest" if old else "fence and sweep")
-            )
-            if not dry_run and fence(index, hour, manifest.id):
-                sweep(index, hour, pace)
-                if old:
-                    _forget(index, manifest)
-                    names[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
-                else:
-                    index.store.put(_swept_key(index, manifest), b"{}")
+    days: dict[str, str] = {}
+    for day, hours_of_day in groupby(sorted(names), lambda hour: hour[:10]):
+        of_day = {hour: names[hour] for hour in hours_of_day}
+        if before.days.get(day) == (digest := _digest(of_day)):
+            days[day] = digest
+            continue
+        tiles = dict(zip(of_day, each(index.tile, of_day, pace), strict=True))  # a day's: all may be too many to hold
+        for hour in of_day:
+            stored = tiles[hour]
+            for manifest in _unlisted(index, stored[0], of_day[hour]) if stored else ():
+                named.update(file.upload for file in manifest.files)
+                if stored and manifest.id == stored[0].pending:
+                    continue
+                age = now_ms - manifest.created_ms
+                old = age >= keep_ms
+                if age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour]):
+                    continue
+                if manifest.at_once and not _landed(index, manifest):
+                    continue
+                done.append(
+                    Cleaned(hour, manifest.id, len(manifest.files), "delete manifest" if old else "fence and sweep")
+                )
+                if not dry_run and fence(index, hour, manifest.id):
+                    sweep(index, hour, pace)
+                    if old:
+                        _forget(index, manifest)
+                        of_day[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
+                    else:
+                        index.store.put(_swept_key(index, manifest), b"{}")
+        if all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day):
+            days[day] = _digest(of_day)
     if keys is not None:
         done += _end_uploads(index, keys, named, now_ms - spare_ms, dry_run=dry_run, pace=pace)
-    settled = Settled(
-        {
-            day: _digest(of_day)
-            for day, of_day in days.items()
-            if all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day if hour in tiles)
-        }
-    )
+    settled = Settled(days)
     if settled != before and not dry_run:
         index.store.put(index.settled_key, msgspec.json.encode(settled))
     return done

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from s3lake_tests.commit.test_protocol_properties import CORPUS
 
-ROUND = 10
+ROUND = 2
 """Times what the fast suite plays: a round is long enough for Hypothesis, and short enough to be stopped after."""
 
 
