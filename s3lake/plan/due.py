@@ -80,8 +80,6 @@ def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = N
     if last is not None and not past(last, now_ms, policy.grace_ms):
         return []
     first = last or policy.start
-    if first > now or first == last == now:
-        return []
     return hours.earliest([(first, now)], most or hours.count([(first, now)]))
 
 

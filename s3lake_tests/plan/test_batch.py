@@ -34,6 +34,20 @@ def test_there_is_nothing_to_do_when_everything_is_landed():
     assert next_batch(tile(p0=(0, 9, None), p1=(3, 4, 4)), kafka(p0=(0, 9), p1=(0, 9)), 100) is None
 
 
+def test_only_once_its_hour_is_over_an_open_tile_leaves_the_records_of_the_next():
+    snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 0, 6)})
+
+    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100) == Batch({0: (5, 9)}, {0: (5, 9)})
+    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100, ended=True) == Batch({0: (5, 6)}, {0: (5, 6)})
+
+
+def test_the_limit_holds_where_there_are_more_topic_partitions_than_it_allows():
+    batch = next_batch(tile(p0=(0, 0, 1), p1=(0, 0, 1), p2=(0, 0, 98)), kafka(p0=(0, 1), p1=(0, 1), p2=(0, 98)), 2)
+
+    assert batch.intervals == {0: (0, 1), 1: (0, 1)}
+    assert batch.left == 98
+
+
 def test_an_open_tile_is_read_up_to_where_the_log_ended_when_the_run_began():
     batch = next_batch(tile(p0=(0, 5, None), p1=(0, 3, None)), kafka(p0=(0, 9), p1=(0, 9)), 100, {0: 7, 1: 2})
 

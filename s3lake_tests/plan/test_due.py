@@ -158,6 +158,14 @@ class TestOverdue:
         assert not self.overdue(since=3, seen=9)
         assert self.overdue(since=3, seen=10)
 
+    def test_at_the_end_of_an_interval_the_records_own_times_decide(self) -> None:
+        assert not self.overdue(since=50, landed=10)
+        assert self.overdue(since=50, landed=10, seen=10)
+
+    def test_a_topic_partition_that_the_tile_does_not_name_yet_waits_from_its_first_offset(self) -> None:
+        assert due.overdue(OPEN, {7: 1}, due.Age(self.NOW, 10 * MINUTE_MS, 0, self.NOW))
+        assert not due.overdue(OPEN, {7: 0}, due.Age(self.NOW, 10 * MINUTE_MS, 0, self.NOW))
+
 
 class TestChunks:
     def test_are_the_oldest_first_and_never_longer_than_a_run(self) -> None:

@@ -39,3 +39,16 @@ def test_no_more_tiles_are_read_than_it_takes() -> None:
         raise AssertionError("a tile was read for nothing")
 
     assert reached(tiles()) == {0: 50}
+
+
+def test_a_tile_that_is_landed_is_the_last_that_is_read_though_a_newer_one_names_more() -> None:
+    def tiles() -> Iterator[Tile]:
+        yield tile(10, (50, 50, None), (7, 7, None))
+        yield tile(9, (0, 50, 50))
+        raise AssertionError("a tile was read for nothing")
+
+    assert reached(tiles()) == {0: 50, 1: 7}
+
+
+def test_an_older_tile_is_read_where_the_newest_has_not_landed_all_topic_partitions() -> None:
+    assert reached([tile(10, (50, 60, None), (7, 7, None)), tile(9, (0, 50, 50), (0, 5, 7))]) == {0: 60, 1: 5}

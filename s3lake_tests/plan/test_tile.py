@@ -318,3 +318,16 @@ def test_closing_again_changes_nothing_of_the_edges(chain, data):
 def replace_span(span: Span) -> Span:
     """What a partition was before it was taken in."""
     return Span(span.start, span.committed)
+
+
+def test_what_is_burnt_reaches_as_far_as_either_says_and_no_further():
+    assert tiles.burning({}, {0: 0, 1: 4}) == {0: 0, 1: 4}
+    assert tiles.burning({0: 5, 1: 2}, {1: 3}) == {0: 5, 1: 3}
+
+
+def test_names_of_a_former_topics_last_tile_may_have_been_used_up_to_its_end():
+    former = Tile(FIVE, {0: Span(0, 4, 9), 1: Span(0, 7), 2: Span(0, 9, 4)})
+
+    made = opened(SIX, kafka(p0=(0, 1, 0, 1), p1=(0, 1, 0, 1), p2=(0, 1, 0, 1)), former=former, earliest=True)
+
+    assert made.burnt == {0: 9, 1: 7, 2: 9}
