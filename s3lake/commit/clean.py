@@ -16,6 +16,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, each, fence, sweep
+from s3lake.commit.rewrite import REASON as REWRITE
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Tile
 from s3lake.sink.collisions import Keys
@@ -120,8 +121,9 @@ def clean(
 def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE) -> None:
     """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
 
-    Keys of objects may say what was to be erased. Nobody has to sweep what was replaced once more, as long as the tile
-    lists no garbage: each of its uploads had been completed.
+    Keys of objects may say what was to be erased. Nobody has to sweep once more what was replaced by a commit that had
+    seen its objects, as long as the tile lists no garbage. A rewrite has not: of a young commit an object may appear
+    after it was swept, and its manifest is left to `clean`.
     """
     stored = index.tile(hour)
     if stored is None or stored[0].garbage or stored[0].pending is not None:
@@ -129,9 +131,12 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE
     found = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), pace)
     manifests = [manifest for manifest in found if manifest is not None]
     if any(manifest.reason == reason for manifest in manifests):
-        replaced = {commit for manifest in manifests for commit in manifest.replaces} - {*stored[0].commits}
+        by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
         for manifest in manifests:
-            if manifest.id in replaced:
+            replaced = by.get(manifest.id)
+            if replaced is None or manifest.id in stored[0].commits:
+                continue
+            if replaced.reason != REWRITE or replaced.created_ms - manifest.created_ms >= DAY_MS:
                 _forget(index, manifest)
 
 

@@ -39,6 +39,7 @@ from s3lake.errors import (
     StoreDeniedError,
     StoreUnavailableError,
 )
+from s3lake.land.change import retention
 from s3lake.land.follower import Follower
 from s3lake.land.task.outcomes import merged
 from s3lake.plan.tile import Tile
@@ -880,6 +881,7 @@ class World:
             mock.patch.object(index_module, "time", SimpleNamespace(sleep=void)),
             mock.patch.object(probe, "uuid", SimpleNamespace(uuid4=self._uuid4)),
             mock.patch.object(probe, "time", SimpleNamespace(time=self._time)),
+            mock.patch.object(retention, "time", SimpleNamespace(time=self._time)),
         ]
 
     def __enter__(self) -> "World":

@@ -6,16 +6,18 @@ was never landed, and lands it again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from s3lake import hours as hourly
-from s3lake.commit.clean import forget_replaced
+from s3lake.commit.clean import DAY_MS, forget_replaced
 from s3lake.commit.index import Manifest, Read
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.errors import ConfigurationError
+from s3lake.commit.recovery import each
+from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.change.holding import Holding
 from s3lake.land.merge import carried
 
@@ -86,12 +88,27 @@ def expire(holding: Holding, hour: str) -> Expiry:
     if any(manifest.files for manifest in manifests):
 
         def nothing(_: Attempt) -> Staged:
+            _must_be_seen(holding, manifests)
             whole = carried(manifests)
             return replace(whole, reads={number: _gone(read) for number, read in whole.reads.items()}, letters=())
 
         holding.exchange(hour, manifests, REASON, nothing)
     forget_replaced(holding.index, hour, REASON, holding.pace)
     return _expiry(hour, manifests)
+
+
+def _must_be_seen(holding: Holding, manifests: Iterable[Manifest]) -> None:
+    """What of a young commit cannot be seen yet would appear after it was swept, and nobody would know of it."""
+    since_ms = time.time() * 1000 - DAY_MS
+    files = [file for manifest in manifests if manifest.created_ms > since_ms for file in manifest.files]
+    store = holding.index.store
+    heads = each(lambda file: store.head(file.key), files, holding.pace)
+    for file, head in zip(files, heads, strict=True):
+        if head is None:
+            raise StoreUnavailableError(
+                f"s3://{store.bucket}/{file.key} was committed within a day, and the store does not show it: the hour "
+                "stays for now. Run again"
+            )
 
 
 def _gone(read: Read) -> Read:

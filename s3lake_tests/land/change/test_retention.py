@@ -1,10 +1,13 @@
 """Retention: hours that are too old leave the objects, and the index says where their records went."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.land.change import retention
 from s3lake.land.change.holding import Holding
 from s3lake.land.change.retention import Expiry, expire, expired, kept_s
 from s3lake_tests.land.change.parts import holding, killed_everywhere
@@ -53,6 +56,22 @@ def test_it_is_done_once() -> None:
     assert list(expired(holding(world), [HOUR], DAY_S, OLD_MS)) == []
     assert expire(holding(world), HOUR) == Expiry(HOUR, 0, 0, 0)
     assert world.store.objects == after
+
+
+def test_an_hour_stays_while_an_object_of_a_young_commit_cannot_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would appear after the sweep, and no manifest would be left that names it."""
+    world = landed()
+    manifest, *_ = before = holding(world).manifests(HOUR) or []
+    del world.store.objects[manifest.files[0].key]
+
+    monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: manifest.created_ms / 1000 + DAY_S - 1))
+    with pytest.raises(StoreUnavailableError, match="was committed within a day, and the store does not show it"):
+        expire(holding(world), HOUR)
+    assert holding(world).manifests(HOUR) == before
+
+    monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: manifest.created_ms / 1000 + DAY_S))
+    expire(holding(world), HOUR)
+    assert world.bodies() == {}
 
 
 def test_what_is_said_at_the_command_goes_before_what_the_sink_says() -> None:
