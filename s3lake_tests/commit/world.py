@@ -11,7 +11,7 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal, get_args
@@ -806,6 +806,22 @@ def has_condition(request: Request) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- world
 
 
+class _InTurn:
+    """A pool of threads that has none: whose request is next is for the world to say."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> "_InTurn":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [work(item) for item in items]
+
+
 class _Id(str):
     """An id that is short, so that traces are."""
 
@@ -881,6 +897,7 @@ class World:
             mock.patch.object(index_module, "time", SimpleNamespace(sleep=void)),
             mock.patch.object(probe, "uuid", SimpleNamespace(uuid4=self._uuid4)),
             mock.patch.object(probe, "time", SimpleNamespace(time=self._time)),
+            mock.patch.object(probe, "ThreadPoolExecutor", _InTurn),
             mock.patch.object(retention, "time", SimpleNamespace(time=self._time)),
         ]
 
