@@ -68,6 +68,16 @@ def grown() -> tuple[World, Landing]:
     return world, landing
 
 
+def test_fields_that_a_later_version_adds_to_the_index_are_read_past() -> None:
+    world, landing = grown()
+    for key, (body, _) in list(world.store.objects.items()):
+        if key.startswith(landing.index.root) and key.endswith(".json"):
+            world.store.put(key, json.dumps({**json.loads(body), "added later": {"id": "in words"}}).encode())
+    world.produce(1, b'{"id": 2, "more": 1}')
+    open_hour, _ = world.landing(now_minute=130).land([SECOND, THIRD])
+    assert (open_hour.sums.landed, open_hour.tile.complete) == (2, True)
+
+
 CHANGES: dict[str, Callable[[Landing], object]] = {
     "land": lambda landing: landing.land([SECOND, THIRD]),
     "rewrite": lambda landing: landing.rewrite(SECOND),
