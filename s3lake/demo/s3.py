@@ -150,7 +150,7 @@ def _moto(port: int) -> _Launch:
     def listens(process: GuardedProcess) -> bool:
         return "Running on http://" in process.log()
 
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-m", "s3lake.demo.moto_server", "-H", "127.0.0.1", "-p", str(port)]
     return _Launch(command, dict(os.environ), listens)
 
 

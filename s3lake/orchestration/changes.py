@@ -1,6 +1,6 @@
 """Jobs that change what a sink has landed, from the UI and by schedule: `s3lake compact`, `s3lake retention`…
 
-Those that run by schedule or partition do it at once. The others first say what they would do, until `yes` is set.
+Those that run by schedule or partition do it at once. The others say what they would do until `confirmed` is set.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Change = Callable[[Any], Iterable[tuple[Any, bool]]]
 """What is done to what a sink holds of a topic: what becomes of an hour, and whether anything does."""
-_NOTHING_YET = "nothing is changed yet: launch it again with yes: true to do it"
+_NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
 
 
 class ChangeConfig(dg.Config):
@@ -32,7 +32,7 @@ class ChangeConfig(dg.Config):
     topics: list[str] = Field([], description="Only these topics of the sink; all without any.")
     first: str = Field("", description="First hour, as 2026-11-20T05 (UTC); all before `last` without it.")
     last: str = Field("", description="Last hour, included; all since `first` without it.")
-    yes: bool = Field(False, description="Do it. Without it the run only says what it would do.")
+    confirmed: bool = Field(False, description="Do it. Without it the run only says what it would do.")
 
 
 class EraseConfig(ChangeConfig):
@@ -51,7 +51,7 @@ class RestoreConfig(dg.Config):
     into: str = Field(description="The topic that records go into; it has to exist.")
     without: list[str] = Field([], description="key, headers or timestamp, where objects lack them.")
     landed_again: bool = Field(False, description="Also into a topic that a sink reads, which lands them once more.")
-    yes: bool = Field(False, description="Do it. Without it the run only says what it would do.")
+    confirmed: bool = Field(False, description="Do it. Without it the run only says what it would do.")
 
 
 def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
@@ -134,15 +134,15 @@ def reformat_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         from s3lake.land.change.rounds import reformatted
 
         def change(holding: Any) -> Iterable[tuple[Any, bool]]:
-            return reformatted(holding, _hours(holding, config), yes=config.yes)
+            return reformatted(holding, _hours(holding, config), yes=config.confirmed)
 
-        _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.yes)
+        _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.confirmed)
 
     @dg.job(
         name=catalogue.name("reformat", sink.name),
         executor_def=dg.in_process_executor,
         description=f"Writes hours of sink {sink.name} in the format, codec, layout and columns that it has now: "
-        "`s3lake reformat`. Says what it would do until yes is set.",
+        "`s3lake reformat`. Says what it would do until confirmed is set.",
     )
     def job() -> None:
         write_anew()
@@ -167,15 +167,16 @@ def erase_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         person = Person(Condition(config.where, "where"), letters)
 
         def change(holding: Any) -> Iterable[tuple[Any, bool]]:
-            return erased(holding, _hours(holding, config), person, yes=config.yes)
+            return erased(holding, _hours(holding, config), person, yes=config.confirmed)
 
-        _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.yes)
+        _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.confirmed)
 
     @dg.job(
         name=catalogue.name("erase", sink.name),
         executor_def=dg.in_process_executor,
-        description=f"Takes rows out of hours of sink {sink.name}: `s3lake erase`. Says what it would do until yes is "
-        "set. Dagster keeps what a run was asked: erase by a condition that names nobody, or by the command.",
+        description=f"Takes rows out of hours of sink {sink.name}: `s3lake erase`. Says what it would do until "
+        "confirmed is set. Dagster keeps what a run was asked: erase by a condition that names nobody, or by the "
+        "command.",
     )
     def job() -> None:
         take_out()
@@ -204,7 +205,7 @@ def restore_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         name=catalogue.name("restore", sink.name),
         executor_def=dg.in_process_executor,
         description=f"Produces the records of hours of sink {sink.name} into a topic, exactly once: `s3lake restore`. "
-        "Says what it would do until yes is set; launched again it goes on where it stopped.",
+        "Says what it would do until confirmed is set; launched again it goes on where it stopped.",
     )
     def job() -> None:
         produce()
@@ -222,9 +223,9 @@ def _restore(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Land
     if not wanted.hours or not wanted.planned.records:
         context.log.info("nothing to restore")
         return
-    if not config.yes:
+    if not config.confirmed:
         context.log.info(f"{lander.topic} {wanted.planned}")
-        context.log.info("nothing is produced yet: launch it again with yes: true to do it")
+        context.log.info("nothing is produced yet: launch it again with confirmed: true to do it")
         return
     brokers, planned = resource(context.resources, catalogue.keys.kafka).reader, wanted.planned
 

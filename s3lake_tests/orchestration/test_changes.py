@@ -90,9 +90,9 @@ def test_rows_are_erased_once_it_is_said_so_and_before_only_looked_for(
     assert (looked.success, landed.store.objects) == (True, before)
     told = said(instance, looked)
     assert any(f"{HOUR}: 1 records" in line for line in told)
-    assert any("yes: true" in line for line in told)
+    assert any("confirmed: true" in line for line in told)
     assert materialisations(instance, sink_key("events", TOPIC)) == []
-    assert ran(landed, instance, monkeypatch, "erase", "take_out_rows", where=where, yes=True).success
+    assert ran(landed, instance, monkeypatch, "erase", "take_out_rows", where=where, confirmed=True).success
     assert not any(b'"id":1}' in body for body in landed.bodies().values())
     (event,) = materialisations(instance, sink_key("events", TOPIC))
     assert event.metadata["dagster/row_count"].value == 2
@@ -105,10 +105,10 @@ def test_hours_are_written_anew_once_it_is_said_so(
 ) -> None:
     landed = lake()
     landed.mended(layout={}, format={"type": "parquet"})
-    assert ran(landed, instance, monkeypatch, "reformat", "write_anew", first="2026-11-20T06", yes=True).success
+    assert ran(landed, instance, monkeypatch, "reformat", "write_anew", first="2026-11-20T06", confirmed=True).success
     assert ran(landed, instance, monkeypatch, "reformat", "write_anew").success
     assert {one.format for one in landed.commits} == {"json"}
-    assert ran(landed, instance, monkeypatch, "reformat", "write_anew", yes=True, topics=[TOPIC]).success
+    assert ran(landed, instance, monkeypatch, "reformat", "write_anew", confirmed=True, topics=[TOPIC]).success
     assert {one.format for one in landed.commits} == {"parquet"}
     assert landed.verified().clean
     assert [one.partition for one in materialisations(instance, sealed_key("events", TOPIC))] == [HOUR]
@@ -120,7 +120,7 @@ def test_what_cannot_be_asked_fails_the_run_with_the_reason(
     landed = lake()
     hours = {"topic": TOPIC, "first": HOUR, "last": HOUR}
     for job, op, config, why in [
-        ("erase", "take_out_rows", {"where": "nobody = 1", "yes": True}, "it names none of its columns"),
+        ("erase", "take_out_rows", {"where": "nobody = 1", "confirmed": True}, "it names none of its columns"),
         ("reformat", "write_anew", {"topics": ["other"]}, "is no topic of sink events"),
         ("restore", "produce", {**hours, "into": TOPIC}, "would land the records once more"),
         ("restore", "produce", {**hours, "into": "new", "without": ["value"]}, "it takes key, headers, timestamp"),
@@ -149,6 +149,6 @@ def test_a_restoration_says_what_it_would_do_until_it_is_told_to(
     looked = ran(landed, instance, monkeypatch, "restore", "produce", **config)
     assert (looked.success, restored) == (True, [])
     assert any("0 of 3 records in 2 files are in topic again" in line for line in said(instance, looked))
-    done = ran(landed, instance, monkeypatch, "restore", "produce", **config, yes=True)
+    done = ran(landed, instance, monkeypatch, "restore", "produce", **config, confirmed=True)
     assert (done.success, restored) == (True, [("a:1", 3)])
     assert any("3 of 3 records are in topic again" in line for line in said(instance, done))
