@@ -62,7 +62,8 @@ def say(as_json: bool, text: str) -> None:
 
 
 def print_table(table: Table) -> None:
-    """A table as wide as its cells need: a path that is folded or cut off cannot be searched for."""
+    """A table as wide as its cells and its title need: a path that is folded or cut off cannot be searched for."""
+    table.min_width = len(str(table.title or ""))
     console = _Console(highlight=False, width=_WIDEST)
     console.print(table, crop=False)
 

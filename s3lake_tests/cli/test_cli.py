@@ -582,6 +582,11 @@ class TestOnLandedHours:
         assert lines[2].split() == [START, "sealed", "20", "20", "1", "0", "0"]
         assert lines[3].split() == [TEN, "sealed", "11", "11", "1", "0", "0"]
 
+    def test_index_show_says_that_nothing_is_landed_yet(self, run: Run, lake: Lake, tmp_path: Path) -> None:
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}']"))
+        assert re.fullmatch(r"events: \S+: nothing is landed yet\n", run("index", "show", path).out)
+
     def test_index_show_as_json_has_every_interval(self, run: Run, config: Path) -> None:
         rows = run("index", "show", config, "--json").rows
         assert [row["hour"] for row in rows] == [START, TEN]

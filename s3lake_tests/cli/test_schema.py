@@ -42,6 +42,13 @@ def test_show_prints_the_columns_of_files(world: World) -> None:
     }
 
 
+def test_names_that_are_longer_than_their_columns_stay_on_one_line(world: World) -> None:
+    world.settings["name"] = "orders-of-all-shops-and-of-every-region"
+    world.produce(0, b'{"id": 1}')
+    world.landing().land([FIRST])
+    assert run("show").splitlines()[0] == f"{world.settings['name']}: orders"
+
+
 def test_history_prints_every_change_with_its_hour_and_commit(world: World) -> None:
     assert run("history") == "events: orders: no columns were seen yet\n"
     world.produce(0, b'{"id": 1}')

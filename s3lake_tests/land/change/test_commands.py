@@ -44,6 +44,25 @@ def test_erase_says_what_it_would_take_takes_it_from_objects_and_table_and_then_
     assert run(*where) == "nothing to change\n"
 
 
+def test_where_nothing_has_landed_there_is_nothing_to_restore_and_nothing_to_expire(shelf: Shelf) -> None:
+    where = (
+        "restore",
+        shelf.configuration(),
+        "--sink",
+        "events",
+        "--topic",
+        "orders",
+        "--into",
+        "again",
+        "--from",
+        FIVE,
+        "--to",
+        SIX,
+    )
+    assert run(*where) == "nothing to restore\n"
+    assert run("retention", shelf.configuration(), "--older-than", "1d") == "nothing to change\n"
+
+
 def test_objects_stay_until_the_table_has_let_go_of_them(shelf: Shelf, tmp_path: Path) -> None:
     shelf.commit(FIVE)
     shelf.table().follow()
