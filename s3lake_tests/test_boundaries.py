@@ -287,6 +287,7 @@ except SystemExit as ended:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", ["--help", "check --help", "check {native}", "check {connector} --all"])
 def test_a_command_that_only_reads_a_configuration_imports_nothing_heavy(arguments: str, tmp_path: Path) -> None:
     native, connector = tmp_path / "s3lake.yaml", ROOT / "s3lake_tests" / "config" / "public" / "quickstart.properties"

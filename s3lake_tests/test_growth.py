@@ -236,6 +236,7 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
     assert dearest <= 12, store.requests
 
 
+@pytest.mark.long
 class TestClean:
     NOW = hours.end_ms(LAST) + 90 * DAY_MS
 

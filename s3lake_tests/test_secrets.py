@@ -35,6 +35,9 @@ from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def words() -> Iterator[Words]:
     with planted.repeating() as url:

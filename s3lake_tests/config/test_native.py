@@ -361,6 +361,7 @@ def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None
     assert loads(dump(config), "s3lake.yaml") == config
 
 
+@pytest.mark.long
 def test_loading_imports_nothing_heavy() -> None:
     code = (
         "import sys, s3lake.sink, s3lake.config.native; "

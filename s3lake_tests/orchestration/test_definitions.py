@@ -44,6 +44,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "_TIMEOUT_S", 0.1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nobody")
 def test_loads_with_kafka_and_s3_down() -> None:
     began = time.monotonic()
@@ -53,6 +54,7 @@ def test_loads_with_kafka_and_s3_down() -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.long
 def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     """Every run worker imports the code location anew."""
     script = "from s3lake.definitions import defs; defs().get_repository_def().get_all_jobs()"
@@ -70,6 +72,7 @@ def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     assert packages & HEAVY == set()
 
 
+@pytest.mark.long
 def test_python_does_not_go_through_all_objects_while_it_loads(nobody: Path) -> None:
     script = """
 import gc, dagster
