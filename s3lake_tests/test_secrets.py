@@ -34,7 +34,6 @@ from s3lake_tests.lake import START
 from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 
-
 pytestmark = pytest.mark.long
 
 
