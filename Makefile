@@ -3,6 +3,7 @@
 BIN := .venv/bin
 STAMP := .venv/.installed
 RELEASE := .venv-release/.installed
+MUTMUT := .venv-mutants/.installed
 PYTEST := $(BIN)/python -m pytest
 MARKED := long or spark or kafka or s3 or ui
 BENCH ?= --records 1000000 --format json
@@ -11,11 +12,12 @@ SEED ?= 1
 STORE ?= versitygw
 MATRIX ?= --every 5
 EXAMPLES ?= 100000
+MUTANTS ?= s3lake/plan
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sbom audit wheel help demo test test-fast lint types bench soak matrix limits world docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast lint types bench soak matrix limits world mutants docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -52,6 +54,9 @@ limits: $(STAMP) java ## Many topics, large messages, long histories, and how th
 world: $(STAMP) ## Look for a story in which the commit breaks: make world EXAMPLES=100000 SEED=1
 	$(BIN)/python -m s3lake_tests.commit.search --examples $(EXAMPLES) --seed $(SEED)
 
+mutants: $(STAMP) $(MUTMUT) ## Change the code, one place at a time, and see that a test notices: make mutants MUTANTS=s3lake/plan
+	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
+
 sbom: $(STAMP) $(RELEASE) ## Write dist/sbom.json: what s3lake depends on, as CycloneDX says it
 	@mkdir -p dist
 	.venv-release/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-reproducible -o dist/all.json
@@ -75,6 +80,11 @@ reference: $(STAMP) ## Write docs/reference/ anew from the code
 $(RELEASE): release/requirements.txt
 	python3 -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --no-input -r release/requirements.txt
+	@touch $@
+
+$(MUTMUT): release/mutants.txt constraints.txt $(STAMP)
+	@rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --target $(@D) -c constraints.txt -r $<
 	@touch $@
 
 # With a Python of your choice: make test PYTHON=python3.12

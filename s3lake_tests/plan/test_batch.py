@@ -56,6 +56,13 @@ def test_an_open_tile_is_read_up_to_where_the_log_ended_when_the_run_began():
 
 def test_a_partition_that_was_not_there_when_the_run_began_waits():
     assert next_batch(tile(p0=(0, 5, None)), kafka(p0=(0, 9)), 100, {}) is None
+    assert next_batch(tile(p0=(0, 0, None)), kafka(p0=(0, 9)), 100, {}) is None
+
+
+def test_a_batch_has_the_epochs_of_the_leaders_that_told_its_ends():
+    snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 9, 9, epoch=4), 1: LogRange(0, 9, 9, 9, epoch=6)})
+
+    assert next_batch(tile(p0=(0, 5, None)), snapshot, 100).epochs == {0: 4}
 
 
 def test_a_closed_tile_is_read_to_its_end_whenever_the_run_began():
@@ -98,6 +105,10 @@ def test_expired_offsets_are_covered_and_noted_but_not_read():
     batch = next_batch(tile(p0=(0, 5, 12)), kafka(p0=(8, 20)), 100)
 
     assert batch == Batch({0: (5, 12)}, {0: (8, 12)}, ((0, 5, 8),))
+
+
+def test_where_the_log_starts_at_what_is_committed_nothing_has_expired():
+    assert next_batch(tile(p0=(0, 5, 12)), kafka(p0=(5, 20)), 100).expired == ()
 
 
 def test_an_interval_that_has_wholly_expired_is_covered_without_reading():

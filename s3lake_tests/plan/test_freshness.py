@@ -18,6 +18,11 @@ def test_of_several_commits_each_counts_with_its_records() -> None:
     assert [quantile_s(waits, share) for share in (0.5, 0.89, 0.95, 1.0)] == [1.0, 1.0, 60.0, 60.0]
 
 
+def test_a_commit_all_of_whose_records_waited_longer_has_none_that_waited_so_long() -> None:
+    assert quantile_s([Wait(1, 0, 0), Wait(1, 1_000, 1_000)], 0.75) == 1.0
+    assert quantile_s([Wait(1, 1_000, 2_000)], 0) == 1.0
+
+
 def test_without_records_there_is_none() -> None:
     assert quantile_s([], 0.5) is None
     assert quantile_s([Wait(0, 5, 5)], 0.5) is None

@@ -52,3 +52,11 @@ def test_a_tile_that_is_landed_is_the_last_that_is_read_though_a_newer_one_names
 
 def test_an_older_tile_is_read_where_the_newest_has_not_landed_all_topic_partitions() -> None:
     assert reached([tile(10, (50, 60, None), (7, 7, None)), tile(9, (0, 50, 50), (0, 5, 7))]) == {0: 60, 1: 5}
+
+
+def test_a_tile_under_way_is_the_last_that_is_read_where_it_has_landed_of_all_topic_partitions() -> None:
+    def tiles() -> Iterator[Tile]:
+        yield tile(10, (50, 60, None), (0, 3, None))
+        raise AssertionError("a tile was read for nothing")
+
+    assert reached(tiles()) == {0: 60, 1: 3}

@@ -56,3 +56,7 @@ def test_many_small_topic_partitions_share_few_tasks() -> None:
 def test_a_large_topic_partition_has_a_task_for_itself() -> None:
     loads = shared_out({0: (0, 1000), 1: (0, 10), 2: (0, 10), 3: (0, 10)}, 2, None)
     assert sorted(loads, key=len) == [(Range(0, 0, 1000),), (Range(1, 0, 10), Range(2, 0, 10), Range(3, 0, 10))]
+
+
+def test_as_many_topic_partitions_as_tasks_are_left_whole() -> None:
+    assert shared_out({0: (0, 100), 1: (0, 10)}, 2, 5) == [(Range(0, 0, 100),), (Range(1, 0, 10),)]
