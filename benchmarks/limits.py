@@ -10,10 +10,13 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import boto3
@@ -52,6 +55,15 @@ class Limit(NamedTuple):
     title: str
     sizes: Sequence[int]
     topic: Callable[[int], Topic]
+
+
+class Cost(NamedTuple):
+    """What a step took."""
+
+    seconds: float
+    cpu_s: float
+    requests: int
+    peak_bytes: float
 
 
 _BYTES = 400_000_000  # of all messages, however large each is
@@ -153,9 +165,13 @@ def of_history(size: int) -> Iterator[Row]:
 
 
 def of_topics(size: int, options: argparse.Namespace) -> Iterator[Row]:
-    """The code location, the sensor and a run of one sink of so many topics, ten records in each."""
+    """The code location, the sensor and the runs of one sink of so many topics, ten records in each."""
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
-    with EmbeddedKafka.start() as kafka, bucket(_place(options)) as into:
+    with (
+        tempfile.NamedTemporaryFile(prefix="s3lake-requests-") as log,
+        EmbeddedKafka.start() as kafka,
+        bucket(_place(options), Path(log.name) if options.server == "versitygw" else None) as into,
+    ):
         arguments = [kafka.bootstrap_servers, hour, str(size), "10", into.endpoint_url, into.name]
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", HERE / "many_topics.py", *arguments],
@@ -166,27 +182,36 @@ def of_topics(size: int, options: argparse.Namespace) -> Iterator[Row]:
         )
         assert process.stdin is not None
         assert process.stdout is not None
-        before = 0.0
+        steps: dict[str, list[Cost]] = defaultdict(list)
+        cpu_s, asked = 0.0, 0
         with Meter(process.pid) as meter:
             for line in process.stdout:
                 if not line.startswith("{"):
                     continue  # the JVM writes to the same pipe
-                told, now = json.loads(line), meter.cpu_seconds
-                if told["did"] != "start":
-                    yield Row(
-                        f"topics of a sink: {told['did']}",
-                        size,
-                        seconds=told["seconds"],
-                        cpu_s=now - before,
-                        peak_bytes=meter.peak_pss,
-                        requests=told.get("requests", 0),
-                        index_bytes=index_bytes(into),
-                    )
-                before = now
+                told, now, requests = json.loads(line), meter.cpu_seconds, Path(log.name).read_bytes().count(b"\n")
+                steps[told["did"]].append(Cost(told["seconds"], now - cpu_s, requests - asked, meter.peak_pss))
+                cpu_s, asked = now, requests
                 process.stdin.write("\n")
                 process.stdin.flush()
         if process.wait():
             raise SystemExit("landing failed")
+        all_runs = [sum(column) for column in list(zip(*steps["run"], strict=True))[:3]]
+        for did, (seconds, cpu, count, peak_bytes) in {
+            "code location": steps["code location"][0],
+            "slowest tick": max(steps["tick"]),
+            "idle tick": steps["idle tick"][0],
+            "first run": steps["run"][0],
+            "all runs": (*all_runs, steps["run"][-1].peak_bytes),
+        }.items():
+            yield Row(
+                f"topics of a sink: {did}",
+                size,
+                seconds=seconds,
+                cpu_s=cpu,
+                peak_bytes=peak_bytes,
+                requests=int(count),
+                index_bytes=index_bytes(into),
+            )
 
 
 def index_bytes(into: Bucket) -> int:

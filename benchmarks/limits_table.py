@@ -1,5 +1,6 @@
 """The table of `limits.md`: rows that were measured at different times, and how each limit grows."""
 
+import os
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -10,12 +11,13 @@ HEAD = """\
 Written by `benchmarks/limits.py`; [README.md](README.md#limits) says how. *Growth* is what CPU seconds, memory and \
 requests were multiplied by since the smaller size before: at most as much as the size is linear.
 
-| limit | size | seconds | CPU s | peak, MB | S3 requests | files | index, kB | growth | measured |
-|---|---|---|---|---|---|---|---|---|---|
+| limit | size | seconds | CPU s | peak, MB | S3 requests | files | index, kB | growth | load | measured |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
 _ROW = re.compile(
     r"\| (?P<title>[^|]+) \| (?P<size>[\d,]+) \| (?P<seconds>[\d,.]+) \| (?P<cpu>[\d,.]+) \| (?P<peak>[\d,.]+) "
-    r"\| (?P<requests>[\d,]+) \| (?P<files>[\d,]+) \| (?P<index>[\d,.]+) \| [^|]* \| (?P<day>[^|]+) \|"
+    r"\| (?P<requests>[\d,]+) \| (?P<files>[\d,]+) \| (?P<index>[\d,.]+) \| [^|]* "
+    r"\| (?P<load>\d*) ?\| (?P<day>[^|]+) \|"
 )
 
 
@@ -25,6 +27,7 @@ class Row:
 
     Attributes:
         peak_bytes: the largest share of memory that its processes had together.
+        load: how many processes the machine had at work, on average over the minute before.
     """
 
     title: str
@@ -35,6 +38,7 @@ class Row:
     requests: int
     index_bytes: float
     files: int = 0
+    load: str = ""
     day: str = ""
 
     @property
@@ -46,7 +50,7 @@ def rewritten(text: str, row: Row) -> str:
     """The page with one row more, or another one in its place."""
     day = f"{datetime.now(timezone.utc):%Y-%m-%d}"
     rows = {known.place: known for known in map(_read, _ROW.finditer(text))}
-    rows[row.place] = replace(row, day=day)
+    rows[row.place] = replace(row, load=f"{os.getloadavg()[0]:.0f}", day=day)
     titles = list(dict.fromkeys(title for title, _ in rows))
     ordered = sorted(rows.values(), key=lambda one: (titles.index(one.title), one.size))
     lines = []
@@ -66,7 +70,7 @@ def _written(row: Row, before: Row | None) -> str:
         )
     return (
         f"| {row.title} | {row.size:,} | {_short(row.seconds)} | {_short(row.cpu_s)} | {row.peak_bytes / 1e6:,.1f} "
-        f"| {row.requests:,} | {row.files:,} | {row.index_bytes / 1e3:,.1f} | {growth} | {row.day} |"
+        f"| {row.requests:,} | {row.files:,} | {row.index_bytes / 1e3:,.1f} | {growth} | {row.load} | {row.day} |"
     )
 
 
@@ -87,5 +91,6 @@ def _read(found: re.Match[str]) -> Row:
         int(number("requests")),
         number("index") * 1e3,
         int(number("files")),
+        found["load"],
         found["day"],
     )

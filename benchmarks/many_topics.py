@@ -1,13 +1,15 @@
 """What many topics cost: `many_topics.py BOOTSTRAP HOUR TOPICS RECORDS ENDPOINT BUCKET`, keys of S3 as AWS_* variables.
 
-Makes the topics with so many records each, loads the code location, lets the sink's sensor tick until it asks for a
-run, and lands all topics as that run does. Prints a JSON line for each; see `land.told`.
+Makes the topics with so many records each, loads the code location, and does in one process what Dagster's daemon does:
+the sink's sensor ticks, and what it asks for is run, until it asks for nothing more. Prints a JSON line for the
+location, each tick, each run, and a last tick that has nothing to look at; see `land.told`.
 """
 
-import functools
 import json
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 
 import dagster as dg
 from confluent_kafka import Producer
@@ -16,19 +18,17 @@ from confluent_kafka.cimpl import NewTopic
 from land import told
 
 from s3lake import hours
-from s3lake.land import spark
-from s3lake.land.fleet import TopicLanding, together
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import S3Resource, landing, source_of
 from s3lake.sink import Config
 
 _AT_ONCE = 100
+_QUIET_TICKS = 6
+"""More than it takes to look again at what a thousand topics have landed."""
 
 
 def main(servers: str, hour: str, count: int, records: int, endpoint: str, bucket: str) -> None:
     """Measures each step."""
-    topics = [f"many-{number:04}" for number in range(count)]
-    filled(servers, hour, topics, records)
+    filled(servers, hour, [f"many-{number:04}" for number in range(count)], records)
     config = Config.model_validate(
         {
             "kafka": {"bootstrap_servers": servers},
@@ -39,39 +39,40 @@ def main(servers: str, hour: str, count: int, records: int, endpoint: str, bucke
     told(did="start", seconds=0.0)
     began = time.perf_counter()
     definitions = build_definitions(config)
+    definitions.get_repository_def()
     told(did="code location", seconds=time.perf_counter() - began)
-    began, ticks = time.perf_counter(), ticked(definitions)
-    told(did="ticks", seconds=time.perf_counter() - began, ticks=ticks)
-    parts, began = (source_of(config), S3Resource(config.s3)), time.perf_counter()
-    session = functools.partial(spark.session, config.spark)
-    landings = [landing(config.sinks[0], topic, *parts, session) for topic in topics]
-    fleet = together([TopicLanding(one, functools.partial(one.land, [hour])) for one in landings], session)
-    rows = sum(manifest_rows(outcome.result()) for outcome in fleet.outcomes)
-    if rows != count * records:
-        raise SystemExit(f"{rows} of {count * records} records landed: nothing was measured")
-    requests = sum(sum(one.requests.values()) for one in landings)
-    told(did="run", seconds=time.perf_counter() - began, requests=requests)
+    with tempfile.TemporaryDirectory() as home, dg.DagsterInstance.local_temp(home) as instance:
+        landed = sum(run(definitions, instance, request) for request in asked(definitions, instance))
+    if landed != count * records:
+        raise SystemExit(f"{landed} of {count * records} records landed: nothing was measured")
 
 
-def manifest_rows(landed: list) -> int:  # type: ignore[type-arg]
-    """Records of the files of landed hours."""
-    return sum(file.records for one in landed for manifest in one.manifests for file in manifest.files)
+def asked(definitions: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[dg.RunRequest]:
+    """The runs that the sensor asks for, each to be run before the next tick; the last ticks ask for none."""
+    sensor, cursor, quiet = definitions.resolve_sensor_def("sink_many"), None, 0
+    while quiet < _QUIET_TICKS:
+        began = time.perf_counter()
+        with dg.build_sensor_context(
+            instance=instance, definitions=definitions, resources=dict(definitions.resources or {}), cursor=cursor
+        ) as context:
+            result = sensor.evaluate_tick(context)
+        requests, cursor = result.run_requests or [], result.cursor
+        quiet = 0 if requests else quiet + 1
+        told(did="idle tick" if quiet == _QUIET_TICKS else "tick", seconds=time.perf_counter() - began)
+        yield from requests
 
 
-def ticked(definitions: dg.Definitions) -> int:
-    """How many ticks it takes until a run is asked for."""
-    (sensor,) = (one for one in definitions.sensors or () if "many" in one.name)
-    cursor: str | None = None
-    with dg.DagsterInstance.ephemeral() as instance:
-        for number in range(1, 1000):
-            with dg.build_sensor_context(
-                instance=instance, definitions=definitions, resources=dict(definitions.resources or {}), cursor=cursor
-            ) as context:
-                result = sensor.evaluate_tick(context)
-            if result.run_requests:
-                return number
-            cursor = result.cursor
-    raise SystemExit("the sensor asks for no run")
+def run(definitions: dg.Definitions, instance: dg.DagsterInstance, request: dg.RunRequest) -> int:
+    """Runs what was asked for, in this process; records that it has landed."""
+    assert request.job_name is not None
+    began, job = time.perf_counter(), definitions.resolve_job_def(request.job_name)
+    result = job.execute_in_process(run_config=request.run_config, tags=request.tags, instance=instance)
+    told(did="run", seconds=time.perf_counter() - began)
+    return sum(
+        int(str(materialised.metadata["dagster/row_count"].value))
+        for event in result.get_asset_materialization_events()
+        if "dagster/row_count" in (materialised := event.step_materialization_data.materialization).metadata
+    )
 
 
 def filled(servers: str, hour: str, topics: list[str], records: int) -> None:

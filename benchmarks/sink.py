@@ -198,11 +198,11 @@ def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: i
 
 
 @contextlib.contextmanager
-def bucket(options: argparse.Namespace) -> Iterator[Bucket]:
-    """An empty bucket, gone afterwards."""
+def bucket(options: argparse.Namespace, requests: Path | None = None) -> Iterator[Bucket]:
+    """An empty bucket, gone afterwards; a server that is started here writes what it is asked into `requests`."""
     name = f"s3lake-benchmark-{uuid.uuid4().hex[:8]}"
     if not options.endpoint:
-        with EmbeddedS3.start(options.server) as s3:
+        with EmbeddedS3.start(options.server, requests) as s3:
             s3.create_bucket(name)
             keys = {"AWS_ACCESS_KEY_ID": s3.access_key_id, "AWS_SECRET_ACCESS_KEY": s3.secret_access_key}
             yield Bucket(s3.endpoint_url, name, keys)
