@@ -23,25 +23,11 @@ from s3lake.land.change.holding import Holding, alike
 from s3lake.land.merge import carried
 from s3lake.sink import Sink
 from s3lake.store import probe
+from s3lake_tests.commit.actors import Actor, Work
+from s3lake_tests.commit.bucket import DATA, PREFIX
+from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour
 from s3lake_tests.commit.table import Table
-from s3lake_tests.commit.world import (
-    DATA,
-    FIRST_HOUR,
-    PACE,
-    PREFIX,
-    TOPIC,
-    Actor,
-    ExpiredError,
-    Record,
-    Work,
-    begun,
-    commit,
-    hour,
-    records_of,
-    staged_records,
-    upload,
-    void,
-)
+from s3lake_tests.commit.works import PACE, begun, commit, records_of, staged_records, upload, void
 
 SINK = Sink.model_validate({"name": "sink", "topics": [TOPIC], "bucket": "memory", "start": FIRST_HOUR})
 Contents = Iterable[tuple[int, str, Sequence[Record]]]

@@ -1,16 +1,13 @@
-"""What may happen in the world, as values that Hypothesis makes and a corpus keeps: their `repr` is Python."""
+"""What may happen in the world, as values: their `repr` is Python."""
 
-import random
-from collections import Counter
 from dataclasses import dataclass
-from typing import Any
-
-from hypothesis import strategies as st
 
 from s3lake_tests.commit import changing as c
-from s3lake_tests.commit import world as w
+from s3lake_tests.commit import works as w
+from s3lake_tests.commit.actors import has_condition
+from s3lake_tests.commit.bucket import Twist
 from s3lake_tests.commit.invariants import FIRST_TOPIC
-from s3lake_tests.commit.world import Circumstances, World
+from s3lake_tests.commit.world import Fault, World
 
 
 @dataclass(frozen=True)
@@ -225,8 +222,8 @@ class Run:
 
     actor: int
     requests: int
-    fault: w.Fault = "ok"
-    twist: w.Twist = "none"
+    fault: Fault = "ok"
+    twist: Twist = "none"
 
     def happen(self, world: World) -> None:
         if not world.actors:
@@ -243,162 +240,12 @@ class Refuse:
 
     actor: int
     passed: int
-    twist: w.Twist
+    twist: Twist
 
     def happen(self, world: World) -> None:
         if not world.actors:
             return
         actor = world.actors[self.actor % len(world.actors)]
         for left in range(self.passed, -1, -1):
-            if actor.alive and world.run(actor, until=w.has_condition):
+            if actor.alive and world.run(actor, until=has_condition):
                 world.step(actor, twist="none" if left else self.twist)
-
-
-PARTITION = st.integers(0, 3)
-produce = st.builds(Produce, PARTITION, st.sampled_from([1, 1, 2, 4]), st.sampled_from([0, 0, 0, 0, -24, -84, 18, 150]))
-start = st.builds(
-    Start,
-    st.sampled_from(
-        ["materialise"] * 5
-        + ["backfill"] * 2
-        + ["recover", "rewrite", "land and rewrite", "land and rewrite", "merge", "land and merge", "land and merge"]
-        + ["clean", "clean old", "read", "close", "patient"]
-    ),
-    st.sampled_from([0, 0, 0, 1, 2, 4]),
-    st.sampled_from([2, 1, 3]),
-    st.sampled_from([99, 2, 4]),
-    st.sampled_from([0, 0, 0, -72, 72]),
-)
-run = st.builds(
-    Run,
-    st.integers(0, 5),
-    st.sampled_from([1, 2, 3, 5, 8, 13, 30, 100]),
-    st.just("ok"),
-    st.sampled_from(["none", "none", "late"]),
-)
-faulty = st.builds(
-    Run,
-    st.integers(0, 5),
-    st.integers(1, 20),
-    st.sampled_from(w.FAULTS[1:]),
-    st.sampled_from(["none", "none", "conflict", "late"]),
-)
-refuse = st.builds(
-    Refuse,
-    st.integers(0, 5),
-    st.integers(0, 4),
-    st.sampled_from(["conflict", "conflict, in flight", "untrue", "refused", "slow"]),
-)
-outside = st.one_of(
-    produce,
-    produce,
-    produce,
-    st.builds(Wait, st.sampled_from([6, 18, 36, 60, 126])),
-    st.builds(Retention, PARTITION, st.integers(1, 6)),
-    st.builds(AddPartition),
-    st.builds(AddPartition),
-    st.builds(Compact, PARTITION, st.integers(0, 5), st.integers(1, 3)),
-    st.builds(Stale, PARTITION),
-    st.builds(Lifecycle, st.integers(0, 9)),
-    st.builds(Arrive, st.integers(0, 3)),
-    st.builds(Transaction, PARTITION),
-    st.builds(Foreign, st.integers(0, 9), st.sampled_from([False, False, True])),
-    st.builds(Foreign, st.integers(0, 9), st.just(False)),
-)
-EXACTLY_ONCE, PLAIN, WITH_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
-everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
-accept = st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0))
-change = st.builds(
-    Start,
-    st.sampled_from(
-        ["land and change"] * 4
-        + ["compact", "reformat", "erase", "erase", "expire", "replay", "replay", "follow", "try", "land and expire"]
-    ),
-    st.sampled_from([0, 0, 0, 1, 2, 4]),
-    st.sampled_from([2, 1, 3]),
-    st.sampled_from([99, 2, 4]),
-    st.sampled_from([0, 0, 0, -72, 72]),
-)
-landed_is_changed = st.one_of(*[everyday] * 3, change)
-adopt = st.builds(Start, st.just("adopt"), st.just(0), st.just(2), st.just(99), st.sampled_from([0, 0, 72]))
-stop = st.builds(Stop, st.integers(0, 3))
-adopted_at_first = st.one_of(*[landed_is_changed] * 4, adopt)
-topics_come_and_go = st.one_of(
-    *[everyday] * 10,
-    st.builds(Recreate, st.integers(0, 2)),
-    st.builds(Run, st.integers(0, 5), st.just(100)),
-    accept,
-    accept,
-)
-circumstances = st.builds(
-    Circumstances,
-    overwrites=st.sampled_from([False, False, True]),
-    repeats=st.booleans(),
-    opaque=st.booleans(),
-    late=st.sampled_from([False, False, True]),
-    conflicts=st.sampled_from([False, False, True]),
-    refuses=st.booleans(),
-)
-
-
-at_once = st.builds(
-    Circumstances, repeats=st.booleans(), opaque=st.booleans(), conflicts=st.sampled_from([False, False, True])
-)
-
-
-@dataclass(frozen=True)
-class Story:
-    """What happens in a world, and how it comes to rest.
-
-    Attributes:
-        rest: seed of what is left to chance at the end.
-        letters: see `World`.
-    """
-
-    script: list[Any]
-    circumstances: Circumstances
-    rest: int
-    mode: w.Mode
-    letters: bool
-
-    def play(self, tried: Counter[str]) -> None:
-        """Let the script happen, then let everything come to rest; `tried` counts what was done."""
-        with World(self.circumstances, minute=30, mode=self.mode, letters=self.letters) as world:
-            world.kafka.produce(0, 1, 2, 3, 31, 70)
-            world.kafka.produce(1, 1, 71)
-            # a store that overwrites or shows objects late, and keys that replace, cannot protect what others write
-            unprotected = self.circumstances.overwrites or self.circumstances.late or self.mode == "replacing"
-            try:
-                for event in self.script:
-                    if not (isinstance(event, Foreign) and unprotected):
-                        event.happen(world)
-                world.come_to_rest(random.Random(self.rest))
-            finally:
-                tried.update(examples=1, requests=world.requests, events=len(self.script), actors=world.started)
-                tried.update(world.outcomes)
-
-
-def read(text: str) -> Story:
-    """A story that was kept: its `repr`."""
-    words = {name: value for name, value in globals().items() if isinstance(value, type)}
-    story = eval(text, {"__builtins__": {}}, words)
-    assert isinstance(story, Story)
-    return story
-
-
-def stories(
-    event: st.SearchStrategy[Any],
-    *first: st.SearchStrategy[Any],
-    circumstances: st.SearchStrategy[Circumstances] = circumstances,
-    mode: st.SearchStrategy[w.Mode] = EXACTLY_ONCE,
-    letters: st.SearchStrategy[bool] = PLAIN,
-) -> st.SearchStrategy[Story]:
-    """Stories of such events, after those that come first."""
-    return st.builds(Story, _scripts(event, *first), circumstances, st.integers(0, 999), mode, letters)
-
-
-@st.composite
-def _scripts(draw: st.DrawFn, event: st.SearchStrategy[Any], *first: st.SearchStrategy[Any]) -> list[Any]:
-    """Long scripts mostly, that can still shrink to short ones."""
-    least = draw(st.sampled_from([0, 20, 40, 40, 60, 60, 90]))
-    return [draw(each) for each in first] + draw(st.lists(event, min_size=least, max_size=least + 20))

@@ -354,7 +354,8 @@ def i12_idempotence(world: "World", view: "View") -> None:
     if before != (world.bucket.objects, world.bucket.uploads):
         raise Violation(world, "I12", "recovering, opening, closing or cleaning again changed something")
     # imported here: the world needs the invariants first
-    from s3lake_tests.commit.world import FIRST_HOUR, materialise
+    from s3lake_tests.commit.kafka import FIRST_HOUR
+    from s3lake_tests.commit.works import materialise
 
     for hour, tile in view.tiles.items():
         if tile.complete:

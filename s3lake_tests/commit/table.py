@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.errors import ReplacedError, StoreUnavailableError, TableUnavailableError
 
 if TYPE_CHECKING:
-    from s3lake_tests.commit.world import Actor
+    from s3lake_tests.commit.actors import Actor
 
 KEY = "table/orders"
 _TRIES = 10

@@ -11,10 +11,13 @@ from s3lake.commit.protocol import Staged
 from s3lake.errors import FencedError
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit import invariants
+from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.invariants import Violation
+from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.world import PACE, Mode, Request, World, cleaning, hour, materialise, stage
+from s3lake_tests.commit.works import PACE, cleaning, materialise, stage
+from s3lake_tests.commit.world import Mode, World
 
 
 @pytest.fixture

@@ -17,8 +17,10 @@ from s3lake.sink.collisions import Keys
 from s3lake.store import COMMIT, Begun
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.world import PACE, World, hour, materialise, ms, recovering, rewriting
+from s3lake_tests.commit.works import PACE, materialise, recovering, rewriting
+from s3lake_tests.commit.world import World
 from s3lake_tests.counted import CountedStore
 
 NOW = ms(5)

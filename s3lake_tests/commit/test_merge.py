@@ -7,18 +7,10 @@ import pytest
 from s3lake.commit import recovery
 from s3lake.commit.merge import begin_merge
 from s3lake.errors import FencedError, StoreDeniedError
+from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.world import (
-    PACE,
-    World,
-    accepting,
-    hour,
-    materialise,
-    merging,
-    reading,
-    recovering,
-    rewriting,
-)
+from s3lake_tests.commit.works import PACE, accepting, materialise, merging, reading, recovering, rewriting
+from s3lake_tests.commit.world import World
 
 
 @pytest.fixture

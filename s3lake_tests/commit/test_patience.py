@@ -6,8 +6,11 @@ import pytest
 
 from s3lake.commit import recovery
 from s3lake.plan.tile import Span
+from s3lake_tests.commit.bucket import Circumstances
+from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.world import Circumstances, World, hour, materialise, ms
+from s3lake_tests.commit.works import materialise
+from s3lake_tests.commit.world import World
 
 
 class Clock:

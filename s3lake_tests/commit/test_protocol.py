@@ -20,23 +20,12 @@ from s3lake.errors import (
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.store import COMMIT
+from s3lake_tests.commit.actors import Actor, Work
+from s3lake_tests.commit.bucket import PREFIX, Circumstances
+from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
-from s3lake_tests.commit.world import (
-    PACE,
-    PREFIX,
-    TOPIC,
-    Actor,
-    Circumstances,
-    FakeKafka,
-    Work,
-    World,
-    closing,
-    hour,
-    materialise,
-    ms,
-    recovering,
-    void,
-)
+from s3lake_tests.commit.works import PACE, closing, materialise, recovering, void
+from s3lake_tests.commit.world import World
 
 
 def tile(world: World, number: int) -> Tile:

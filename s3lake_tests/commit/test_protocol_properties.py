@@ -13,8 +13,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from s3lake_tests.commit import events
-from s3lake_tests.commit.events import Story
+from s3lake_tests.commit import stories
+from s3lake_tests.commit.stories import Story
 from s3lake_tests.conftest import EXAMPLES
 
 COUNT = "S3LAKE_COUNT" in os.environ  # read now: the tests do not see S3LAKE_ variables
@@ -41,42 +41,42 @@ def slowly(examples: int) -> settings:
 
 @pytest.mark.long
 @slowly(200)
-@given(events.stories(events.everyday))
+@given(stories.stories(stories.everyday))
 def test_every_invariant_holds_whatever_happens(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
 @slowly(100)
-@given(events.stories(events.topics_come_and_go))
+@given(stories.stories(stories.topics_come_and_go))
 def test_every_invariant_holds_when_the_topic_is_created_again(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
 @slowly(100)
-@given(events.stories(events.everyday, circumstances=events.at_once, mode=st.sampled_from(["at once", "replacing"])))
+@given(stories.stories(stories.everyday, circumstances=stories.at_once, mode=st.sampled_from(["at once", "replacing"])))
 def test_without_exactly_once_nothing_that_the_index_lists_is_ever_lost(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
 @slowly(100)
-@given(events.stories(events.landed_is_changed, letters=events.WITH_LETTERS))
+@given(stories.stories(stories.landed_is_changed, letters=stories.WITH_LETTERS))
 def test_every_invariant_holds_when_what_has_landed_is_changed(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
 @slowly(50)
-@given(events.stories(events.adopted_at_first, events.stop, events.adopt, letters=events.WITH_LETTERS))
+@given(stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, letters=stories.WITH_LETTERS))
 def test_every_invariant_holds_where_a_connector_stopped(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.txt")), ids=lambda path: path.stem)
 def test_what_once_failed_holds(path: Path) -> None:
-    events.read(path.read_text()).play(tried)
+    stories.read(path.read_text()).play(tried)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,8 +5,10 @@ import pytest
 from s3lake.commit import opening, recreated
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
+from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.world import PACE, World, accepting, hour, materialise
+from s3lake_tests.commit.works import PACE, accepting, materialise
+from s3lake_tests.commit.world import World
 
 
 @pytest.fixture

@@ -4,8 +4,10 @@ import pytest
 
 from s3lake.commit import protocol, rewrite
 from s3lake.errors import DataLossError, FencedError, IncompleteError
+from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.world import PACE, World, accepting, hour, materialise, reading, recovering, rewriting, stage
+from s3lake_tests.commit.works import PACE, accepting, materialise, reading, recovering, rewriting, stage
+from s3lake_tests.commit.world import World
 
 
 @pytest.fixture

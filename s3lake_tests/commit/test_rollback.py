@@ -5,8 +5,10 @@ import pytest
 from s3lake.commit.rollback import RolledBack, roll_back
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
+from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.world import PACE, World, hour, materialise, rewriting
+from s3lake_tests.commit.works import PACE, materialise, rewriting
+from s3lake_tests.commit.world import World
 
 
 @pytest.fixture

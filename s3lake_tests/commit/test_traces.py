@@ -19,18 +19,12 @@ from s3lake.errors import StoreConflictError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
 from s3lake_tests.commit import invariants
+from s3lake_tests.commit.actors import Request
+from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.invariants import Violation
-from s3lake_tests.commit.world import (
-    Circumstances,
-    Request,
-    World,
-    accepting,
-    cleaning,
-    hour,
-    materialise,
-    recovering,
-    rewriting,
-)
+from s3lake_tests.commit.kafka import hour
+from s3lake_tests.commit.works import accepting, cleaning, materialise, recovering, rewriting
+from s3lake_tests.commit.world import World
 
 Trace = Callable[[World], None]
 Rule = Callable[[pytest.MonkeyPatch], None]

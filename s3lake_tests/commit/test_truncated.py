@@ -10,8 +10,10 @@ from s3lake.commit.recreated import accept
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
+from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
-from s3lake_tests.commit.world import PACE, World, hour, materialise
+from s3lake_tests.commit.works import PACE, materialise
+from s3lake_tests.commit.world import World
 
 TOLD = r"topic-partition 0: offsets 4 to 9\).*only copy.*`s3lake index accept --topic orders`"
 

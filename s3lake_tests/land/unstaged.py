@@ -13,7 +13,7 @@ from s3lake.sink import Sink
 from s3lake.source.kafka.reader import Brokers
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit.world import TOPIC, FakeKafka, hour, ms
+from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
 

@@ -13,7 +13,7 @@ from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableEr
 from s3lake.land.spark import installation
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
-from s3lake_tests.commit.world import TOPIC
+from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations

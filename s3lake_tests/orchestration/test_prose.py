@@ -15,7 +15,7 @@ from s3lake.schema import registry as module
 from s3lake.schema.prose import of_fields
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit.world import TOPIC
+from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 from s3lake_tests.schema.registry.server import SchemaRegistry, serving
 

@@ -15,7 +15,7 @@ from s3lake.orchestration import checks, fleet_runs, sealed
 from s3lake.orchestration.sealed import announced
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
-from s3lake_tests.commit.world import TOPIC
+from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.test_progress import Runs

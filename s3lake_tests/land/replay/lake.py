@@ -12,7 +12,7 @@ from s3lake.land.replay.letters import Chosen, letters_of
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import Brokers
 from s3lake.store import Store
-from s3lake_tests.commit.world import FakeKafka
+from s3lake_tests.commit.kafka import FakeKafka
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.world import HOUR, TOPIC
 

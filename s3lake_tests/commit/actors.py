@@ -1,0 +1,197 @@
+"""Actors: greenlets that run the product's own code, and hand over to the world before each request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from greenlet import greenlet
+
+from s3lake.commit.index import TopicIndex
+from s3lake.errors import S3LakeError
+from s3lake.plan.tile import Tile
+from s3lake.source.offsets import Snapshot
+from s3lake.store import Begun, Completion, Document, Head
+from s3lake_tests.commit import invariants
+from s3lake_tests.commit.bucket import PREFIX
+from s3lake_tests.commit.kafka import TOPIC, ms
+from s3lake_tests.commit.trace import short
+
+if TYPE_CHECKING:
+    from s3lake_tests.commit.world import World
+
+
+class Died(BaseException):
+    """Thrown into a crashed actor, again at every further request; no `except Exception` of the product catches it."""
+
+
+@dataclass
+class Request:
+    """One request of one actor, and what came of it."""
+
+    actor: Actor
+    target: Literal["store", "kafka"]
+    method: str
+    arguments: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    slow: bool = False
+
+    @property
+    def key(self) -> str:
+        return str(self.arguments[0])
+
+    @property
+    def puts_tile(self) -> Tile | None:
+        """The tile that this request wants to write."""
+        if self.method == "put" and invariants.is_tile(self.key):
+            return msgspec.json.decode(self.arguments[1], type=Tile)
+        return None
+
+    @property
+    def enters_pending(self) -> bool:
+        """Whether this is step 4 of a commit."""
+        tile = self.puts_tile
+        return tile is not None and tile.pending is not None
+
+    def __str__(self) -> str:
+        options = (f"{name}={short(value)}" for name, value in self.options.items() if value)
+        shown = " ".join((*map(short, self.arguments), *options))
+        return f"{self.actor.name:<14} {self.method} {shown}"
+
+
+class Actor:
+    """One process: its own clock, its own door to the store and to Kafka, and work to do."""
+
+    def __init__(
+        self, world: World, name: str, work: Work, *, skew: float = 0, chunk: int = 2, limit: int = 99
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.skew = skew
+        self.chunk = chunk
+        self.limit = limit
+        self.dead = False
+        self.error: S3LakeError | None = None
+        self.wants: Request | None = None
+        self.store = _Door(self)
+        self.offsets = self.store
+        self.index = TopicIndex(self.store, PREFIX, TOPIC)
+        self.got: dict[str, int] = {}
+        self.replaced: set[str] = set()  # commits that it takes the place of, and the table has to follow first
+        self._work = work
+        self._greenlet = greenlet(self._live)
+        self.resume(None)
+
+    @property
+    def now_ms(self) -> int:
+        """This actor's clock."""
+        return ms(self.world.minute + self.skew)
+
+    @property
+    def alive(self) -> bool:
+        return self.wants is not None
+
+    def resume(self, answer: Any, error: Exception | None = None) -> None:
+        """Give the answer to the last request, and run up to the next one."""
+        self.world.acting = self
+        self.wants = None
+        self.wants = self._greenlet.throw(error) if error else self._greenlet.switch(answer)
+
+    def crash(self) -> None:
+        """Drop the actor; whatever its code does about it, no request leaves it any more."""
+        self.dead = True
+        if self.wants is not None and self.wants.slow and self.wants not in self.world.in_flight:
+            self.world.bucket.leave(self.wants.arguments[1])
+        self._greenlet.throw(Died())
+        assert self._greenlet.dead
+        self.wants = None
+
+    def request(self, target: Literal["store", "kafka"], method: str, *arguments: Any, **options: Any) -> Any:
+        """Hand over to the world until it answers this request."""
+        if self.dead:
+            raise Died
+        return self._greenlet.parent.switch(Request(self, target, method, arguments, options))
+
+    def _live(self, _: None) -> None:
+        try:
+            self._work(self)
+        except Died:
+            pass
+        except S3LakeError as error:
+            self.error = error
+            self.world.outcomes[type(error).__name__] += 1
+            self.world.log.append(f"{self.name:<14} ENDS with {type(error).__name__}: {str(error)[:160]}")
+            invariants.error_is_expected(self.world, error)
+
+
+Work = Callable[[Actor], None]
+
+
+class _Door:
+    """The store and the Kafka that an actor sees."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.bucket = "memory"
+        self._ask = actor.request
+        self._bucket = actor.world.bucket
+
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+        return self._ask("store", "get", key, span=span)
+
+    def head(self, key: str) -> Head | None:
+        return self._ask("store", "head", key)
+
+    def put(
+        self,
+        key: str,
+        body: bytes,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        metadata: Mapping[str, str] = {},
+    ) -> str | None:
+        return self._ask("store", "put", key, body, if_match=if_match, if_absent=if_absent, metadata=metadata)
+
+    def delete(self, key: str) -> None:
+        self._ask("store", "delete", key)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        return self._ask("store", "list", prefix)
+
+    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+        return self._ask("store", "list_uploads", prefix)
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        return self._ask("store", "create_upload", key, metadata)
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        return self._ask("store", "upload_part", key, upload, number, body)
+
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
+        return self._ask("store", "complete_upload", key, upload, parts, replace=replace)
+
+    def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
+        self._bucket.tag_offsets(key, first, last, records)  # nothing that the protocol looks at
+
+    def abort_upload(self, key: str, upload: str) -> None:
+        self._ask("store", "abort_upload", key, upload)
+
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+        return self._ask("kafka", "snapshot", topic, hour, known=known)
+
+    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        return self._ask("kafka", "cut", topic, reached)
+
+    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        return self._ask("kafka", "ranges", topic)
+
+    def read(self, topic_id: str, partition: int, start: int, end: int) -> Sequence[tuple[str, int, int]]:
+        return self._ask("kafka", "read", topic_id, partition, start, end)
+
+
+def has_condition(request: Request) -> bool:
+    """Whether this is a PUT with a condition, or a Complete."""
+    conditions = request.options.get("if_absent") or request.options.get("if_match") is not None
+    return request.method == "complete_upload" or (request.method == "put" and bool(conditions))

@@ -1,0 +1,258 @@
+"""What actors do: they land, rewrite, merge, recover, close, clean and read, by the product's own functions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from s3lake.commit import clean as clean_module
+from s3lake.commit import merge, opening, protocol, recovery, recreated, rewrite
+from s3lake.commit.index import File, Manifest, Read, TopicHead
+from s3lake.commit.letters import LETTERS
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import Pace
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError
+from s3lake.land.follower import Follower
+from s3lake.land.task.outcomes import merged
+from s3lake.sink.collisions import Keys
+from s3lake.store import COMMIT, probe
+from s3lake_tests.commit import invariants
+from s3lake_tests.commit.actors import Actor, Work
+from s3lake_tests.commit.bucket import DATA, PREFIX
+from s3lake_tests.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
+from s3lake_tests.commit.table import Table
+
+if TYPE_CHECKING:
+    from s3lake_tests.commit.world import World
+
+PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
+KEYS = Keys((f"{DATA}{TOPIC}/",), (), f"{DATA}{TOPIC}/")
+
+
+def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
+    """A toy of what Spark does: uploads of `me.chunk` records each, whose bodies are the offsets they hold."""
+    files: list[File] = []
+    reads: dict[int, Read] = {}
+    replacing = me.world.mode == "replacing"
+    for partition, (start, end) in attempt.batch.intervals.items():
+        first, last = attempt.batch.reads.get(partition, (end, end))
+        records = me.store.read(topic_id, partition, first, last) if last > first else []
+        dead = [record for record in records if me.world.letters and record[2] % 5 in (1, 4)]
+        landed = [record for record in records if record not in dead]
+        reads[partition] = Read(start, end, read=len(records), landed=len(landed), dead=len(dead))
+        for at in range(max(0, len(landed) - 1) if replacing else 0, len(landed), me.chunk):
+            files.append(upload(me, attempt, partition, "data", landed[at : at + me.chunk]))
+        if dead:
+            files.append(upload(me, attempt, partition, LETTERS, dead))
+    return Staged(tuple(files), reads, replacing=replacing)
+
+
+def upload(me: Actor, attempt: Attempt, partition: int, kind: str, records: Sequence[Record]) -> File:
+    """One file of an attempt, not visible yet."""
+    (_, _, first), (_, _, last) = records[0], records[-1]
+    name = f"{partition}+last" if me.world.mode == "replacing" and kind == "data" else f"{partition}+{first}"
+    key = f"{DATA}{TOPIC}/{'dead/' if kind == LETTERS else ''}{name}{attempt.suffix}"
+    body = json.dumps(records).encode()
+    upload = me.store.create_upload(key, {COMMIT: attempt.commit})
+    etag = me.store.upload_part(key, upload, 1, body)
+    return File(key, upload, (etag,), partition, first, last, len(records), len(body), kind)
+
+
+def records_of(me: Actor, file: File) -> list[Record]:
+    """What an object holds."""
+    document = me.store.get(file.key, (0, file.bytes))
+    if document is None:
+        raise ExpiredError(f"{file.key} was replaced meanwhile")
+    return [(topic_id, partition, offset) for topic_id, partition, offset in json.loads(document.body)]
+
+
+def staged_records(world: World, manifest: Manifest) -> set[Record]:
+    """What the files of a commit were made of, which costs nobody a request."""
+    bodies = [json.loads(world.bucket.staged[file.upload]) for file in manifest.files]
+    return {(topic_id, partition, offset) for body in bodies for topic_id, partition, offset in body}
+
+
+def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
+    """Open these hours, and land what Kafka has when the work begins, each in up to `rounds` micro-batches."""
+
+    def work(me: Actor) -> None:
+        until = {partition: end for partition, (_, end) in me.offsets.ranges(TOPIC).items()}
+        heads = {number: opening.open_hour(me.index, me.offsets, hour(number), pace=PACE) for number in numbers}
+        for number, head in heads.items():
+            for _ in range(rounds if head else 0):
+                attempt = protocol.begin(
+                    me.index,
+                    me.offsets,
+                    head,
+                    hour(number),
+                    limit=me.limit,
+                    now_ms=me.now_ms,
+                    grace_ms=int(grace * MINUTE),
+                    until=until,
+                    pace=PACE,
+                )
+                if attempt is None:
+                    break
+                _land(me, attempt, head)
+
+    return work
+
+
+def rewriting(number: int) -> Work:
+    """Land a complete hour once more."""
+
+    def work(me: Actor) -> None:
+        found = me.index.head()
+        if found is None:
+            return
+        try:
+            attempt = rewrite.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
+            _land(me, attempt, found[0])
+        except (DataLossError, IncompleteError) as error:
+            me.world.log.append(f"{me.name:<14} is refused: {error}")
+
+    return work
+
+
+def merging(number: int, last: int = 99) -> Work:
+    """Make one commit of an hour's last ones, from their objects; with exactly once only, as the product does."""
+
+    def work(me: Actor) -> None:
+        found = me.index.tile(hour(number)) if me.world.mode == "exactly once" else None
+        if found is None or not found[0].complete:
+            return
+        commits = [me.index.manifest(hour(number), commit) for commit in found[0].commits[-last:]]
+        attempt = merge.begin_merge(me.index, hour(number), commits, PACE) if len(commits) > 1 else None
+        if attempt is not None:
+            commit(me, attempt, lambda: joined(me, attempt), "merged")
+
+    return work
+
+
+def joined(me: Actor, attempt: Attempt) -> Staged:
+    """A toy of what merging does: one upload for each topic-partition, of what the objects hold."""
+    files: list[File] = []
+    for partition, kind in itertools.product(attempt.batch.intervals, ("data", LETTERS)):
+        of_manifests = (file for manifest in attempt.known for file in manifest.files)
+        old = [file for file in of_manifests if (file.partition, file.kind) == (partition, kind)]
+        try:
+            records = [record for file in old for record in records_of(me, file)]
+        except ExpiredError:
+            recovery.abort(me.store, files, PACE)
+            raise
+        if old:
+            files.append(upload(me, attempt, partition, kind, records))
+    return Staged(tuple(files), merged(manifest.partitions for manifest in attempt.known))
+
+
+def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
+    outcome = "rewritten" if attempt.replaces else "renamed" if attempt.suffix else "committed"
+    commit(me, attempt, lambda: stage(me, attempt, head.topic_id), outcome)
+
+
+def begun(me: Actor, attempt: Attempt) -> None:
+    """Note for the invariants what an attempt was planned on."""
+    me.world.began[attempt.commit] = me.got[me.index.tile_key(attempt.tile.hour)]
+
+
+def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: str) -> None:
+    """Make visible what `stage` stages; an attempt that came to nothing is planned again by somebody."""
+    begun(me, attempt)
+    try:
+        if me.world.mode != "exactly once":
+            protocol.commit_at_once(me.index, attempt, stage(), PACE)
+        elif me.world.letters:
+            follower = Follower(Table(me))  # type: ignore[arg-type]
+            protocol.commit(me.index, attempt, stage(), PACE, switched=lambda tile: follower(tile.hour))
+        else:
+            protocol.commit(me.index, attempt, stage(), PACE)
+    except (ExpiredError, FencedError) as error:
+        me.world.outcomes[type(error).__name__] += 1  # plan again
+    else:
+        me.world.outcomes[outcome] += 1
+
+
+def recovering(number: int) -> Work:
+    """Finish what others left in an hour."""
+    return lambda me: void(recovery.tidy(me.index, hour(number), PACE))
+
+
+def closing(number: int) -> Work:
+    """Close an hour, whatever the clock says."""
+
+    def work(me: Actor) -> None:
+        found = me.index.head()
+        if found is not None:
+            opening.close_hour(me.index, me.offsets, found[0], hour(number), PACE)
+
+    return work
+
+
+def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -> Work:
+    """Fence and sweep what dead writers left, and what trials of the store did."""
+
+    def work(me: Actor) -> None:
+        clean_module.clean(
+            me.index,
+            now_ms=me.now_ms + later_days * clean_module.DAY_MS,
+            spare_ms=spare_days * clean_module.DAY_MS,
+            keep_ms=keep_days * clean_module.DAY_MS,
+            pace=PACE,
+            keys=KEYS,
+        )
+        probe.sweep(me.store, PREFIX, DATA, me.now_ms / 1000 + later_days * 86_400)
+
+    return work
+
+
+def accepting() -> Work:
+    """Go on with a topic that was created again."""
+
+    def work(me: Actor) -> None:
+        try:
+            recreated.accept(me.index, me.offsets, PACE)
+        except ConfigurationError as error:
+            me.world.log.append(f"{me.name:<14} has nothing to accept: {error}")
+
+    return work
+
+
+def reading(number: int) -> Work:
+    """A reader of the index: tile, manifests, objects."""
+
+    def work(me: Actor) -> None:
+        found = me.index.tile(hour(number))
+        if found is None:
+            return
+        tile, records = found[0], []
+        for commit in tile.commits:
+            manifest = me.index.manifest(tile.hour, commit)
+            for file in manifest.files if manifest else ():
+                document = me.store.get(file.key)
+                if document is None:
+                    invariants.i15_only_garbage_is_missing(me.world, commit, file.key)
+                    return
+                records += [tuple(one) for one in json.loads(document.body)]
+            if manifest is None:
+                invariants.i15_only_garbage_is_missing(me.world, commit, "its manifest")
+                return
+        if me.world.mode != "replacing":
+            invariants.i15_atomic_for_readers(me.world, tile, records)
+
+    return work
+
+
+def in_turn(*works: Work) -> Work:
+    """One thing after the other."""
+
+    def work(me: Actor) -> None:
+        for one in works:
+            one(me)
+
+    return work
+
+
+def void(_: object) -> None:
+    """Drop a result."""
