@@ -71,7 +71,7 @@ def run(definitions: dg.Definitions, instance: dg.DagsterInstance, request: dg.R
     return sum(
         int(str(materialised.metadata["dagster/row_count"].value))
         for event in result.get_asset_materialization_events()
-        if "dagster/row_count" in (materialised := event.step_materialization_data.materialization).metadata
+        if "sealed_after_s" not in (materialised := event.step_materialization_data.materialization).metadata
     )
 
 
