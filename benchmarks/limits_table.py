@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -46,8 +47,8 @@ class Row:
         return self.title, self.size
 
 
-def rewritten(text: str, row: Row) -> str:
-    """The page with one row more, or another one in its place."""
+def rewritten(text: str, row: Row, wanted: Mapping[str, Sequence[int]]) -> str:
+    """The page with one row more, or another one in its place; it ends with the sizes `wanted` that it has not."""
     day = f"{datetime.now(timezone.utc):%Y-%m-%d}"
     rows = {known.place: known for known in map(_read, _ROW.finditer(text))}
     rows[row.place] = replace(row, load=f"{os.getloadavg()[0]:.0f}", day=day)
@@ -57,7 +58,13 @@ def rewritten(text: str, row: Row) -> str:
     for position, one in enumerate(ordered):
         before = ordered[position - 1] if position else None
         lines.append(_written(one, before if before and before.title == one.title else None))
-    return HEAD + "\n".join(lines) + "\n"
+    missing = [
+        f"{title}: {' and '.join(f'{size:,}' for size in sizes if (title, size) not in rows)}"
+        for title, sizes in wanted.items()
+        if any((title, size) not in rows for size in sizes)
+    ]
+    end = f"\nNot measured yet: {'; '.join(missing)}.\n" if missing else ""
+    return HEAD + "\n".join(lines) + "\n" + end
 
 
 def _written(row: Row, before: Row | None) -> str:
