@@ -49,6 +49,11 @@ class Column:
         return self.schemas.only if self.schemas else None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether rows, all of one schema or of none, have values that came without a schema."""
+        return self.schema is None and self.data.null_count < len(self.data)
+
+    @property
     def array(self) -> pa.Array | None:
         """All rows, of one schema, as its columns; None where only texts are known."""
         return self.schemas.array if self.schemas else None

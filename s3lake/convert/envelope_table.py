@@ -115,7 +115,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
     schema = part.schema
     if schema is not None and not fields_of(schema.type):
         # No object, so it is a column of its own.
-        return _by_part(_alone(shape), rows, {})
+        return _by_part(_alone(shape), rows, columns)
     texts = part.data
     present = None
     if shape.apart and texts.null_count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,6 +64,7 @@ class Converted:
         skipped: rows left out because their value is null.
         columns: of a table; those given united with what the batch showed.
         seen: columns of rows that brought their own schema.
+        plain: the parts, `key` or `value`, that some row has without a schema.
         forbidden: rows that fail the micro-batch, whatever is tolerated, and why.
         broken: how many of the refused lack a required field or break a rule.
         dropped: path of a field that was left out -> of how many records.
@@ -75,6 +76,7 @@ class Converted:
     skipped: int
     columns: Columns
     seen: Columns = field(default_factory=dict)
+    plain: frozenset[str] = frozenset()
     forbidden: Refusals = field(default_factory=dict)
     broken: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +151,11 @@ class Conversion:
             return fields_of(columns.get("value"))
         return columns if shape.spread == "value" else {}
 
+    def of_plain(self, plain: Collection[str], seen: Columns) -> Columns:
+        """Of the columns that schemas of records brought, those that hold `plain` parts of other records too."""
+        spread = self._shape is not None and self._shape.spread
+        return {name: type for name, type in seen.items() if (spread or name) in plain}
+
     @property
     def _shape(self) -> Shape | None:
         """What the columns of the files are, None where the data is text."""
@@ -186,7 +193,10 @@ class Conversion:
         kept = rest(batch.num_rows, left_out | losses.refused.keys())
         parts: list[Part] = []
         seen: Columns = {}
+        plain: set[str] = set()
+        json_parts = self._shape.json_parts if self._shape else ()
         for group in self._groups(Group(kept, rows if kept is None else rows.take(kept))):
+            plain.update(part for part in json_parts if group.rows.column(part).is_plain)
             part, columns, more = self._part(group, columns, losses)
             seen = agree(seen, more)
             parts.extend([] if part is None else [part])
@@ -197,6 +207,7 @@ class Conversion:
             skipped,
             columns,
             seen,
+            frozenset(plain),
             losses.forbidden,
             len(broken),
             losses.dropped,

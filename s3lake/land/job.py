@@ -166,7 +166,7 @@ class Job:
             work = work.with_columns(from_document(columns.columns))
             outcomes = self._run(work, reads, from_document(columns.source))
             done = [one for one in outcomes if isinstance(one, Done)]
-            if len(done) == len(outcomes):
+            if work.settled(outcomes):
                 break
             self._drop(work, done)
             columns = record(outcomes)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.commit.index import Read
 from s3lake.land import binding
-from s3lake.land.task.outcomes import Done, Grown, with_seen
-from s3lake.land.task.pipeline import run
-from s3lake.schema.types import Columns, from_document, to_document
+from s3lake.land.task.outcomes import with_seen
+from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
+from s3lake_tests.land.task.settled import settled
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -156,11 +156,7 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
         world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0
     )
     work = work.held_to(held_to or {}).with_columns(held_to or {})
-    (outcome,) = run(work, [batch])
-    while isinstance(outcome, Grown):
-        work = work.with_columns(from_document(outcome.columns))
-        (outcome,) = run(work, [batch])
-    assert isinstance(outcome, Done)
+    outcome, work = settled(work, batch)
     for file in outcome.files:
         world.store.complete_upload(file.key, file.upload, file.parts)
     read = outcome.reads[0]

@@ -56,6 +56,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
     Attributes:
         seen: columns of records that brought their own schema.
+        plain: the parts, `key` or `value`, that some record has without a schema.
         letters: why records were refused.
         retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
@@ -74,6 +75,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     dropped: dict[str, int] = {}
     filled: dict[str, int] = {}
     words: dict[str, str] = {}
+    plain: tuple[str, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

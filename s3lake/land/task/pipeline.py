@@ -8,7 +8,7 @@ their type under Spark Connect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.convert.values import Conversion, Part
 from s3lake.errors import S3LakeError
 from s3lake.land.task.letters import Letters, Witness, log
-from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of
+from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of, with_seen
 from s3lake.land.task.prepared import Prepared, after_sql, milliseconds
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.layout.key import Fields, KeyRule
@@ -87,6 +87,18 @@ class Work:
     def with_columns(self, columns: Columns) -> Work:
         """The same work for files with these columns."""
         return replace(self, look_only=False, columns=columns)
+
+    def settled(self, outcomes: Sequence[Outcome]) -> bool:
+        """Whether every task is done, and its records without a schema were judged by all columns of the commit.
+
+        Those that came with other records' schemas are among them: an empty list has no place in a column of integers.
+        """
+        done = [one for one in outcomes if isinstance(one, Done)]
+        if len(done) < len(outcomes):
+            return False
+        plain = {part for one in done for part in one.plain}
+        seen = self.conversion.of_plain(plain, with_seen({}, done)) if plain else {}
+        return agree(self.columns, seen) == self.columns
 
     @property
     def file_columns(self) -> Columns | None:
@@ -202,6 +214,7 @@ class _Task:
         self._source: Outcome | None = None
         self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
+        self._plain: set[str] = set()
         self._words: dict[str, str] = {}
         self._standing = work.conversion.standing
         self._broken = 0
@@ -250,6 +263,7 @@ class _Task:
             dict(self._dropped),
             dict(self._filled),
             self._words,
+            tuple(sorted(self._plain)),
         )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -264,6 +278,7 @@ class _Task:
             self.staging.abort()  # all of it will be read once more, with these columns
             self._waiting.clear()
         self._seen = agree(self._seen, converted.seen)
+        self._plain |= converted.plain
         if converted.forbidden and not self._grown:
             row = min(converted.forbidden)
             offset = original.column("offset")[row].as_py()

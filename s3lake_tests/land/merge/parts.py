@@ -8,11 +8,11 @@ import pyarrow as pa
 from s3lake import hours
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
-from s3lake.land.task.outcomes import Done, Grown, with_seen
-from s3lake.land.task.pipeline import run
-from s3lake.schema.types import Columns, from_document, to_document
+from s3lake.land.task.outcomes import with_seen
+from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
 from s3lake.verify import Report, verify_against
+from s3lake_tests.land.task.settled import settled
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
@@ -65,11 +65,7 @@ class Parts(World):
             columns=self.columns,
             wallclock_ms=0,
         )
-        (outcome,) = run(work, [batch])
-        while isinstance(outcome, Grown):
-            work = work.with_columns(from_document(outcome.columns))
-            (outcome,) = run(work, [batch])
-        assert isinstance(outcome, Done)
+        outcome, work = settled(work, batch)
         for file in outcome.files:
             self.store.complete_upload(file.key, file.upload, file.parts)
         columns = None if work.file_columns is None else with_seen(work.file_columns, [outcome])

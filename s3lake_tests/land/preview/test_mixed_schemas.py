@@ -1,0 +1,101 @@
+"""Records without a schema beside records that bring theirs, in one commit, of a table's columns."""
+
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from s3lake.convert.values import Conversion
+from s3lake.land.given import Record
+from s3lake.land.preview import Preview, preview
+from s3lake_tests.land.preview.test_trials import sink
+
+HOLLOW = [b"[]", b"{}", b"[null]", b"[[]]", b"[{}]", b'{"x":null}']
+
+
+def with_schema(schema: dict[str, Any], payload: Any) -> bytes:
+    return json.dumps({"schema": schema, "payload": payload}).encode()
+
+
+def of_a(schema: dict[str, Any], payload: Any) -> bytes:
+    """A record whose schema says what the field a is."""
+    return with_schema({"type": "struct", "fields": [{"field": "a", **schema}]}, {"a": payload})
+
+
+A_NUMBER = of_a({"type": "int64"}, 1)
+
+
+def landed(*parts: list[bytes | None], format: str = "parquet", **changes: Any) -> Preview:
+    """Each of `parts` is a topic-partition, and so a task."""
+    records = [
+        Record("orders", partition, offset, 1_795_000_000_000, None, value, ())
+        for partition, values in enumerate(parts)
+        for offset, value in enumerate(values)
+    ]
+    fields = {"converter": {"value": "connect_json"}, "nulls": "write", "errors": {"tolerance": "all"}, **changes}
+    return preview(sink(format={"type": format}, **fields), "orders", records)
+
+
+def rows(of: Preview) -> list[list[dict[str, Any]]]:
+    data = [one.body for one in of.objects if one.file.kind == "data"]
+    return [pq.read_table(io.BytesIO(body)).to_pylist() for body in data]
+
+
+def refused(of: Preview) -> list[tuple[int, int]]:
+    return [(one.partition, one.offset) for one in of.refusals]
+
+
+@pytest.mark.parametrize("hollow", HOLLOW)
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_an_empty_list_or_object_is_refused_where_the_schema_of_another_record_says_a_number(
+    hollow: bytes, format: str
+) -> None:
+    plain = b'{"a":%b,"b":"y"}' % hollow
+    assert refused(landed([plain, A_NUMBER], format=format)) == [(0, 0)]
+    assert refused(landed([A_NUMBER, plain], format=format)) == [(0, 1)]
+
+
+def test_it_is_refused_whichever_task_read_the_schema() -> None:
+    assert refused(landed([b'{"a":[],"b":"y"}'], [A_NUMBER])) == [(0, 0)]
+
+
+def test_it_fails_where_nothing_is_tolerated() -> None:
+    assert landed([b'{"a":[],"b":"y"}', A_NUMBER], errors={"tolerance": "none"}).failed
+
+
+@pytest.mark.parametrize("key", ["json", "connect_json"])
+def test_it_is_refused_inside_of_an_envelope(key: str) -> None:
+    plain, more = b'{"a":[],"b":false}', {"envelope": {"style": "record"}}
+    of = landed([A_NUMBER, plain], format="avro", converter={"key": key, "value": "connect_json"}, **more)
+    assert refused(of) == [(0, 1)]
+
+
+def test_an_empty_list_lands_as_one_where_the_schema_of_another_record_says_a_list() -> None:
+    of = landed([b'{"a":[],"b":"y"}', of_a({"type": "array", "items": {"type": "int64"}}, [1])])
+    assert (rows(of), refused(of)) == ([[{"b": "y", "a": []}], [{"a": [1]}]], [])
+
+
+def test_an_empty_object_lands_as_one_where_the_schema_of_another_record_says_an_object() -> None:
+    schema = {"type": "struct", "fields": [{"field": "x", "type": "int64"}]}
+    of = landed([b'{"a":{},"b":"y"}', of_a(schema, {"x": 1})])
+    assert rows(of) == [[{"b": "y", "a": {"x": None}}], [{"a": {"x": 1}}]]
+
+
+def test_an_object_without_a_schema_lands_beside_a_number_with_one() -> None:
+    of = landed([b'{"a":2}', with_schema({"type": "int64"}, 5)])
+    assert rows(of) == [[{"a": 2, "value": None}], [{"value": 5}]]
+
+
+def test_records_that_all_bring_a_schema_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, convert = [], Conversion.__call__
+
+    def counted(self: Conversion, batch: pa.RecordBatch, *args: Any) -> Any:
+        reads.append(batch.num_rows)
+        return convert(self, batch, *args)
+
+    monkeypatch.setattr(Conversion, "__call__", counted)
+    landed([A_NUMBER, None, of_a({"type": "string"}, "x")], nulls="skip")
+    assert reads == [3]

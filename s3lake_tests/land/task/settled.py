@@ -1,0 +1,24 @@
+"""Records through one task, as often as it takes until their columns are settled."""
+
+import sys
+
+import pyarrow as pa
+
+from s3lake.commit.recorded import Recorded
+from s3lake.commit.recovery import abort
+from s3lake.land.task.outcomes import Done, recorded
+from s3lake.land.task.pipeline import Work, run
+from s3lake.schema.types import from_document, to_document
+
+
+def settled(work: Work, batch: pa.RecordBatch) -> tuple[Done, Work]:
+    """What the task has staged, and the work with the columns of its files."""
+    outcomes = list(run(work, [batch]))
+    while not work.settled(outcomes):
+        abort(work.stores(work.bucket), [file for one in outcomes if isinstance(one, Done) for file in one.files])
+        columns = recorded(Recorded(to_document(work.columns)), outcomes, sys.maxsize).columns
+        work = work.with_columns(from_document(columns))
+        outcomes = list(run(work, [batch]))
+    (done,) = outcomes
+    assert isinstance(done, Done)
+    return done, work
