@@ -151,10 +151,10 @@ class Conversion:
             return fields_of(columns.get("value"))
         return columns if shape.spread == "value" else {}
 
-    def of_plain(self, plain: Collection[str], seen: Columns) -> Columns:
-        """Of the columns that schemas of records brought, those that hold `plain` parts of other records too."""
+    def of_parts(self, parts: Collection[str], columns: Columns) -> Columns:
+        """The columns that hold such parts, `key` or `value`, of records."""
         spread = self._shape is not None and self._shape.spread
-        return {name: type for name, type in seen.items() if (spread or name) in plain}
+        return {name: type for name, type in columns.items() if (spread or name) in parts}
 
     @property
     def _shape(self) -> Shape | None:

@@ -97,8 +97,8 @@ class Work:
         if len(done) < len(outcomes):
             return False
         plain = {part for one in done for part in one.plain}
-        seen = self.conversion.of_plain(plain, with_seen({}, done)) if plain else {}
-        return agree(self.columns, seen) == self.columns
+        of_parts = self.conversion.of_parts
+        return of_parts(plain, with_seen(self.columns, done)) == of_parts(plain, self.columns)
 
     @property
     def file_columns(self) -> Columns | None:
