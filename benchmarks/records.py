@@ -1,7 +1,7 @@
 """Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED SCHEMA_ID EACH`.
 
-Events of about 200 bytes as JSON, or the same as Avro with a registry's SCHEMA_ID in front where that is not 0, with
-timestamps that run through one hour. Number, time, session and amount are
+Events of about 200 bytes as JSON, or the same as Avro with a registry's SCHEMA_ID in front where that is not 0, or as
+Protobuf where it is PROTOBUF_ID; with timestamps that run through one hour. Number, time, session and amount are
 each record's own; the rest comes from a pool, whose columns have few values in real data as well. With VALUES above 0
 there is a field `shard` of so many values, drawn at random; KEYED is 1 for records with a key and a header.
 With EACH above 0 one of so many values is cut off in its middle: poison.
@@ -48,6 +48,16 @@ SCHEMA: dict[str, Any] = {
 }
 """What a shop's producer would register: its values are about 200 bytes too."""
 
+PROTOBUF_ID = 8
+PROTOBUF = f"""syntax = "proto3";
+package shop;
+enum Type {{ {" ".join(f"{name} = {number};" for number, name in enumerate(_TYPES))} }}
+message Event {{
+  int64 id = 1; int64 ts = 2; string session = 3; double amount = 4; Type type = 5; string user = 6; string city = 7;
+  int32 quantity = 8; bool member = 9; optional string campaign = 10; string referrer = 11;
+}}"""
+"""The same as another shop's would."""
+
 
 def main(
     servers: str,
@@ -76,9 +86,10 @@ def main(
     rng = random.Random(7)
     made = events(rng)
     pool = [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:] for event in made]
-    tails = [_tail(event) for event in made]
+    protobuf = schema_id == PROTOBUF_ID
+    tails = [(_protobuf_tail if protobuf else _tail)(event) for event in made]
     frame = struct.pack(">bI", 0, schema_id)
-    start, head = hours.start_ms(hour), b'{"id":%d,"ts":"%b.%03dZ","session":"%020x","amount":%d.%02d,%b'
+    start, opening = hours.start_ms(hour), b'{"id":%d,"ts":"%b.%03dZ","session":"%020x","amount":%d.%02d,%b'
     second, text = -1, b""
     for number in range(records):
         ms = start + number * hours.HOUR_MS // records
@@ -89,11 +100,13 @@ def main(
         if schema_id:
             amount = struct.pack("<d", drawn % 997 + drawn % 97 / 100)
             session = b"%020x" % drawn
-            value = b"".join(
-                (frame, _long(number), _long(ms), _long(len(session)), session, amount, tails[drawn % _POOL])
-            )
+            tags = (b"\0\x08", b"\x10", b"\x1a", b"\x21") if protobuf else (b"",) * 4  # the first message of its schema
+            spelled = _varint if protobuf else _long
+            own = (spelled(number), spelled(ms), spelled(len(session)) + session, amount)
+            fields = [tag + field for tag, field in zip(tags, own, strict=True)]
+            value = b"".join((frame, *fields, tails[drawn % _POOL]))
         else:
-            value = head % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
+            value = opening % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
         if values and not schema_id:
             value = b'{"shard":"s%05d",%b' % (rng.randrange(values), value[1:])
         if each and number % each == 0:
@@ -127,15 +140,42 @@ def events(rng: random.Random) -> list[dict[str, Any]]:
 def _tail(event: dict[str, Any]) -> bytes:
     """The fields that stand behind those of each record's own."""
     written = io.BytesIO()
-    referrer = "https://shop.example/" + "/".join([event["city"], event["type"], event["user"]] * 3)
     tail = {**SCHEMA, "fields": SCHEMA["fields"][4:]}
-    fastavro.schemaless_writer(written, tail, {**event, "referrer": referrer})
+    fastavro.schemaless_writer(written, tail, {**event, "referrer": _referrer(event)})
     return written.getvalue()
+
+
+def _protobuf_tail(event: dict[str, Any]) -> bytes:
+    """The same in Protobuf."""
+    made = bytearray()
+    for number, value in (
+        (5, _TYPES.index(event["type"])),
+        (6, event["user"]),
+        (7, event["city"]),
+        (8, event["quantity"]),
+        (9, int(event["member"])),
+        (10, event["campaign"]),
+        (11, _referrer(event)),
+    ):
+        if isinstance(value, str):
+            text = value.encode()
+            made += _varint(number << 3 | 2) + _varint(len(text)) + text
+        elif value:
+            made += _varint(number << 3) + _varint(value)
+    return bytes(made)
+
+
+def _referrer(event: dict[str, Any]) -> str:
+    return "https://shop.example/" + "/".join([event["city"], event["type"], event["user"]] * 3)
 
 
 def _long(number: int) -> bytes:
     """Avro's zigzag of a number that is not negative."""
-    left, encoded = number << 1, bytearray()
+    return _varint(number << 1)
+
+
+def _varint(left: int) -> bytes:
+    encoded = bytearray()
     while left > 0x7F:
         encoded.append(left & 0x7F | 0x80)
         left >>= 7

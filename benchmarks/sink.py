@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from process_tree import Meter
-from records import SCHEMA
+from records import PROTOBUF, PROTOBUF_ID, SCHEMA
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
@@ -52,7 +52,7 @@ def main() -> None:
         # In a process of its own: neither its time nor its memory may be found in what is measured.
         produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
         keyed = int(options.envelope is not None)
-        schema_id = SCHEMA_ID if options.value == "avro" else 0
+        schema_id = {"json": 0, "avro": SCHEMA_ID, "protobuf": PROTOBUF_ID}[options.value]
         numbers = [*map(str, (options.records, options.partitions, options.values, keyed, schema_id))]
         subprocess.run([*produce, *numbers, "0"], check=True)
         if options.poison:
@@ -109,14 +109,22 @@ def states(commit: str | None) -> Iterator[dict[str, Path]]:
 
 
 @contextlib.contextmanager
-def registry(schemas: Mapping[int, Mapping[str, Any]] = {SCHEMA_ID: SCHEMA}) -> Iterator[str]:
-    """The address of a Schema Registry that knows these schemas; it is asked once a process for each."""
+def registry(
+    schemas: Mapping[int, Mapping[str, Any] | str] = {SCHEMA_ID: SCHEMA, PROTOBUF_ID: PROTOBUF},
+) -> Iterator[str]:
+    """The address of a Schema Registry that knows these schemas, texts for Protobuf; a process asks once for each."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = re.search(r"/schemas/ids/(\d+)", self.path)
             schema_id = int(asked[1]) if asked else next(iter(schemas))
-            body = json.dumps({"id": schema_id, "version": 1, "schema": json.dumps(schemas[schema_id])}).encode()
+            schema = schemas[schema_id]
+            spelled = (
+                {"schemaType": "PROTOBUF", "schema": schema}
+                if isinstance(schema, str)
+                else {"schema": json.dumps(schema)}
+            )
+            body = json.dumps({"id": schema_id, "version": 1, **spelled}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -138,8 +146,8 @@ def sink(options: argparse.Namespace, address: str) -> dict[str, Any]:
     """What the command line says of a sink, but for its name and its place."""
     form = {"type": options.format, "codec": options.codec, "level": options.level}
     converter: dict[str, Any] = {"value": {"text": "string", "bytes": "bytes"}.get(options.format, "json")}
-    if options.value == "avro":
-        converter = {"value": "avro", "registry": {"url": address}}
+    if options.value != "json":
+        converter = {"value": options.value, "registry": {"url": address}}
     made: dict[str, Any] = {
         "format": {name: value for name, value in form.items() if value is not None},
         "converter": converter,
@@ -222,7 +230,10 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=5_000_000, help="of about 200 bytes (default: %(default)s)")
     parser.add_argument(
-        "--value", choices=("json", "avro"), default="json", help="avro: as a registry's producers write"
+        "--value",
+        choices=("json", "avro", "protobuf"),
+        default="json",
+        help="the latter as a registry's producers write",
     )
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
