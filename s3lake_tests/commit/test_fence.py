@@ -1,9 +1,9 @@
-"""Fencing: a commit that is given up becomes garbage of its tile, unless it is the tile's own."""
+"""A commit that is given up: it becomes garbage of its tile, and its names stay burnt."""
 
 import pytest
 
-from s3lake.commit.index import TopicIndex
-from s3lake.commit.recovery import fence
+from s3lake.commit.index import Manifest, Read, TopicIndex
+from s3lake.commit.recovery import back, fence
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore
 
@@ -35,3 +35,9 @@ def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(index: TopicIndex, 
 
 def test_an_hour_without_a_tile_has_nothing_to_fence(index: TopicIndex):
     assert fence(index, "2026-11-20T06", "gone") is False
+
+
+def test_names_that_were_burnt_stay_so_when_another_commit_is_rolled_back():
+    tile = Tile(FIVE, {0: Span(5, 5), 1: Span(0, 0)}, pending="second", burnt={0: 5, 1: 9})
+    given_up = back(tile, Manifest("second", "orders", FIVE, {0: Read(5, 8)}), ())
+    assert (given_up.pending, given_up.garbage, given_up.burnt) == (None, ("second",), {0: 8, 1: 9})
