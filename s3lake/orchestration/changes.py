@@ -14,6 +14,7 @@ from s3lake.orchestration import names
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.each_topic import each_topic, topics_asked
+from s3lake.orchestration.jobs import job_of
 from s3lake.orchestration.replays import changed_hour
 from s3lake.orchestration.resources import looking, resource
 from s3lake.sink import Sink
@@ -57,11 +58,7 @@ class RestoreConfig(dg.Config):
 def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Makes few large files of those of an hour, of every topic of `sink`: a partition is an hour."""
 
-    @dg.op(
-        name=catalogue.name("join_files", sink.name),
-        tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
-    )
+    @_op(catalogue, sink, "join_files")
     def join(context: dg.OpExecutionContext) -> None:
         from s3lake.land.change.rounds import compacted
 
@@ -72,40 +69,28 @@ def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
         _change(context, catalogue, sink, catalogue.topics[sink.name], change, yes=True)
 
-    @dg.job(
+    return job_of(
+        join,
         name=catalogue.name("compact", sink.name),
-        executor_def=dg.in_process_executor,
         partitions_def=catalogue.landed(sink, catalogue.topics[sink.name][0]).partitions_def,
         description=f"Makes few large files of those that hours of sink {sink.name} have: `s3lake compact`.",
     )
-    def job() -> None:
-        join()
-
-    return job
 
 
 def retention_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Lets the hours of `sink` go that it keeps no longer."""
 
-    @dg.op(
-        name=catalogue.name("expire", sink.name),
-        tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
-    )
+    @_op(catalogue, sink, "expire")
     def expire_all(context: dg.OpExecutionContext) -> None:
         from s3lake.land.change.rounds import expired_hours
 
         _change(context, catalogue, sink, catalogue.topics[sink.name], partial(expired_hours, yes=True), yes=True)
 
-    @dg.job(
+    return job_of(
+        expire_all,
         name=catalogue.name("retention", sink.name),
-        executor_def=dg.in_process_executor,
         description=f"Lets hours go that sink {sink.name} keeps no longer: `s3lake retention`.",
     )
-    def job() -> None:
-        expire_all()
-
-    return job
 
 
 def daily_retention(
@@ -125,11 +110,7 @@ def daily_retention(
 def reformat_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Writes hours of `sink` in the form that it has now."""
 
-    @dg.op(
-        name=catalogue.name("write_anew", sink.name),
-        tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
-    )
+    @_op(catalogue, sink, "write_anew")
     def write_anew(context: dg.OpExecutionContext, config: ChangeConfig) -> None:
         from s3lake.land.change.rounds import reformatted
 
@@ -138,26 +119,18 @@ def reformat_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
         _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.confirmed)
 
-    @dg.job(
+    return job_of(
+        write_anew,
         name=catalogue.name("reformat", sink.name),
-        executor_def=dg.in_process_executor,
         description=f"Writes hours of sink {sink.name} in the format, codec, layout and columns that it has now: "
         "`s3lake reformat`. Says what it would do until confirmed is set.",
     )
-    def job() -> None:
-        write_anew()
-
-    return job
 
 
 def erase_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Takes rows out of hours of `sink`."""
 
-    @dg.op(
-        name=catalogue.name("take_out_rows", sink.name),
-        tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
-    )
+    @_op(catalogue, sink, "take_out_rows")
     def take_out(context: dg.OpExecutionContext, config: EraseConfig) -> None:
         from s3lake.land.change.condition import Condition
         from s3lake.land.change.erase import Person
@@ -171,27 +144,19 @@ def erase_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
         _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.confirmed)
 
-    @dg.job(
+    return job_of(
+        take_out,
         name=catalogue.name("erase", sink.name),
-        executor_def=dg.in_process_executor,
         description=f"Takes rows out of hours of sink {sink.name}: `s3lake erase`. Says what it would do until "
         "confirmed is set. Dagster keeps what a run was asked: erase by a condition that names nobody, or by the "
         "command.",
     )
-    def job() -> None:
-        take_out()
-
-    return job
 
 
 def restore_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Produces the records of hours of `sink` into a topic."""
 
-    @dg.op(
-        name=catalogue.name("produce", sink.name),
-        tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
-    )
+    @_op(catalogue, sink, "produce")
     def produce(context: dg.OpExecutionContext, config: RestoreConfig) -> None:
         (topic,) = topics_asked(catalogue, sink, [config.topic])
 
@@ -201,16 +166,12 @@ def restore_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         with alive(context):
             each_topic(context, [topic], restore_topic, allow_retries=False)
 
-    @dg.job(
+    return job_of(
+        produce,
         name=catalogue.name("restore", sink.name),
-        executor_def=dg.in_process_executor,
         description=f"Produces the records of hours of sink {sink.name} into a topic, exactly once: `s3lake restore`. "
         "Says what it would do until confirmed is set; launched again it goes on where it stopped.",
     )
-    def job() -> None:
-        produce()
-
-    return job
 
 
 def _restore(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Landing", config: RestoreConfig) -> None:
@@ -233,6 +194,14 @@ def _restore(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Land
         context.log.info(f"{lander.topic}: {done:,} of {planned.records:,} records are in topic {config.into}")
 
     context.log.info(f"{lander.topic} {restore(wanted, brokers.bootstrap_servers, brokers.properties, advance)}")
+
+
+def _op(catalogue: Catalogue, sink: Sink, name: str) -> Callable[[Callable[..., None]], dg.OpDefinition]:
+    return dg.op(
+        name=catalogue.name(name, sink.name),
+        tags={names.SINK: catalogue.tag(sink)},
+        required_resource_keys={catalogue.keys.kafka, catalogue.keys.s3},
+    )
 
 
 def _hours(holding: Any, config: ChangeConfig) -> list[str]:

@@ -14,6 +14,7 @@ from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
 from s3lake.orchestration.each_topic import each_topic, topics_asked
+from s3lake.orchestration.jobs import job_of
 from s3lake.orchestration.progress import Announced
 from s3lake.orchestration.resources import landing, resource
 from s3lake.orchestration.versions import own_tags
@@ -58,16 +59,12 @@ def replay_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         with alive(context):
             each_topic(context, topics, replay_topic, allow_retries=False)
 
-    @dg.job(
+    return job_of(
+        replay,
         name=job_name(catalogue, sink),
-        executor_def=dg.in_process_executor,
         description=f"Lands dead letters of sink {sink.name} after all, into the hours that they belong to, exactly "
         "once: `s3lake dead-letters replay`. What is refused again stays one, with its new reason.",
     )
-    def job() -> None:
-        replay()
-
-    return job
 
 
 def _replay(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Landing", config: ReplayConfig) -> None:

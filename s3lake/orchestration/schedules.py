@@ -11,6 +11,7 @@ from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.each_topic import each_topic
 from s3lake.orchestration.fleet_runs import run_config, run_tags
+from s3lake.orchestration.jobs import job_of
 from s3lake.orchestration.resources import looking
 from s3lake.sink import Sink
 
@@ -80,15 +81,11 @@ def clean_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
         each_topic(context, catalogue.topics[sink.name], clean, allow_retries=True)
 
-    @dg.job(
+    return job_of(
+        remove,
         name=catalogue.name("clean", sink.name),
-        executor_def=dg.in_process_executor,
         description=f"Removes what dead writers left behind of sink {sink.name}: `s3lake clean`.",
     )
-    def job() -> None:
-        remove()
-
-    return job
 
 
 def daily_clean(
