@@ -31,6 +31,11 @@ class Row(NamedTuple):
     number: int
     document: bytes
 
+    @property
+    def line(self) -> msgspec.Raw:
+        """The document on one line: line ends stand between its tokens only, for texts have them escaped."""
+        return msgspec.Raw(self.document.replace(b"\n", b" "))
+
 
 def rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
     """The rows of a batch, the first of which is number `first` of its file.

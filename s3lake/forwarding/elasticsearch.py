@@ -146,7 +146,7 @@ class Elasticsearch:
                     "offset": row.offset,
                     "file": row.file,
                     "row": row.number,
-                    "record": msgspec.Raw(row.document.replace(b"\n", b" ")),  # a space between tokens: texts have none
+                    "record": row.line,
                 }
                 action = {"index": {"_id": claims.row_name(hour, row)}}
                 body += msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"

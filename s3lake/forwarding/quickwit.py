@@ -191,7 +191,7 @@ def _document(hour: Hour, row: Row) -> dict[str, Any]:
     document |= {"hour": f"{hour.hour}:00:00Z", "partition": row.partition, "file": row.file, "row": row.number}
     if row.offset is not None:
         document["offset"] = row.offset
-    return {**document, "record": msgspec.Raw(row.document.replace(b"\n", b" "))}
+    return {**document, "record": row.line}
 
 
 def _bucket(hour: Hour) -> str:

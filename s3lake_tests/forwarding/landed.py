@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from s3lake.config import native
 from s3lake.forwarding.hour import Hour
@@ -17,6 +18,31 @@ Land = Callable[..., Landing]
 
 class Killed(BaseException):
     """As SIGKILL: nobody catches it."""
+
+
+class Mortal:
+    """What a process asks of a server until it dies, before or after call number `at`.
+
+    Attributes:
+        asked: how many calls there were.
+    """
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self.asked, self._at, self._after = 0, at, after
+
+    def __call__(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """The call in the place of `real`."""
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            number, self.asked = self.asked, self.asked + 1
+            if number == self._at and not self._after:
+                raise Killed
+            answer = real(*arguments, **options)
+            if number == self._at:
+                raise Killed
+            return answer
+
+        return call
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from s3lake.forwarding.destination import opened
 from s3lake.forwarding.elasticsearch import Elasticsearch
 from s3lake.forwarding.forwarding import forwarded
 from s3lake_tests.forwarding.elastic import Elastic, class_path, running
-from s3lake_tests.forwarding.landed import Killed, Land, hour_of
+from s3lake_tests.forwarding.landed import Killed, Land, Mortal, hour_of
 from s3lake_tests.forwarding.search import AUTHORIZATION, Search, serving
 from s3lake_tests.lake import START
 
@@ -91,26 +91,15 @@ def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
     monkeypatch.setattr("s3lake.forwarding.elasticsearch._BULK_BYTES", 1)
     lander, real = land("1", "2"), requests.request
     for at_request in itertools.count():
-        asked = 0
-
-        def request(*arguments: Any, at_request: int = at_request, **options: Any) -> requests.Response:
-            nonlocal asked
-            number, asked = asked, asked + 1
-            if number == at_request and not after:
-                raise Killed
-            response = real(*arguments, **options)
-            if number == at_request:
-                raise Killed
-            return response
-
+        mortal = Mortal(at_request, after=after)
         lander.rewrite(START)
         hour = hour_of(lander)
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
-            patch.setattr(requests, "request", request)
+            patch.setattr(requests, "request", mortal(real))
             forwarded(hour, destination(server))
         forwarded(hour, destination(server))
         assert rows(server) == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
-        if asked <= at_request:  # nobody was killed
+        if mortal.asked <= at_request:  # nobody was killed
             break
     assert at_request >= 9
 

@@ -19,7 +19,7 @@ from s3lake.errors import (
 from s3lake.forwarding.destination import opened
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.mongodb import MongoDB, decoded
-from s3lake_tests.forwarding.landed import Killed, Land, hour_of
+from s3lake_tests.forwarding.landed import Killed, Land, Mortal, hour_of
 from s3lake_tests.forwarding.mongo import program, serving
 from s3lake_tests.lake import START
 
@@ -86,33 +86,18 @@ def test_killed_at_any_command_the_next_attempt_brings_every_row_once(
     database: Database, destination: MongoDB, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     monkeypatch.setattr("s3lake.forwarding.mongodb._ROWS_AT_ONCE", 1)
-    lander, asked = land("1", "2"), 0
-
-    def mortal(patch: pytest.MonkeyPatch, name: str, at: int) -> None:
-        real = getattr(pymongo.collection.Collection, name)
-
-        def command(*arguments: Any, **options: Any) -> Any:
-            nonlocal asked
-            number, asked = asked, asked + 1
-            if number == at and not after:
-                raise Killed
-            answer = real(*arguments, **options)
-            if number == at:
-                raise Killed
-            return answer
-
-        patch.setattr(pymongo.collection.Collection, name, command)
-
+    lander = land("1", "2")
     for at in itertools.count():
         lander.rewrite(START)
-        hour, asked = hour_of(lander), 0
+        hour, mortal = hour_of(lander), Mortal(at, after=after)
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
             for name in ("find_one", "insert_one", "replace_one", "bulk_write", "delete_many", "create_index"):
-                mortal(patch, name, at)
+                real = getattr(pymongo.collection.Collection, name)
+                patch.setattr(pymongo.collection.Collection, name, mortal(real))
             forwarded(hour, destination)
         forwarded(hour, destination)
         assert rows(database) == [(hour.content, 1), (hour.content, 2)], f"killed at {at}"
-        if asked <= at:  # nobody was killed
+        if mortal.asked <= at:  # nobody was killed
             break
     assert at >= 8  # asked twice, the index, claimed, each row, others taken away, whole
 
