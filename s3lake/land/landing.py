@@ -250,8 +250,6 @@ class Landing:
 
     def _stage(self, attempt: Attempt) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
-        recorded = self.index.columns()
-        binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.ensure()
         work = binding.work(
@@ -265,6 +263,8 @@ class Landing:
             wallclock_ms=self.clock(),
             dead_letter_topic=self.dead_letter_topic,
         )
+        recorded = self.index.columns() if work.by_columns or self.sink.sql is not None else None
+        binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
         engine = TaskEngine(self.topic, self.spark, self.reader, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, self.engine(engine), self.spark)
         record = partial(outcomes.record, self.index, self.sink.max_columns, attempt.tile.hour, attempt.commit)

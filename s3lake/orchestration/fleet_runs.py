@@ -137,6 +137,10 @@ class FleetRuns:
         run_id = self._busy.get(topic)
         return run_id and f"run {run_id[:8]} is under way; what it lands decides what is due next"
 
+    def failed(self, topic: str) -> bool:
+        """Whether a run of the fleet that landed it has failed of late, be it that of another topic."""
+        return topic in self._failed
+
     def held(self, topic: str, state: Callable[[str, str], State]) -> str | None:
         """Why no run may be asked for now, after the last one failed the topic.
 

@@ -48,6 +48,7 @@ ROUND_TICKS = 120
 _AT_ONCE = 8
 _HELD_MS = 60_000
 _NEVER = sys.maxsize
+_ALONG = "others of the sink are due"
 
 
 class RunAsked(msgspec.Struct, frozen=True):
@@ -76,6 +77,7 @@ class Topic(msgspec.Struct, omit_defaults=True):
         until_ms: when the index has to be asked, whatever Kafka says.
         looked_ms: when it was asked last.
         run: what the run that was asked for lands; None where none was, or the index has to be asked after it.
+        hour: the hour under way that such a run has landed; empty where another one is.
     """
 
     cursor: Cursor = msgspec.field(default_factory=Cursor)
@@ -86,6 +88,7 @@ class Topic(msgspec.Struct, omit_defaults=True):
     until_ms: int = 0
     looked_ms: int = 0
     run: RunAsked | None = None
+    hour: str = ""
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
@@ -265,7 +268,7 @@ class _Tick:
         run, kept.run = kept.run, None
         start_ms = run and self.standing.landed_ms(topic, run.hour, run.asked_ms)
         if run and start_ms:
-            kept.landed, kept.landed_ms, kept.since_ms = run.ends, start_ms, start_ms
+            kept.landed, kept.landed_ms, kept.since_ms, kept.hour = run.ends, start_ms, start_ms, run.hour
 
     def _may_come_along(self, topic: str) -> bool:
         """Whether it would be due before long: topics that are landed together are due together from then on."""
@@ -292,7 +295,21 @@ class _Tick:
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-look") as pool:
             return [seen for seen in pool.map(looked, topics) if seen is not None]
 
+    def _foreseen(self, topic: str) -> _Looked | None:
+        """What is due of the hour that a run has landed, by that alone; None where the index has to be asked."""
+        kept = self.memory.topics[topic]
+        over = not kept.hour or self.now >= min(hours.end_ms(kept.hour), kept.until_ms)
+        if over or kept.landed < 0 or self._waiting(topic) >= kept.enough or self.standing.failed(topic):
+            return None
+        if not self.catalogue.within(self.sink, topic, {kept.hour}):
+            return None
+        waited = self.now >= self._due_ms(kept)
+        return _Looked(topic, due.WAITED if waited else _ALONG, (kept.hour, kept.hour), waited)
+
     def _look(self, instance: dg.DagsterInstance, topic: str, *, turn: bool = False) -> _Looked:
+        foreseen = None if turn else self._foreseen(topic)
+        if foreseen is not None:
+            return foreseen
         sink, kept, ends = self.sink, self.memory.topics[topic], self.ends[topic]
         lander = self.landing(topic)
         head = lander.index.head()
@@ -317,12 +334,14 @@ class _Tick:
             kept.landed, kept.enough, kept.until_ms = sum(ends.values()), _NEVER, self.now + _HELD_MS
             return _Looked(topic, held, sealed=sealed)
         span = due.chunks(chosen, sink.hours_per_run)[0]
-        why = hours_due.why if hours_due.hours else "others of the sink are due"
+        why = hours_due.why if hours_due.hours else _ALONG
         return _Looked(topic, why, span, bool(hours_due.hours), state(*span), sealed)
 
     def _keep(self, kept: Topic, lander: "Landing", last: Tile | None, ends: Mapping[int, int]) -> None:
         """Remember when something can be due."""
         kept.looked_ms = self.now
+        if last is None or last.closed or last.hour != kept.hour:
+            kept.hour = ""
         if last is None or last.closed:
             start_ms = hours.start_ms(self.sink.start)
             kept.landed, kept.until_ms = sum(ends.values()), start_ms if start_ms > self.now else self.now + _HELD_MS

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from s3lake import hours
 from s3lake.plan.tile import NOTHING, Span, Tile
 
+WAITED = "the oldest record has waited for flush.interval"
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -91,7 +93,7 @@ def flush_due(waiting: Waiting, policy: Policy) -> str | None:
         return f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
     if waiting.bytes >= policy.flush_bytes * waiting.partitions:
         return f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"
-    return "the oldest record has waited for flush.interval" if waiting.overdue else None
+    return WAITED if waiting.overdue else None
 
 
 def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:

@@ -106,6 +106,16 @@ class TestHours:
         assert landed.new == 0
         assert_all_landed(lake, landing, 17)
 
+    def test_each_small_commit_of_it_is_nine_requests(self, lake: Lake) -> None:
+        topic = lake.filled(values(10), at(TEN, 5))
+        lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
+        lake.produce(topic, values(7, first=10), at(TEN, 20))
+        landing = lake.landing(topic, SMALL, now_ms=at(TEN, 25))
+        landing.land([TEN])
+        upload = dict.fromkeys(("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"), 1)
+        # Of the topic, the hour, and the commit once it is written; the commit, and the hour twice.
+        assert landing.requests == {**upload, "GetObject": 3, "PutObject": 3}
+
     def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         lake.landing(topic, now_ms=AFTER).land([TEN])

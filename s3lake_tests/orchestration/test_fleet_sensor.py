@@ -315,6 +315,14 @@ class TestARunThatWasAskedFor:
         assert spans(world.tick()) == {}
         assert world.store.requests["get"] <= 3  # the look in turn
 
+    def test_is_reason_enough_to_ask_for_the_next_one_without_a_look(self, world: World) -> None:
+        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
+        world.append(10)
+        while not (asked := spans(world.tick())):
+            world.store.requests.clear()
+        assert asked == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
+        assert world.store.requests.total() == 0
+
     def test_leaves_what_came_meanwhile_due_an_interval_after_it_began(self, world: World) -> None:
         self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
         began_ms = world.now + 1_000

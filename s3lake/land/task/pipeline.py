@@ -72,6 +72,11 @@ class Work:
     log: str = "none"
     witness: Witness | None = None
 
+    @property
+    def by_columns(self) -> bool:
+        """Whether it goes by columns that are recorded: those of its files grow, or records are held against them."""
+        return self.conversion.has_columns or self.conversion.contract is not None
+
     def held_to(self, columns: Columns) -> Work:
         """The same work, whose records are held against the columns that were recorded when it began."""
         conversion, contract = self.conversion, self.conversion.contract
