@@ -55,7 +55,7 @@ world: $(STAMP) ## Look for a story in which the commit breaks: make world EXAMP
 	$(BIN)/python -m s3lake_tests.commit.search --examples $(EXAMPLES) --seed $(SEED)
 
 mutants: $(STAMP) $(MUTMUT) ## Change the code, one place at a time, and see that a test notices: make mutants MUTANTS=s3lake/plan
-	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
+	$(BIN)/python benchmarks/mutants.py --processes 2 $(MUTANTS)
 
 sbom: $(STAMP) $(RELEASE) ## Write dist/sbom.json: what s3lake depends on, as CycloneDX says it
 	@mkdir -p dist

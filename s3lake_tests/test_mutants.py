@@ -1,5 +1,8 @@
-"""What `benchmarks/mutants.py` makes of mutmut's files and of the list of survivors."""
+"""What `benchmarks/mutants.py` makes of mutmut's changes and of the list of survivors."""
 
+import os
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -7,6 +10,18 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = """
+def opened(start):
+    if start > 0:
+        return start
+    return 1
+
+
+class Tile:
+    @classmethod
+    def closed(cls):
+        return True
+"""
 WRITTEN = """
 def x_opened__mutmut_orig(start):
     if start > 0:
@@ -20,46 +35,97 @@ def x_opened__mutmut_1(start):
     return 1
 
 
-def x_opened__mutmut_2(start):
-    if start > 0:
-        return start
-    return 2
-
-
 class Tile:
-    def xǁTileǁclosed__mutmut_orig(self):
+    def xǁTileǁclosed__mutmut_orig(cls):
         return True
 
-    def xǁTileǁclosed__mutmut_1(self):
+    def xǁTileǁclosed__mutmut_1(cls):
         return False
 """
+NAMES = ["x_opened__mutmut_1", "xǁTileǁclosed__mutmut_1"]
+
+
+@pytest.fixture(autouse=True)
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
 
 
 @pytest.fixture
-def mutants(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+def changes() -> ModuleType:
+    import changes
+
+    return changes
+
+
+@pytest.fixture
+def mutants() -> ModuleType:
     import mutants
 
     return mutants
 
 
-def test_a_survivor_is_its_function_and_the_lines_that_differ(mutants: ModuleType):
-    codes = {"plan.x_opened__mutmut_1": 0, "plan.x_opened__mutmut_2": 1, "plan.xǁTileǁclosed__mutmut_1": 33}
+def test_a_mutant_is_its_function_and_the_lines_that_differ(changes: ModuleType):
+    found = [change.mutant for change in changes.of_source(SOURCE, WRITTEN, NAMES, "plan")]
 
-    assert mutants.mutants(WRITTEN, "plan", codes) == Counter(
-        {
-            ("plan.opened", "- if start > 0:\n+ if start >= 0:"): 1,
-            ("plan.Tile.closed", "- return True\n+ return False"): 1,
-        }
-    )
+    assert found == [
+        ("plan.opened", "- if start > 0:\n+ if start >= 0:"),
+        ("plan.Tile.closed", "- return True\n+ return False"),
+    ]
 
 
-def test_lines_that_come_above_a_change_make_no_other_mutant_of_it(mutants: ModuleType):
-    moved = WRITTEN.replace("(start):\n", "(start):\n    start += 1\n")
+def test_lines_that_come_above_a_change_make_no_other_mutant_of_it(changes: ModuleType):
+    sources = [text.replace("(start):\n", "(start):\n    start += 1\n") for text in (SOURCE, WRITTEN)]
+    moved, mutant = (next(changes.of_source(*texts, NAMES, "plan")) for texts in (sources, (SOURCE, WRITTEN)))
 
-    assert mutants.mutants(moved, "plan", {"plan.x_opened__mutmut_1": 0}) == mutants.mutants(
-        WRITTEN, "plan", {"plan.x_opened__mutmut_1": 0}
-    )
+    assert moved.mutant == mutant.mutant
+    assert (moved.lines, mutant.lines) == ({4}, {3})
+
+
+@pytest.mark.parametrize(
+    ("line", "mutated", "of_words"),
+    [
+        ("raise LandingError(f'{place}: gone')", "raise LandingError(None)", True),
+        ("raise LandingError(f'{place[0]}: gone')", "raise LandingError(f'{place[1]}: gone')", True),
+        ("raise LandingError(place, 'gone')", "raise LandingError(place)", True),
+        ("raise LandingError(place, 'gone')", "raise LandingError('gone')", False),
+        ("raise LandingError(place, 'gone')", "raise LandingError(None, 'gone')", False),
+        ("_log.warning('%s', place)", "_log.warning('%s', None)", True),
+        ("_log.warning('%s', place)", "_log.warning('%s')", True),
+        ("return len(place) + 1", "return len(place) - 1", False),
+        ("return 'gone'", "return 'GONE'", False),
+    ],
+)
+def test_what_an_error_or_a_log_says_is_no_change(line: str, mutated: str, of_words: bool, changes: ModuleType):
+    source = f"def opened(place):\n    {line}\n"
+    written = source.replace("opened", "x_opened__mutmut_orig") + f"def x_opened__mutmut_1(place):\n    {mutated}\n"
+
+    assert len(list(changes.of_source(source, written, NAMES[:1], "plan"))) == (0 if of_words else 1)
+
+
+def test_who_has_imported_a_function_and_who_asks_its_class_call_what_it_became(
+    changes: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    plan = ModuleType("plan")
+    exec(SOURCE, vars(plan))
+    monkeypatch.setitem(sys.modules, "plan", plan)
+    opened, closed = plan.opened, plan.Tile.closed
+    for change in changes.of_source(SOURCE, WRITTEN, NAMES, "plan"):
+        change.plant()
+
+    assert opened(0) == 0
+    assert closed() is False
+
+
+# Python 3.12 warns of a fork beside threads, and those that run tests in parallel have some.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_work_that_is_done_apart_changes_nothing_here_and_answers_unless_it_ends_before():
+    from apart import Apart
+
+    here: list[int] = []
+    assert Apart(lambda: [*here, here.append(1)]).answer() == [None]
+    assert Apart(lambda: os._exit(0)).answer() is None
+    assert Apart(lambda: time.sleep(60)).answer(0.01) is None
+    assert here == []
 
 
 def test_the_survivors_of_the_list_and_no_others_are_right(mutants: ModuleType):
