@@ -1,6 +1,7 @@
 """The steps of recovery, each alone: what becomes of the tile, and what is asked of the store."""
 
-import dataclasses
+import threading
+from time import sleep
 from types import SimpleNamespace
 
 import msgspec
@@ -72,6 +73,10 @@ def test_who_lost_the_race_to_settle_and_made_nothing_visible_leaves_the_tile_al
     assert index.existing_tile(FIVE)[0].garbage == ()
 
 
+def put(index: TopicIndex, key: str, commit: str) -> None:
+    index.store.put(key, b"{}", metadata={COMMIT: commit})  # type: ignore[call-arg]
+
+
 def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index: TopicIndex):
     for each in (manifest("first", "a"), manifest("gone", "b"), manifest("last", "c", replaces=("old",))):
         index.record(each)
@@ -81,3 +86,50 @@ def test_of_a_commit_that_the_newest_one_replaced_no_upload_is_looked_for(index:
     recovery.sweep(index, FIVE)
 
     assert index.store.ended == ["b"]  # type: ignore[attr-defined]
+
+
+def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, commits=("last",), garbage=("gone", "old")))
+    at_hand = [manifest("gone", "b"), manifest("old", "d"), manifest("last", "c", replaces=("old",))]
+    recovery.sweep(index, FIVE, manifests_at_hand=at_hand)
+
+    assert index.store.ended == ["b"]  # type: ignore[attr-defined]
+
+
+def test_an_hour_whose_tile_is_taken_away_while_it_is_swept_has_none(
+    index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, garbage=("gone",)))
+    monkeypatch.setattr(recovery, "sweep", lambda *_: None)
+
+    assert recovery.tidy(index, FIVE) is None
+
+
+def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(index: TopicIndex):
+    data, letters = file("a"), msgspec.structs.replace(file("letters"), kind="dead_letters")
+    for key in ("a", "letters"):
+        put(index, key, "gone")
+        recovery.delete_own(index.store, manifest("gone", replacing=True), {"a": data, "letters": letters}[key])
+
+    assert list(index.store.list("")) == ["a"]
+
+
+def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
+    put(index, "a", "somebody else's")
+
+    assert recovery.publish(index.store, manifest("new", "a"), recovery.PACE) == {"a": "vanished"}
+
+
+def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    pauses: list[float] = []
+    monkeypatch.setattr(recovery.time, "sleep", pauses.append)
+    monkeypatch.setattr(index.store, "complete_upload", lambda *_, **__: "refused")
+
+    assert recovery.publish(index.store, manifest("new", "a"), recovery.PACE) == {"a": "vanished"}
+    assert pauses == []
+
+
+def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
+    threads = recovery.each(lambda _: sleep(0.01) or threading.get_ident(), range(8), recovery.Pace(parallel=2))
+
+    assert len(set(threads)) == 2
