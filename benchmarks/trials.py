@@ -78,11 +78,11 @@ class Trials:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
-            raise session.Failed("tests cannot be collected")
+            pytest.exit("tests cannot be collected", returncode=1)
         gc.freeze()  # what is imported and collected is shared with every fork as long as nobody writes to it
         reached = Apart(lambda: self._reached(session.items)).answer()
         if reached is None or reached.failed:
-            raise session.Failed(f"fails without a mutant: {reached and reached.failed}")
+            pytest.exit(f"fails without a mutant: {reached and reached.failed}", returncode=1)
         shards = [
             Apart(partial(self._survivors, session.items, reached, shard), quiet=False)
             for shard in (range(number, len(self._changes), self._processes) for number in range(self._processes))
@@ -90,7 +90,7 @@ class Trials:
         for shard in shards:
             numbers = shard.answer()
             if numbers is None:
-                raise session.Failed("a process that tries mutants has died")
+                pytest.exit("a process that tries mutants has died", returncode=1)
             self.survivors += [self._changes[number] for number in numbers]
         return True
 
