@@ -66,7 +66,7 @@ audit: $(RELEASE) ## Known vulnerabilities of the versions in constraints.txt, w
 	release/audit
 
 wheel: $(RELEASE) ## Build dist/*.whl and dist/*.tar.gz, the same bytes from the same commit
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-release/bin/python -m build
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-release/bin/python -m build --no-isolation
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.sink import Spark
+from s3lake_tests.server_of_tests import started
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,8 +129,8 @@ def kafka() -> Iterator[EmbeddedKafka]:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[EmbeddedS3]:
-    """One moto server for the whole session: name buckets so that tests do not meet."""
-    with EmbeddedS3.start() as server:
+    """One server for the whole session: name buckets so that tests do not meet."""
+    with started() as server:
         yield server
 
 

@@ -1,7 +1,9 @@
 """What belongs to a release: the parts that it is made of, and a look at their known vulnerabilities."""
 
+import hashlib
 import os
 import runpy
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+BUILDER = ROOT / ".venv-release"
 FINDS = "#!/bin/sh\ncase $* in *known.txt*) echo GHSA-h5c8; exit 1;; esac\n"
 
 
@@ -54,3 +57,22 @@ def test_an_audit_says_whether_it_could_be_made(program: str, code: int, told: s
     environment = {**os.environ, "PIP_AUDIT": str(tmp_path / "pip-audit")}
     run = subprocess.run([ROOT / "release" / "audit"], env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, told in run.stdout) == (code, True), run.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not (BUILDER / ".installed").exists(), reason="what builds a wheel is missing: make wheel gets it")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_same_commit_gives_the_same_bytes_wherever_and_by_whomever_it_is_built(tmp_path: Path) -> None:
+    here = _built(tmp_path / "one", 0o022, TZ="UTC", LC_ALL="C")
+    elsewhere = _built(tmp_path / "somewhere" / "else", 0o077, TZ="Asia/Tokyo", LC_ALL="C.UTF-8")
+    assert sorted(Path(name).suffix for name in here) == [".gz", ".whl"]
+    assert here == elsewhere
+
+
+def _built(clone: Path, umask: int, **environment: str) -> dict[str, str]:
+    """Digests of what `make wheel` leaves in a clone of its own."""
+    subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True, umask=umask)
+    (clone / BUILDER.name).symlink_to(BUILDER)
+    command = ["make", f"--old-file={BUILDER.name}/.installed", "wheel"]
+    subprocess.run(command, cwd=clone, env={**os.environ, **environment}, check=True, capture_output=True, umask=umask)
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (clone / "dist").iterdir()}

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3lake.demo.s3 import MINIO, EmbeddedS3, Server, minio_binary, versitygw_binary
+from s3lake.demo.s3 import MINIO, EmbeddedS3, minio_binary, versitygw_binary
 from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
+from s3lake_tests.server_of_tests import RUNS_ALREADY, started
 
 BUCKET = "contract"
 
@@ -24,32 +25,40 @@ def connection_to(server: EmbeddedS3) -> S3Connection:
     )
 
 
-def _served(server: Server) -> Iterator[EmbeddedS3]:
-    with EmbeddedS3.start(server) as running:
-        running.create_bucket(BUCKET)
-        yield running
+def _served(server: EmbeddedS3) -> Iterator[EmbeddedS3]:
+    with server:
+        server.create_bucket(BUCKET)
+        yield server
 
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[EmbeddedS3]:
-    yield from _served("moto")
+    yield from _served(EmbeddedS3.start("moto"))
 
 
 @pytest.fixture(scope="session")
 def versitygw() -> Iterator[EmbeddedS3]:
     if versitygw_binary() is None:
         pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    yield from _served("versitygw")
+    yield from _served(EmbeddedS3.start("versitygw"))
 
 
 @pytest.fixture(scope="session")
 def minio() -> Iterator[EmbeddedS3]:
     if minio_binary() is None:
         pytest.skip(f"MinIO is not installed: go install {MINIO}")
-    yield from _served("minio")
+    yield from _served(EmbeddedS3.start("minio"))
 
 
-_SERVERS = [pytest.param(server, marks=pytest.mark.s3) for server in ("moto", "versitygw", "minio")]
+@pytest.fixture(scope="session")
+def named() -> Iterator[EmbeddedS3]:
+    yield from _served(started())
+
+
+_SERVERS = [
+    pytest.param(server, marks=pytest.mark.s3)
+    for server in ("moto", "versitygw", "minio", *(["named"] if RUNS_ALREADY else []))
+]
 
 
 @pytest.fixture(params=["memory", *_SERVERS])
