@@ -13,7 +13,7 @@ from s3lake.commit.index import File, Manifest, Read, TopicHead
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError, ReplacedError
 from s3lake.land.follower import Follower
 from s3lake.land.task.outcomes import merged
 from s3lake.sink.collisions import Keys
@@ -123,7 +123,11 @@ def merging(number: int, last: int = 99) -> Work:
         found = me.index.tile(hour(number)) if me.world.mode == "exactly once" else None
         if found is None or not found[0].complete:
             return
-        commits = [me.index.manifest(hour(number), commit) for commit in found[0].commits[-last:]]
+        try:
+            commits = [me.index.listed(hour(number), commit) for commit in found[0].commits[-last:]]
+        except ReplacedError as error:
+            me.world.log.append(f"{me.name:<14} comes too late: {error}")
+            return
         attempt = merge.begin_merge(me.index, hour(number), commits, PACE) if len(commits) > 1 else None
         if attempt is not None:
             commit(me, attempt, lambda: joined(me, attempt), "merged")
