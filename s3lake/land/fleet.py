@@ -1,7 +1,7 @@
 """Many topics landed at once: one session, and one Spark job for the small ranges of all.
 
 Each topic is landed by its own `Landing` in a thread of its own, with its own plan, commits and errors. Only the Spark
-job is shared: landings that have little to read meet here, and the last one to come starts the job for all of them.
+job is shared: landings that have little to read meet here, and the first one to come starts the job for all of them.
 """
 
 from __future__ import annotations
@@ -157,13 +157,9 @@ class _SharedJob:
         """What the tasks have to say of `reads`, as part of the next job."""
         request = _Request(engine, work, reads)
         with self._gone():
-            with self._changed:
-                self._requests.append(request)
-                self._came_s = time.monotonic()
-                self._changed.notify_all()
-            while (taken := self._taken(request)) is not None:
-                self._grant(taken)
-        outcomes = request.granted.result()
+            if self._is_first(request):
+                self._grant(self._gathered())
+            outcomes = request.granted.result()
         return self.alone(lambda: engine.outcomes(work, reads)) if outcomes is None else outcomes
 
     def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
@@ -194,15 +190,21 @@ class _SharedJob:
             with self._changed:
                 self._away -= 1
 
-    def _taken(self, request: _Request) -> list[_Request] | None:
-        """Wait until `request` is granted, or for all requests, to be granted by this thread."""
+    def _is_first(self, request: _Request) -> bool:
+        """Whether `request` is the first of its job: its thread alone waits for the others, and starts it."""
         with self._changed:
-            while not request.granted.done():
-                if not self._running and self._requests and self._are_all_here():
-                    taken, self._requests, self._running = self._requests, [], True
-                    return taken
+            self._requests.append(request)
+            self._came_s = time.monotonic()
+            self._changed.notify_all()
+            return len(self._requests) == 1
+
+    def _gathered(self) -> list[_Request]:
+        """All requests, once all are here and no job runs."""
+        with self._changed:
+            while self._running or not self._are_all_here():
                 self._changed.wait(PATIENCE_S)
-            return None
+            gathered, self._requests, self._running = self._requests, [], True
+            return gathered
 
     def _are_all_here(self) -> bool:
         expected = min(self._unended, MOST) - self._away
