@@ -5,6 +5,7 @@ Nothing is committed to a consumer group. librdkafka reads here, the JVM wrote: 
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +21,7 @@ from s3lake.verify.log import LogStartMoved, Records
 
 _MOST = 10_000
 _MOST_BYTES = 32_000_000
+_INTRODUCED_S = 2.0
 _EXPIRED = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 _REFUSED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 
@@ -72,12 +74,16 @@ class KafkaLog:
         left = {partition: end for partition, (start, end) in ranges.items() if start < end}
         if not left:
             return
+        at = {partition: ranges[partition][0] for partition in left}
         consumer = self._consumer()
-        consumer.assign([TopicPartition(topic, partition, ranges[partition][0]) for partition in left])
+        with suppress(KafkaException):  # reading meets the same, and tells what it means
+            consumer.list_topics(topic, timeout=_INTRODUCED_S)  # of one that is only assigned it asks a second later
+        consumer.assign([TopicPartition(topic, *start) for start in at.items()])
         try:
             most, heard = _MOST // 10, time.monotonic()
             while left:
-                messages = consumer.consume(most, timeout=0.1)
+                wanted = sum(end - at[partition] for partition, end in left.items())
+                messages = consumer.consume(max(1, min(most, wanted)), timeout=0.1)
                 batches: dict[int, list[Any]] = {}
                 ended: set[int] = set()
                 for message in messages:
@@ -91,7 +97,7 @@ class KafkaLog:
                     raise self._unavailable(topic, left)
                 size = 0
                 for partition, batch in batches.items():
-                    end = left[partition]
+                    end, at[partition] = left[partition], batch[-1].offset() + 1
                     if batch[-1].offset() >= end - 1:
                         ended.add(partition)
                         batch = [message for message in batch if message.offset() < end]

@@ -91,6 +91,19 @@ def test_one_log_serves_many_reads_forwards_and_back(kafka: EmbeddedKafka, topic
         assert list(read(log, topic, p0=(start, end))[0]) == list(range(start, end))
 
 
+def test_a_topic_more_costs_no_second_more(kafka: EmbeddedKafka, log: KafkaLog) -> None:
+    topics = [f"verify-many-{number}" for number in range(8)]
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    created = admin.create_topics([NewTopic(topic, 1) for topic in topics])
+    for topic in topics:
+        created[topic].result()
+        produce(kafka, topic, [b"a", b"b"])
+    began = time.monotonic()
+    for topic in topics:
+        assert [record.values for record in log.read(topic, {0: (0, 2)})] == [[b"a", b"b"]]
+    assert time.monotonic() - began < 6  # librdkafka asks for a topic that is only assigned a second later
+
+
 def test_timestamps_come_with_the_records(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
     produce(kafka, topic, [b"1"])
     (records,) = log.read(topic, {0: (0, 1)})
