@@ -7,7 +7,8 @@ the write is sent again; only another document is somebody else's.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -250,13 +251,31 @@ class TopicIndex:
         manifest = self.manifest(hour, commit)
         if manifest is not None:
             return manifest
+        self._refuse_replaced(hour, [commit])
+        return self._existing(self.manifest_key(hour, commit), Manifest, self.tile_key(hour))[0]
+
+    @contextmanager
+    def reading(self, hour: str, commits: Iterable[str]) -> Iterator[None]:
+        """While objects are read of commits that the tile of `hour` lists.
+
+        Raises:
+            ReplacedError: one is gone, or another's, and the tile listed its commit a moment ago.
+            DataLossError: one is, and the tile lists its commit.
+        """
+        try:
+            yield
+        except DataLossError:
+            self._refuse_replaced(hour, commits)
+            raise
+
+    def _refuse_replaced(self, hour: str, commits: Iterable[str]) -> None:
         stored = self.tile(hour)
-        if stored is not None and commit not in stored[0].commits:
+        replaced = [commit for commit in commits if stored is not None and commit not in stored[0].commits]
+        if replaced:
             raise ReplacedError(
-                f"commit {commit} of {self.topic} {hour} was replaced while it was looked at, and is erased: "
+                f"commit {replaced[0]} of {self.topic} {hour} was replaced while it was looked at, and is erased: "
                 "look at the hour again"
             )
-        return self._existing(self.manifest_key(hour, commit), Manifest, self.tile_key(hour))[0]
 
     def manifest_ids(self, hour: str) -> list[str]:
         """Ids of every manifest of `hour`, listed by its tile or not."""

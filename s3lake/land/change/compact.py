@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from s3lake.land.change.holding import Holding
+from s3lake.land.change.holding import Holding, again
 from s3lake.land.merge import Rule, Unjoinable, Way, merge, planned
 
 REASON = "compact"
@@ -36,7 +37,7 @@ class Compaction:
         return f"{self.hour}: {self.files:,} files of {self.bytes:,} bytes become {self.left:,}"
 
 
-def compactions(holding: Holding, hours: list[str], size: int = SIZE) -> Iterator[Compaction]:
+def compactions(holding: Holding, hours: Iterable[str], size: int = SIZE) -> Iterator[Compaction]:
     """What compacting would do; nothing is said of hours that are not landed as a whole, or have few files already."""
     for hour in hours:
         manifests = holding.manifests(hour) or []
@@ -66,9 +67,13 @@ def compact(holding: Holding, hour: str, size: int = SIZE) -> Compaction:
         size: of the files that are made, about; those that are larger stay.
 
     Raises:
-        FencedError: another writer was faster.
+        FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
     """
+    return again(partial(_compacted, holding, hour, size))
+
+
+def _compacted(holding: Holding, hour: str, size: int) -> Compaction:
     holding.tidied(hour)
     manifests = holding.manifests(hour) or []
     files = sum(len(manifest.files) for manifest in manifests)

@@ -21,10 +21,10 @@ from s3lake.commit.letters import united as letters_united
 from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
-from s3lake.errors import ConfigurationError, DataLossError, FencedError
+from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.change import rest
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.holding import Holding, alike
+from s3lake.land.change.holding import Holding, again, alike
 from s3lake.land.merge import carried
 from s3lake.land.replay.beside import copied_as, named
 from s3lake.land.task.outcomes import merged
@@ -36,7 +36,6 @@ from s3lake.store.reading import opened
 from s3lake.store.upload import uploaded
 
 REASON = "erase"
-_TRIES = 5
 _LETTER_COLUMNS = pa.schema(
     [
         ("topic", pa.string()),
@@ -113,11 +112,10 @@ def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator
         stored = holding.index.tile(hour)
         if stored is None or not stored[0].commits:
             continue
-        manifests = holding.manifests(hour)
-        if manifests is None:
+        if holding.manifests(hour) is None:
             yield Erasure(hour, obstacle="it is not landed as a whole; its commits so far are not looked at")
             continue
-        commits = [one for one in _looked(holding, manifests, person) if one.records]
+        commits = again(partial(_meant, holding, hour, person))
         if commits:
             yield _erasure(hour, commits)
 
@@ -132,23 +130,16 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
     """
     done: list[_Commit] = []
     anew: dict[str, str] = {}
-    for tries in range(1, _TRIES + 1):
+
+    def take_out() -> None:
         holding.tidied(hour)
-        commits = {
-            commit.manifest.id: commit
-            for commit in _looked(holding, holding.manifests(hour) or [], person)
-            if commit.records
-        }
-        try:
-            for group in alike([one.manifest for one in commits.values()]):
-                own = [commits[manifest.id] for manifest in group]
-                holding.exchange(hour, group, REASON, partial(_staged, holding, own, anew))
-                done += own
-        except FencedError:
-            if tries == _TRIES:
-                raise
-            continue
-        break
+        commits = {commit.manifest.id: commit for commit in _meant(holding, hour, person)}
+        for group in alike([one.manifest for one in commits.values()]):
+            own = [commits[manifest.id] for manifest in group]
+            holding.exchange(hour, group, REASON, partial(_staged, holding, own, anew))
+            done.extend(own)
+
+    again(take_out)
     forget_replaced(holding.index, hour, REASON, holding.pace)
     return _erasure(hour, done, anew)
 
@@ -199,6 +190,13 @@ class _Commit:
         """
         with opened(self.holding.index.store, file.key, file.bytes, self.manifest.id) as body:
             return body.read()
+
+
+def _meant(holding: Holding, hour: str, person: Person) -> list[_Commit]:
+    """Commits of an hour that have such rows."""
+    manifests = holding.manifests(hour) or []
+    with holding.index.reading(hour, [manifest.id for manifest in manifests]):
+        return [commit for commit in _looked(holding, manifests, person) if commit.records]
 
 
 def _looked(holding: Holding, manifests: Sequence[Manifest], person: Person) -> list[_Commit]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from s3lake.land.landing import Landing
     from s3lake.sink import Sink
     from s3lake.table.iceberg import LakeTable
+
+_TRIES = 5
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,9 @@ class Holding:
 
     def manifests(self, hour: str) -> list[Manifest] | None:
         """Those of the commits of an hour; None where it is not landed as a whole."""
+        return again(partial(self._listed, hour))
+
+    def _listed(self, hour: str) -> list[Manifest] | None:
         stored = self.index.tile(hour)
         return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
 
@@ -105,8 +113,21 @@ class Holding:
         attempt = begin_merge(self.index, hour, replaced, self.pace, reason=reason)
         if attempt is None:
             raise FencedError(f"{self.index.topic} {hour} is made of other commits by now; nothing of it is changed")
-        staged = stage(attempt)
+        with self.index.reading(hour, [manifest.id for manifest in replaced]):
+            staged = stage(attempt)
         return protocol.commit(self.index, attempt, staged, self.pace, switched=lambda tile: self.follow(tile.hour))
+
+
+def again(change: Callable[[], A]) -> A:
+    """What a change comes to, which begins once more where another writer was faster.
+
+    Raises:
+        FencedError: one was, each time.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(FencedError):
+            return change()
+    return change()
 
 
 def alike(manifests: Sequence[Manifest]) -> list[list[Manifest]]:

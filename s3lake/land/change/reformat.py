@@ -15,7 +15,7 @@ from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.land import binding
-from s3lake.land.change.holding import Holding, alike
+from s3lake.land.change.holding import Holding, again, alike
 from s3lake.land.merge import carried
 from s3lake.land.recast import Recast, Unformattable, obstacle
 from s3lake.land.replay.beside import copied_as
@@ -70,9 +70,13 @@ def reformat(holding: Holding, hour: str) -> Reformation:
     """Write an hour anew where it has another form than the sink: one commit for each form that it has.
 
     Raises:
-        FencedError: another writer was faster.
+        FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
     """
+    return again(partial(_reformatted, holding, hour))
+
+
+def _reformatted(holding: Holding, hour: str) -> Reformation:
     holding.tidied(hour)
     stale = _stale(holding, holding.manifests(hour) or [])
     why = _obstacle(holding, stale)

@@ -11,7 +11,7 @@ import hashlib
 import heapq
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
-from s3lake.land.change.holding import Holding
+from s3lake.land.change.holding import Holding, again
 from s3lake.land.given import Record
 from s3lake.land.recast.records import Parts, records
 from s3lake.objects import Shape
@@ -151,7 +151,11 @@ class Restore:
 
     def _records(self, file: File) -> Iterator[Record]:
         manifest = self._commits[file.key]
-        with opened(self.holding.index.store, file.key, file.bytes, manifest.id) as stream:
+        index = self.holding.index
+        with (
+            index.reading(manifest.hour, [manifest.id]),
+            opened(index.store, file.key, file.bytes, manifest.id) as stream,
+        ):
             body = stream.read()
         if file.kind == LETTERS:
             for letter in letters(io.BytesIO(body), file.key):
@@ -199,7 +203,20 @@ def restore(
             restoration of them began.
         DataLossError: an object is gone, or is another one.
         KafkaUnavailableError: the brokers were in the way: this can be repeated, and goes on where it was.
+        FencedError: other writers changed the hours, again and again.
     """
+    # Each time with the objects that there are then: of what an hour was changed to after a first transaction nobody
+    # knows which records are in the topic, and that is refused.
+    return again(lambda: _restored(replace(wanted), bootstrap_servers, properties, advance, transaction))
+
+
+def _restored(
+    wanted: Restore,
+    bootstrap_servers: str,
+    properties: Mapping[str, str],
+    advance: Callable[[int], None],
+    transaction: int,
+) -> Restoration:
     from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
     planned, group = wanted.planned, wanted.group

@@ -94,7 +94,8 @@ def merge(
             keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
             shapes = _shapes(run[-1], rule.formats) if way.digests else {}
             joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, shapes)
-            files = _joined(index, joining, packed_files, way.large_at_once)
+            with index.reading(hour, [manifest.id for manifest in run]):
+                files = _joined(index, joining, packed_files, way.large_at_once)
             staged = replace(carried(run), files=tuple(sorted(files, key=lambda file: file.key)))
             manifest = protocol.commit(index, attempt, staged, switched=switched)
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))

@@ -112,7 +112,8 @@ def replay(lander: Landing, hour: str, chosen: Chosen, *, dry_run: bool = False)
                 manifest = None if commit in done else lander.index.listed(hour, commit)
                 if manifest is None or all(file.kind != LETTERS for file in manifest.files):
                     continue
-                replayed = _Replay(lander, manifest, chosen).run(dry_run=dry_run)
+                with lander.index.reading(hour, [commit]):
+                    replayed = _Replay(lander, manifest, chosen).run(dry_run=dry_run)
                 done |= {commit, (replayed and replayed.commit) or commit}
                 if replayed is not None:
                     yield replayed

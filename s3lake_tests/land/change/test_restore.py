@@ -11,7 +11,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.restore import Restore, restore
 from s3lake_tests.lake import Lake
-from s3lake_tests.land.change.parts import Died, holding
+from s3lake_tests.land.change.parts import Died, Overtaken, holding
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
@@ -132,3 +132,12 @@ def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> No
     world.write_index()
     assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(6))
     assert {one.timestamp for one in Restore(holding(world), [HOUR], "back").records()} == {IN_TIME}
+
+
+@pytest.mark.kafka
+def test_what_is_compacted_before_the_first_record_is_read_is_restored_from_what_it_became(lake: Lake) -> None:
+    world, into = landed(), lake.topic(partitions=2)
+    store = Overtaken(world.store, lambda: compact(holding(world), HOUR))
+    done = restore(Restore(holding(world, store), [HOUR], into), lake.kafka.bootstrap_servers, {})  # type: ignore[arg-type]
+    assert (done.done, done.files) == (8, 3)
+    assert consumed(lake, into) == as_they_were(world)

@@ -9,9 +9,11 @@ import pytest
 from s3lake.commit.letters import reason_of
 from s3lake.commit.recorded import Recorded
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
+from s3lake.land.change.compact import compact
 from s3lake.land.replay import replay
 from s3lake.land.replay.letters import Chosen, letters_of, reasons_of
 from s3lake.store import Store
+from s3lake_tests.land.change.parts import Overtaken, holding
 from s3lake_tests.land.replay.lake import GOOD, MENDED, ODD, TEMPLATE, Lake
 from s3lake_tests.verify.world import HOUR
 
@@ -319,6 +321,15 @@ def test_a_commit_that_does_not_say_its_reasons_is_read(lake: Lake) -> None:
     for key in [key for key in lake.bodies() if "_dead_letters" in key]:
         lake.store.delete(key)
     assert [(one.stage, one.count) for one in reasons_of(lake.store, last)] == [("convert", 1)]
+
+
+def test_dead_letters_that_are_merged_before_they_are_read_are_replayed_from_where_they_are_then(lake: Lake) -> None:
+    other = holding(lake)
+    lake.mended(**MENDED)
+    store: Any = Overtaken(lake.store, lambda: compact(other, HOUR))
+    (replayed,) = replay(lake.landing(store), HOUR, Chosen())
+    assert (replayed.chosen, replayed.landed) == (5, 3)
+    assert lake.verified().clean
 
 
 def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
