@@ -76,7 +76,7 @@ def clean(
         pace: of the requests.
         keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
-    names, before = _names(index), _settled(index)
+    names, before = names_below(index), _settled(index)
     done: list[Cleaned] = []
     named: set[str] = set()
     days: dict[str, str] = {}
@@ -205,7 +205,8 @@ def _swept_key(index: TopicIndex, manifest: Manifest) -> str:
     return index.manifest_key(manifest.hour, manifest.id).removesuffix(_MANIFEST) + _SWEPT
 
 
-def _names(index: TopicIndex) -> Names:
+def names_below(index: TopicIndex) -> Names:
+    """Of every hour the documents below it, by one listing."""
     names: dict[str, set[str]] = {}
     for key in index.store.list(f"{index.root}/"):
         hour, below, name = key.removeprefix(f"{index.root}/").partition("/")

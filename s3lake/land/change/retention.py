@@ -9,16 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 
 import msgspec
 
 from s3lake import hours as hourly
-from s3lake.commit.clean import DAY_MS, forget_replaced
+from s3lake.commit.clean import DAY_MS, forget_replaced, names_below
 from s3lake.commit.index import Manifest, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.land.change.holding import Holding
+from s3lake.land.change.holding import Holding, again
 from s3lake.land.merge import carried
 
 REASON = "retention"
@@ -62,27 +64,45 @@ def kept_s(holding: Holding, older_than_s: float | None) -> float:
 
 
 def expired(holding: Holding, hours: Iterable[str], seconds: float, now_ms: int) -> Iterator[Expiry]:
-    """Hours that are over for more than `seconds`, and have objects."""
-    for hour in hours:
-        if hourly.end_ms(hour) + seconds * 1000 > now_ms:
-            return
+    """Hours that are over for more than `seconds`, and have objects, if only such as an earlier try did not sweep."""
+    for hour in _old(hours, seconds, now_ms):
         stored = holding.index.tile(hour)
         if stored is None or not stored[0].commits:
             continue
         manifests = holding.manifests(hour)
         if manifests is None:
             yield Expiry(hour, 0, 0, 0, "it is not landed as a whole; land it, or what Kafka has left of it")
-        elif any(manifest.files for manifest in manifests):
+            continue
+        if not any(manifest.files for manifest in manifests):
+            unswept = (holding.index.manifest(hour, commit) for commit in stored[0].garbage)
+            manifests = [manifest for manifest in unswept if manifest is not None]
+        if any(manifest.files for manifest in manifests):
             yield _expiry(hour, manifests)
 
 
-def expire(holding: Holding, hour: str) -> Expiry:
+def expire(holding: Holding, hour: str) -> None:
     """Let the objects of an hour go that is landed as a whole, wherever an earlier try stopped.
 
     Raises:
-        FencedError: another writer was faster.
+        FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; this can be repeated.
     """
+    again(partial(_let_go, holding, hour))
+
+
+def forget(holding: Holding, seconds: float, now_ms: int) -> None:
+    """Delete the manifests of what went of hours that are too old, wherever an earlier try stopped."""
+    below = names_below(holding.index)
+    for hour in _old(sorted(below), seconds, now_ms):
+        if len(below[hour]) > 1:
+            forget_replaced(holding.index, hour, REASON, holding.pace)
+
+
+def _old(hours: Iterable[str], seconds: float, now_ms: int) -> Iterator[str]:
+    return takewhile(lambda hour: hourly.end_ms(hour) + seconds * 1000 <= now_ms, hours)
+
+
+def _let_go(holding: Holding, hour: str) -> None:
     holding.tidied(hour)
     manifests = holding.manifests(hour) or []
     if any(manifest.files for manifest in manifests):
@@ -93,8 +113,6 @@ def expire(holding: Holding, hour: str) -> Expiry:
             return replace(whole, reads={number: _gone(read) for number, read in whole.reads.items()}, letters=())
 
         holding.exchange(hour, manifests, REASON, nothing)
-    forget_replaced(holding.index, hour, REASON, holding.pace)
-    return _expiry(hour, manifests)
 
 
 def _must_be_seen(holding: Holding, manifests: Iterable[Manifest]) -> None:

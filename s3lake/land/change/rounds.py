@@ -13,7 +13,7 @@ from s3lake.land.change.compact import SIZE, Compaction, compact, compactions
 from s3lake.land.change.erase import Erasure, Person, erase, erasures
 from s3lake.land.change.holding import Holding
 from s3lake.land.change.reformat import Reformation, reformat, reformations
-from s3lake.land.change.retention import Expiry, expire, expired, kept_s
+from s3lake.land.change.retention import Expiry, expire, expired, forget, kept_s
 from s3lake.sink.collisions import Keys
 
 
@@ -21,13 +21,13 @@ def compacted(
     holding: Holding, hours: Iterable[str], *, yes: bool, size: int = SIZE
 ) -> Iterator[tuple[Compaction, bool]]:
     """Make few large files of theirs."""
-    for plan in compactions(holding, list(hours), size):
+    for plan in compactions(holding, _finished(holding, hours) if yes else hours, size):
         yield (compact(holding, plan.hour, size) if yes and not plan.obstacle else plan), not plan.obstacle
 
 
 def reformatted(holding: Holding, hours: Iterable[str], *, yes: bool) -> Iterator[tuple[Reformation, bool]]:
     """Write them in the form that the sink has now."""
-    for plan in reformations(holding, hours):
+    for plan in reformations(holding, _finished(holding, hours) if yes else hours):
         yield (reformat(holding, plan.hour) if yes and not plan.obstacle else plan), not plan.obstacle
 
 
@@ -47,8 +47,22 @@ def erased(holding: Holding, hours: Iterable[str], person: Person, *, yes: bool)
 
 def expired_hours(holding: Holding, *, yes: bool, older_than_s: float | None = None) -> Iterator[tuple[Expiry, bool]]:
     """Let those go that are too old, by what was asked for, else by what the sink says."""
-    for plan in expired(holding, holding.hours(), kept_s(holding, older_than_s), _now_ms()):
-        yield (expire(holding, plan.hour) if yes and not plan.obstacle else plan), not plan.obstacle
+    seconds, now_ms = kept_s(holding, older_than_s), _now_ms()
+    for plan in expired(holding, holding.hours(), seconds, now_ms):
+        if yes and not plan.obstacle:
+            expire(holding, plan.hour)
+        yield plan, not plan.obstacle
+    if yes:
+        forget(holding, seconds, now_ms)
+
+
+def _finished(holding: Holding, hours: Iterable[str]) -> Iterator[str]:
+    """Hours, each once nothing is left of an earlier try, which may have ended before what it replaced was swept."""
+    for hour in hours:
+        stored = holding.index.tile(hour)
+        if stored is not None and stored[0].landed and stored[0].garbage:
+            holding.tidied(hour)
+        yield hour
 
 
 def _now_ms() -> int:

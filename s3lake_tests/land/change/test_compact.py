@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.land.change.compact import compact, compactions
+from s3lake.land.change.rounds import compacted
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.land.merge.test_merge import NEVER_JOINED, values
@@ -89,7 +90,7 @@ def test_what_cannot_be_joined_is_said_and_stays() -> None:
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_wherever_a_process_dies_the_next_one_ends_with_the_same_records_and_few_files(format: str) -> None:
     world = many(format={"type": format})
-    for place in killed_everywhere(world, lambda one: compact(one, HOUR)):
+    for place in killed_everywhere(world, lambda one: list(compacted(one, [HOUR], yes=True))):
         report = world.verified()
         assert report.clean, (place, report.differences)
         assert (report.landed, report.dead_letters) == (10, 1), place

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.land.change.reformat import reformat, reformations
+from s3lake.land.change.rounds import reformatted
 from s3lake.sink import Sink
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
@@ -121,7 +122,7 @@ def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is()
 @pytest.mark.long
 def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
     world = changed(landed(), format={"type": "parquet"})
-    for place in killed_everywhere(world, lambda one: reformat(one, HOUR)):
+    for place in killed_everywhere(world, lambda one: list(reformatted(one, [HOUR], yes=True))):
         report = world.verified()
         assert (report.clean, report.landed, report.dead_letters) == (True, 7, 1), (place, report.differences)
         tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]

@@ -9,7 +9,8 @@ from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.change import retention
 from s3lake.land.change.holding import Holding
-from s3lake.land.change.retention import Expiry, expire, expired, kept_s
+from s3lake.land.change.retention import expire, expired, kept_s
+from s3lake.land.change.rounds import expired_hours
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.land.merge.test_merge import values
@@ -37,7 +38,7 @@ def test_an_hour_is_too_old_when_it_is_over_for_longer_than_it_is_kept() -> None
 
 def test_wherever_a_process_dies_the_next_one_ends_without_objects_and_with_every_record_accounted_for() -> None:
     world = landed()
-    for place in killed_everywhere(world, lambda one: expire(one, HOUR)):
+    for place in killed_everywhere(world, lambda one: list(expired_hours(one, yes=True, older_than_s=DAY_S))):
         assert (world.bodies(), world.store.uploads) == ({}, {}), place
         report = world.verified()
         assert report.clean, (place, report.differences)
@@ -51,10 +52,11 @@ def test_wherever_a_process_dies_the_next_one_ends_without_objects_and_with_ever
 
 def test_it_is_done_once() -> None:
     world = landed()
-    assert str(expire(holding(world), HOUR)).startswith(f"{HOUR}: 5 records in 4 files")
+    ((done, changed),) = expired_hours(holding(world), yes=True, older_than_s=DAY_S)
+    assert (str(done).startswith(f"{HOUR}: 5 records in 4 files"), changed) == (True, True)
     after = dict(world.store.objects)
-    assert list(expired(holding(world), [HOUR], DAY_S, OLD_MS)) == []
-    assert expire(holding(world), HOUR) == Expiry(HOUR, 0, 0, 0)
+    assert list(expired_hours(holding(world), yes=True, older_than_s=DAY_S)) == []
+    expire(holding(world), HOUR)
     assert world.store.objects == after
 
 
