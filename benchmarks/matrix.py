@@ -56,7 +56,8 @@ def main() -> None:
                 if way != "answers" or operation.name in OF_ANSWERS:
                     runs = _answered if way == "answers" else partial(_killed, way=way)
                     rows.append(Row(f"{operation.name}, {way}"))
-                    runs(rows[-1], stage, operation, rng.randrange(options.every), options.every)
+                    first = rng.randrange(options.every) if options.first is None else options.first - 1
+                    runs(rows[-1], stage, operation, first, options.every)
     sys.exit(0 if all(row.clean for row in rows) else 1)
 
 
@@ -140,7 +141,8 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--only", type=_listed, default=[], help=f"of {names} (default: all)")
     parser.add_argument("--ways", type=_listed, default=list(WAYS), help=f"of {','.join(WAYS)} (default: all)")
     parser.add_argument("--every", type=int, default=1, help="each so-many-th request (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the first of these (default: %(default)s)")
+    parser.add_argument("--first", type=int, help="of these, counted from 1 (default: drawn by --seed)")
+    parser.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
     return parser.parse_args()
 
 

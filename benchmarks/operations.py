@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 from s3lake import hours
 
 TOPIC, SINK = "orders", "events"
-PARTITIONS = 2
+PARTITIONS, RECORDS = 2, 24
+"""Of the topic, and of a topic-partition in an hour."""
 FIRST = hours.key_of_ms(int(time.time() * 1000) - 3 * hours.HOUR_MS)
 LAST = hours.shift(FIRST, 1)
 ERASED = f"{LAST}-0-3"
 INTO = "{into}"
 """In a command: a topic that nobody else has."""
+AGE = "{age}"
+"""In a command: an age that the first hour has, and the last one has not."""
 CATALOG = "{catalog}"
 """In a sink: the file of a catalog."""
 ADOPTED = 10
@@ -58,6 +61,7 @@ class Operation:
         sink: what it says when the command is run.
         then: what is run when the command has come to its end.
         codes: of the command when it is run once more after a kill.
+        gone: what no object says any more when it has come to its end, `clean` or not.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Operation:
     sink: Mapping[str, Any] = field(default_factory=dict)
     then: Sequence[str] = ()
     codes: frozenset[int] = frozenset({0})
+    gone: str = ""
 
     def settings(self, *, landing: bool) -> dict[str, Any]:
         """Of the sink, while the beginning is `landing` or when the command is run."""
@@ -78,7 +83,9 @@ OPERATIONS = (
     Operation("rewrite", ("rewrite", "--from", LAST, "--to", LAST)),
     Operation("compact", ("compact", "--from", LAST, "--yes"), before=_SMALL),
     Operation(
-        "erase", ("erase", "--where", f"value LIKE '%\"{ERASED}\"%'", "--from", LAST, "--letters", "false", "--yes")
+        "erase",
+        ("erase", "--where", f"value LIKE '%\"{ERASED}\"%'", "--from", LAST, "--letters", "false", "--yes"),
+        gone=ERASED,
     ),
     Operation("reformat", ("reformat", "--from", LAST, "--yes"), sink={"format": {"type": "json", "codec": "gzip"}}),
     Operation(
@@ -101,6 +108,12 @@ OPERATIONS = (
         then=("land",),
         codes=frozenset({0, 2}),  # adopted already
     ),
+    Operation(
+        "retention",
+        ("retention", "--older-than", AGE, "--yes"),
+        then=("land", "--from", FIRST, "--to", LAST),
+        gone=f"{FIRST}-",
+    ),
 )
 
 
@@ -108,7 +121,7 @@ def records() -> Iterator[Record]:
     """In the order in which they are written."""
     for hour in (FIRST, LAST):
         for partition in range(PARTITIONS):
-            for number in range(24):
+            for number in range(RECORDS):
                 stamp = hours.start_ms(hour) + number * 1000
                 name = f"{hour}-{partition}-{number}"
                 value = {"id": name} if hour == LAST and number % 11 == 10 else {"id": name, "at": stamp}

@@ -20,13 +20,14 @@ import boto3
 import psutil
 import yaml
 from armed import ArmedKafka, ArmedS3
-from checker import Bucket, Truth, check
+from checker import INDEX, Bucket, Truth, check
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from operations import ADOPTED, CATALOG, ERASED, FIRST, INTO, PARTITIONS, SINK, TOPIC, Operation, adopted, records
+from operations import ADOPTED, AGE, CATALOG, FIRST, INTO, PARTITIONS, RECORDS, SINK, TOPIC, Operation, adopted, records
 from production import BUCKET, CONNECT, Production, cleaned, production
 
+from s3lake import hours
 from s3lake.config import native
 
 _LONGEST_S = 400.0
@@ -35,7 +36,7 @@ _IMPORTED = [
     *("s3lake.source.kafka.client", "s3lake.verify", "s3lake.objects.readback", "s3lake.table.iceberg"),
     *("s3lake.change.compact", "s3lake.change.erase", "s3lake.change.restore", "s3lake.orchestration.resources"),
     *("boto3", "pandas", "pyarrow", "duckdb", "tenacity", "pyspark.sql.connect.session", "pyiceberg.catalog.sql"),
-    *("checker", "faults", "armed", "rehearsal", "operations", "production"),
+    *("checker", "faults", "armed", "rehearsal", "operations", "production", "warm"),
 ]
 """By the process that commands are forked from: the imports of each would take longer than its work."""
 
@@ -140,6 +141,7 @@ class Rehearsal:
             return self._failed(row, code)
         if operation.then and (code := _ended(self._started(operation, operation.then, proxied=False))):
             return self._failed(row, code)
+        self._check_gone(operation, row)
         config = native.loads(self._config(operation, landing=False, proxied=False).read_text(), "s3lake.yaml")
         cleaned(config.sinks[0], TOPIC, config)
         self._check(operation, row)
@@ -147,22 +149,37 @@ class Rehearsal:
 
     def _check(self, operation: Operation, row: Row) -> None:
         others = adopted() if operation.name == "adopt" else {}
-        taken = {ERASED} if operation.name == "erase" else set(_names(others))
-        wanted = replace(self._truth, seen_at={k: v for k, v in self._truth.seen_at.items() if k not in taken})
+        taken = tuple(_names(others)) or (operation.gone or "none",)
+        wanted = replace(self._truth, seen_at={k: v for k, v in self._truth.seen_at.items() if not k.startswith(taken)})
         uploads = self._bucket.uploads()
         row.of_tables = sum(key.startswith(".tables/") for key in uploads)
         row.left = len(uploads) - row.of_tables
         if operation.name == "restore":
             self._check_restored(row)
             return
+        if operation.name == "retention":
+            wanted.poison = {place for place in wanted.poison if place[2] >= RECORDS}
         found = check(self._bucket, SINK, [TOPIC], wanted)
         unlisted = set(found.unlisted) - others.keys()
-        row.lost, row.doubled = found.lost, found.duplicated + found.made_up
-        row.unlisted = len(unlisted) + len(found.absent)
+        row.lost, row.doubled = row.lost + found.lost, found.duplicated + found.made_up
+        row.unlisted += len(unlisted) + len(found.absent)
         if not row.clean:
             print(found, uploads, file=sys.stderr, flush=True)
         if operation.name == "table sync":
             self._check_table(row)
+
+    def _check_gone(self, operation: Operation, row: Row) -> None:
+        """What it takes out is nowhere any more, before anybody cleans, and the index says how much that was."""
+        bodies = {key: self._bucket.body(key) for key in self._bucket.objects()} if operation.gone else {}
+        row.unlisted += sum(operation.gone.encode() in body for body in bodies.values())
+        if operation.name == "retention":
+            root = f"{INDEX}/{SINK}/{TOPIC}/{FIRST}"
+            manifests = [json.loads(body) for key, body in bodies.items() if key.startswith(f"{root}/")]
+            gone = sum(read["erased"] for one in manifests for read in one["partitions"].values())
+            row.unlisted += len(manifests) - 1
+            row.lost += abs(PARTITIONS * RECORDS - gone)
+        if not row.clean:
+            print(f"{operation.gone} is left: {row}", sorted(bodies), file=sys.stderr, flush=True)
 
     def _check_table(self, row: Row) -> None:
         from pyiceberg.catalog import load_catalog
@@ -192,7 +209,8 @@ class Rehearsal:
         self, operation: Operation, words: Sequence[str], *, proxied: bool, landing: bool = False
     ) -> BaseProcess:
         config = self._config(operation, landing=landing, proxied=proxied)
-        arguments = [word.replace(INTO, self._into) for word in words]
+        age_s = (time.time() * 1000 - hours.end_ms(FIRST) - hours.HOUR_MS / 2) / 1000
+        arguments = [word.replace(INTO, self._into).replace(AGE, f"{age_s:.0f}s") for word in words]
         process = self._processes.Process(target=_command, args=([*arguments, str(config)], self._log))
         process.start()
         return process
@@ -231,6 +249,8 @@ def rehearsal(home: Path) -> Iterator[Rehearsal]:
     """All servers are up, and the records are in the topic."""
     os.environ["TMPDIR"] = str(home)  # what is killed tidies up nothing
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    # The process that commands are forked from has no other way to the modules beside this one.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     directory = home / "home"
     directory.mkdir()
     with (
