@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from google.protobuf.message import DecodeError
 from s3lake.errors import ConfigurationError
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.types import MOST_LEVELS, UNKNOWN, List, Map, Primitive, Struct, Type
+from s3lake.scratch import scratch
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
@@ -188,29 +190,30 @@ def _protoc(text: str, references: Mapping[str, str]) -> Any:
         raise ConfigurationError(
             "converter protobuf needs Google's compiler wherever this runs: pip install 's3lake[protobuf]'"
         ) from None
-    with tempfile.TemporaryDirectory(prefix="s3lake-proto-") as scratch:
-        directory = Path(scratch)
-        for name, content in {**references, _MAIN: text}.items():
-            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                raise SchemaError(f"the reference {name!r} is no path of an import")
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text(content, encoding="utf-8")
-        out = directory / "descriptors"
+    with ExitStack() as stack:
+        with scratch(len(text)):
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-proto-")))
+            for name, content in {**references, _MAIN: text}.items():
+                if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                    raise SchemaError(f"the reference {name!r} is no path of an import")
+                (directory / name).parent.mkdir(parents=True, exist_ok=True)
+                (directory / name).write_text(content, encoding="utf-8")
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{directory}", f"-I{includes}", "--include_imports"]
         command += ["--include_source_info"]  # which has the comments
+        # Into a pipe: a disk that is full would be taken for a mistake of the schema, and its records refused.
         ran = subprocess.run(
-            [*command, f"--descriptor_set_out={out}", _MAIN],
+            [*command, "--descriptor_set_out=/dev/stdout", _MAIN],
             capture_output=True,
-            text=True,
             timeout=_COMPILED_S,
             check=False,
             cwd=directory,
         )
         if ran.returncode:
-            words = [line for line in ran.stderr.splitlines() if "error" in line or ".proto:" in line]
-            raise SchemaError(f"it is none of Protobuf: {' '.join(words or [ran.stderr])[:300]}")
+            errors = ran.stderr.decode(errors="replace")
+            words = [line for line in errors.splitlines() if "error" in line or ".proto:" in line]
+            raise SchemaError(f"it is none of Protobuf: {' '.join(words or [errors])[:300]}")
         files = descriptor_pb2.FileDescriptorSet()
-        files.ParseFromString(out.read_bytes())
+        files.ParseFromString(ran.stdout)
         return files
 
 

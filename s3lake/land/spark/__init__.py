@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,10 +115,12 @@ def _launch(settings: Mapping[str, str]) -> None:
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
-    with tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-") as home:
-        path = Path(home) / "spark.conf"
-        path.touch(0o600)
-        path.write_text("".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items()), "utf-8")
+    text = "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items())
+    with ExitStack() as stack:
+        with scratch(len(text)):
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-"))) / "spark.conf"
+            path.touch(0o600)
+            path.write_text(text, "utf-8")
         arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {arguments_before or 'pyspark-shell'}"
         try:
