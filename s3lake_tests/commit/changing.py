@@ -9,6 +9,7 @@ from functools import partial
 
 import msgspec
 
+from s3lake import hours
 from s3lake.commit.clean import forget_replaced
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.commit.letters import LETTERS
@@ -112,6 +113,7 @@ def expiring(number: int) -> Work:
     def work(me: Actor) -> None:
         holding = _Holding.by(me)
         retention.expire(holding, hour(number))
+        retention.forget(holding, 0, hours.end_ms(hour(number)))
         me.world.erased |= holding.expired
 
     return _of_an_hour(number, work)
