@@ -127,10 +127,12 @@ def _trail(before: ast.AST, after: ast.AST) -> Iterator[ast.AST]:
 def _of_words(trail: list[ast.AST], mutated: ast.AST) -> bool:
     """Whether only what a log or an error says is another: people read it, and no code does."""
     for at, node in enumerate(trail):
-        if isinstance(node, ast.Call) and (_is_log(node.func) or _is_error(node.func)):
-            below = trail[at + 1 :]
-            if _is_log(node.func) and node.func not in below:
-                return True
+        below = trail[at + 1 :]
+        if isinstance(node, ast.Raise) and any(map(_is_text, below)):
+            return True
+        if isinstance(node, ast.Call) and _is_log(node.func) and node.func not in below:
+            return True
+        if isinstance(node, ast.Call) and _is_error(node.func):
             return any(map(_is_text, below)) or (not below and _only_texts_go(node, mutated))
     return False
 

@@ -4,7 +4,7 @@ The functions of these modules are changed, one place at a time as mutmut does i
 mirrors theirs run. A mutant that no test notices has to stand in `s3lake_tests/survivors.yaml` with its reason, and
 nothing else may stand there. Changes are made in memory, in forked processes: nothing is left in the tree.
 
-What a log or an error says is not mutated: texts inside the calls of `_log` and of classes named `...Error`.
+What a log or an error says is left alone: the calls of `_log`, and texts in a `raise` or in the call of an `...Error`.
 
 Hypothesis tries the same examples for every mutant, and again the next time, for it is told that this is a CI.
 """

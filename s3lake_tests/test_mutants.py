@@ -91,6 +91,7 @@ def test_lines_that_come_above_a_change_make_no_other_mutant_of_it(changes: Modu
         ("raise LandingError(place, 'gone')", "raise LandingError(None, 'gone')", False),
         ("_log.warning('%s', place)", "_log.warning('%s', None)", True),
         ("_log.warning('%s', place)", "_log.warning('%s')", True),
+        ("raise _refused(place, 'gone')", "raise _refused(place, 'GONE')", True),
         ("return len(place) + 1", "return len(place) - 1", False),
         ("return 'gone'", "return 'GONE'", False),
     ],
