@@ -1,7 +1,7 @@
 """A plugin of pytest: instead of the tests that were collected, once each, those that reach a mutant, for each mutant.
 
 Everything is imported and collected once; each mutant has a fork of that process, which plants it and runs the tests
-that ran its lines, those first that noticed another of the same function, then the quick ones, until one fails.
+that ran its lines, those first that noticed another of the same function, then quick files, until one fails.
 """
 
 import gc
@@ -99,9 +99,9 @@ class Trials:
         self._coverage = import_module("coverage").Coverage(data_file=None, include=sorted(files), config_file=False)
         self._coverage.start()
         seconds, failed = {}, []
-        for item in items:
+        for item, following in _pairs(items):
             before = time.process_time()
-            if not self._passes(item):
+            if not self._passes(item, following):
                 failed.append(item.nodeid)
             seconds[item.nodeid] = time.process_time() - before
         self._coverage.stop()
@@ -133,22 +133,37 @@ class Trials:
         lines = reached.lines.get(str(sys.modules[change.module].__file__), {})
         running = {test for line in change.lines for test in lines.get(line, ())}
         tests = [item for item in items if item.nodeid in running or _file(item.nodeid) in running]
-        return sorted(tests, key=lambda item: (item.nodeid not in noticed, reached.seconds[item.nodeid]))
+        files: dict[str, float] = defaultdict(float)
+        for item in tests:
+            files[_file(item.nodeid)] += reached.seconds[item.nodeid]
+        return sorted(
+            tests,
+            key=lambda item: (
+                item.nodeid not in noticed,
+                files[_file(item.nodeid)],
+                _file(item.nodeid),
+                reached.seconds[item.nodeid],
+            ),
+        )
 
-    def _noticing(self, change: Change, tests: Iterable[pytest.Item], reached: Reached) -> str:
+    def _noticing(self, change: Change, tests: Sequence[pytest.Item], reached: Reached) -> str:
         """The test that notices; empty where none does. A mutant that never ends is ended by the timer's signal."""
         change.plant()
-        for item in tests:
+        for item, following in _pairs(tests):
             signal.setitimer(signal.ITIMER_PROF, 2 + 5 * reached.seconds[item.nodeid])
-            if not self._passes(item):
+            if not self._passes(item, following):
                 return item.nodeid
         return ""
 
-    def _passes(self, item: pytest.Item) -> bool:
-        """Each is the last one, so that what tests share is taken down too."""
+    def _passes(self, item: pytest.Item, following: pytest.Item | None) -> bool:
         self._failed = False
-        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         return not self._failed
+
+
+def _pairs(items: Sequence[pytest.Item]) -> Iterable[tuple[pytest.Item, pytest.Item | None]]:
+    """Each with the next, so that what tests of a file share stands until the last of them."""
+    return zip(items, [*items[1:], None], strict=True)
 
 
 def _file(nodeid: str) -> str:

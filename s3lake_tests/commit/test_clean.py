@@ -8,7 +8,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
-from s3lake.commit.index import File, Manifest, TopicHead, TopicIndex
+from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile
@@ -237,6 +237,19 @@ class TestUploadsThatNoManifestNames:
         assert self.clean(index, days=2) == [Cleaned("", "", 1, "end uploads")]
         assert sorted(index.store.uploads) == sorted(ids[:2])
 
+    def test_are_told_beside_dead_commits(self, index: TopicIndex):
+        self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
+        index.create(index.tile_key(self.hour(0)), Tile(self.hour(0), {3: Span(0, 0)}))
+        index.record(Manifest("c1", "orders", self.hour(0), {}))
+
+        assert [done.action for done in self.clean(index, days=2)] == ["delete manifest", "end uploads"]
+
+    def test_are_ended_from_the_first_millisecond_of_the_topics_first_hour_on(self, index: TopicIndex):
+        upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
+        index.store.uploads[upload].begun_ms = hours.start_ms(self.hour(366 * 24))
+
+        assert self.clean(index, days=0) == [Cleaned("", "", 1, "end uploads")]
+
     def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):
         """moto says of every upload that it was begun in 2010, before the topic's first hour."""
         upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
@@ -281,7 +294,72 @@ def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
         assert len(list(index.store.list_uploads("data/"))) == left
 
 
-def test_a_dry_run_writes_nothing_down(dead: World):
-    run(dead, days=30, dry_run=True)
+def test_what_is_cleaned_is_told_with_its_place_where_it_has_one():
+    assert (
+        str(Cleaned("2026-11-20T05", "c1", 3, "fence and sweep"))
+        == "2026-11-20T05, commit c1: fence and sweep, 3 files"
+    )
+    assert str(Cleaned("", "", 2, "end uploads")) == "end uploads, 2 files"
 
-    assert dead.index.settled_key not in dead.bucket.objects
+
+def listed(index: TopicIndex, hour: str, commit: str) -> None:
+    """An hour with one commit."""
+    index.create(index.tile_key(hour), Tile(hour, {0: Span(0, 5, 5)}, commits=(commit,)))
+    index.record(Manifest(commit, "orders", hour, {0: Read(0, 5)}))
+
+
+def test_days_that_were_settled_cost_one_listing_and_one_document_and_only_a_day_that_changed_its_tiles():
+    store = CountedStore()
+    index = TopicIndex(store, "index/sink", "orders")
+    for at in ("2026-11-19T05", "2026-11-19T06", "2026-11-20T05"):
+        listed(index, at, f"of {at}")
+    clean(index, now_ms=NOW, pace=PACE, dry_run=True)
+    assert index.settled_key not in store.objects
+
+    clean(index, now_ms=NOW, pace=PACE)
+    store.requests.clear()
+
+    assert clean(index, now_ms=NOW, pace=PACE) == []
+    assert store.requests == {"list": 1, "get": 1}
+
+    store.requests.clear()
+    listed(index, "2026-11-20T06", "new")
+    clean(index, now_ms=NOW, pace=PACE)
+    assert store.requests["get"] - 1 == 1 + 2  # what was settled, and two tiles; the manifest was read back
+
+
+@pytest.mark.parametrize(
+    "spared",
+    [
+        Manifest("a", "orders", "2026-11-20T05", {0: Read(0, 5)}),
+        Manifest("b", "orders", "2026-11-20T05", {0: Read(0, 5)}, created_ms=NOW - 1),
+        Manifest("b", "orders", "2026-11-20T05", {0: Read(0, 5)}, at_once=True),
+    ],
+    ids=["pending", "young", "made visible at once and not landed by others"],
+)
+def test_what_is_spared_spares_nothing_else_of_its_hour(spared: Manifest):
+    index = TopicIndex(CountedStore(), "index/sink", "orders")
+    index.create(index.tile_key(spared.hour), Tile(spared.hour, {0: Span(0, 0)}, pending="a"))
+    for manifest in (spared, Manifest("c", "orders", spared.hour, {})):
+        index.record(manifest)
+
+    assert clean(index, now_ms=NOW, pace=PACE) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
+
+
+def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
+    index = TopicIndex(CountedStore(), "index/sink", "orders")
+    index.record(Manifest("a", "orders", "2026-11-20T05", {}))
+
+    assert clean(index, now_ms=NOW, pace=PACE) == []
+    assert index.manifest_ids("2026-11-20T05") == ["a"]
+
+
+@pytest.mark.parametrize(("upto", "done"), [(4, 0), (5, 1)])
+def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_landed_it(upto: int, done: int):
+    index = TopicIndex(CountedStore(), "index/sink", "orders")
+    index.create(index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T07"),)))
+    for at, spans in [("05", {0: Span(0, 3, 3), 1: Span(0, 1, 1)}), ("07", {0: Span(3, upto, 9)})]:
+        index.create(index.tile_key(f"2026-11-20T{at}"), Tile(f"2026-11-20T{at}", spans))
+    index.record(Manifest("a", "orders", "2026-11-20T05", {0: Read(0, 5)}, at_once=True))
+
+    assert len(clean(index, now_ms=NOW, pace=PACE)) == done
