@@ -1,6 +1,7 @@
 """The index's documents, and conditional writes whose answers are lost (rule R4)."""
 
 import json
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -336,3 +337,29 @@ def test_every_change_of_a_tile_is_a_new_revision_so_no_etag_comes_twice(index: 
 
     assert msgspec.structs.replace(back, rev=TILE.rev) == TILE
     assert third != first
+
+
+def test_a_manifest_that_shows_late_is_read(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    manifest = Manifest("c1", "orders", HOUR, {0: Read(0, 5)})
+    index.create(index.tile_key(HOUR), TILE)
+    late = SimpleNamespace(sleep=lambda seconds: seconds and index.create(index.manifest_key(HOUR, "c1"), manifest))
+    monkeypatch.setattr("s3lake.commit.index.time", late)
+
+    assert index.listed(HOUR, "c1") == manifest
+
+
+def test_no_two_revisions_of_a_topics_head_are_the_same_document():
+    assert TopicHead(rev=3).changed(since=None) == TopicHead(rev=4)
+
+
+def test_tiles_of_the_present_topic_come_the_newest_first_and_are_read_when_asked_for(index: TopicIndex):
+    head = TopicHead(
+        hours=(("2026-11-20T03", "2026-11-20T05"), ("2026-11-20T07", "2026-11-20T09")), since="2026-11-20T04"
+    )
+    for at in ("03", "04", "05", "07", "09"):
+        index.create(index.tile_key(f"2026-11-20T{at}"), Tile(f"2026-11-20T{at}", {}))
+    newest = index.newest(head)
+
+    assert next(newest).hour == "2026-11-20T09"
+    index.create(index.tile_key("2026-11-20T08"), Tile("2026-11-20T08", {}))
+    assert [tile.hour[-2:] for tile in newest] == ["08", "07", "05", "04"]
