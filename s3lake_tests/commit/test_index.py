@@ -363,3 +363,18 @@ def test_tiles_of_the_present_topic_come_the_newest_first_and_are_read_when_aske
     assert next(newest).hour == "2026-11-20T09"
     index.create(index.tile_key("2026-11-20T08"), Tile("2026-11-20T08", {}))
     assert [tile.hour[-2:] for tile in newest] == ["08", "07", "05", "04"]
+
+
+@pytest.mark.parametrize("shown", [None, b"{}"], ids=["none", "another"])
+def test_a_manifest_counts_as_written_only_once_the_store_shows_it(
+    shown: bytes | None, index: TopicIndex, store: Flaky, monkeypatch: pytest.MonkeyPatch
+):
+    def put(key: str, *_: object, **__: object) -> str:
+        if shown is not None:
+            MemoryStore.put(store, key, shown)
+        return '"e"'
+
+    monkeypatch.setattr(store, "put", put)
+
+    with pytest.raises(StoreConflictError, match="shows another document there or none; nothing of commit c1"):
+        index.record(Manifest("c1", "orders", HOUR, {}))

@@ -15,8 +15,9 @@ def test_refusals_for_the_same_reason_are_one_that_names_the_first():
     tally = Tally()
     tally.add("value", "no JSON at byte 3", 2, 70)
     tally.add("value", "no JSON at byte 9", 2, 71)
+    tally.add("value", "no JSON at byte 0", 3, 1)
 
-    assert tally.reasons == (Reason("value", "no JSON at byte …", 2, 2, 70),)
+    assert tally.reasons == (Reason("value", "no JSON at byte …", 3, 2, 70),)
 
 
 def test_the_most_frequent_reason_comes_first_then_by_stage_and_reason():
@@ -36,7 +37,9 @@ def test_reasons_that_are_too_many_are_counted_together_by_stage():
     tally = Tally()
     for number in range(MOST_REASONS):
         tally.add("value", "x" * (number + 1), 0, number)
-    for number in range(3):
+    tally.add("value", "one too many", 1, 0)
+    assert Reason("value", OTHERS, 1, 1, 0) in tally.reasons
+    for number in range(1, 3):
         tally.add("value", f"too many {'y' * number}", 1, number)
     tally.add("value", "x", 1, 9)
 
