@@ -39,6 +39,28 @@ def test_who_comes_late_with_an_older_tile_leaves_it() -> None:
     assert store.objects[KEY][0] == b"2"
 
 
+def test_one_that_does_not_say_its_revision_is_renewed() -> None:
+    store = MemoryStore()
+    store.put(KEY, b"1", metadata={CONTENT: "other"})
+    assert renew(store, KEY, TILE, b"2")
+    assert store.objects[KEY][0] == b"2"
+
+
+def test_of_two_that_renew_it_at_once_the_newer_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    renew(store, KEY, Tile("2026-01-05T10", {}, rev=1, commits=("x",)), b"0")
+    put = MemoryStore.put
+
+    def beaten(self: MemoryStore, key: str, body: bytes, **how: object) -> str | None:
+        monkeypatch.undo()
+        renew(store, KEY, REWRITTEN, b"2")
+        return put(self, key, body, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MemoryStore, "put", beaten)
+    assert not renew(store, KEY, TILE, b"1")
+    assert store.objects[KEY][0] == b"2"
+
+
 def test_somebody_else_s_object_stays_and_is_told() -> None:
     store = MemoryStore()
     store.put(KEY, b"theirs")
