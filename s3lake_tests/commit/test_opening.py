@@ -1,0 +1,40 @@
+"""Opening and closing hours, request by request."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from s3lake.commit import opening
+from s3lake.plan.tile import Span
+from s3lake.source.offsets import Snapshot
+from s3lake_tests.commit.kafka import hour
+from s3lake_tests.commit.works import materialise
+from s3lake_tests.commit.world import World
+
+
+def test_a_tile_that_shows_late_is_closed_before_the_next_one_is_cut(world: World, monkeypatch: pytest.MonkeyPatch):
+    world.do("A", materialise(0))
+    head, etag = world.index.head()
+    world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
+    key = world.index.tile_key(hour(0))
+    hidden = {key: world.bucket.objects.pop(key)}
+    late = SimpleNamespace(sleep=lambda seconds: seconds and world.bucket.objects.update(hidden))
+    monkeypatch.setattr("s3lake.commit.index.time", late)
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert world.index.existing_tile(hour(0))[0].partitions == {0: Span(0, 5, 5)}
+    assert world.index.existing_tile(hour(1))[0].partitions == {0: Span(5, 5)}
+
+
+def test_kafka_is_told_whether_the_topic_was_there_before(world: World, monkeypatch: pytest.MonkeyPatch):
+    told: list[bool] = []
+
+    def snapshot(topic: str, hour: str, *, known: bool = False) -> Snapshot:
+        told.append(known)
+        return type(world.kafka).snapshot(world.kafka, topic, hour)
+
+    monkeypatch.setattr(world.kafka, "snapshot", snapshot)
+    opening.open_hour(world.index, world.kafka, hour(0))
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert told == [False, True, True]
