@@ -28,7 +28,7 @@ def test_a_tile_that_was_announced_and_not_written_is_written(index: TopicIndex)
 
 @pytest.mark.parametrize("head", [None, TopicHead(), TopicHead(new=Tile("2026-11-20T06", {}))])
 def test_a_tile_that_was_not_announced_last_is_missing(head: TopicHead | None, index: TopicIndex):
-    with pytest.raises(MissingDocumentError, match="T05.json is not there"):
+    with pytest.raises(MissingDocumentError, match=r"T05\.json is not there"):
         ready(index, FIVE, head=head)
     assert list(index.store.list("")) == []
 
