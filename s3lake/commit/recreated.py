@@ -44,9 +44,13 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
 
 
 def _begins(index: TopicIndex, offsets: Offsets, head: TopicHead, kafka: Snapshot, pace: Pace) -> dict[int, int]:
-    """Where landing goes on in a topic whose log was cut below what is landed; empty where it was not."""
+    """Where landing goes on in a topic whose log was cut below what is landed; empty where it was not.
+
+    What an hour had not landed is landed now, unless a later hour has landed since: offsets of one hour are an interval,
+    and one from there on would hold what is landed a second time.
+    """
     existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
-    last = index.tile(existing[-1]) if existing else None
+    last = tidy(index, existing[-1], pace) if existing else None  # what is pending may be landed in a moment
     cut = cut_below(index, offsets, last[0], kafka) if last else {}
     if last is None or not cut:
         return {}
@@ -54,6 +58,8 @@ def _begins(index: TopicIndex, offsets: Offsets, head: TopicHead, kafka: Snapsho
     for hour in existing:
         tile = tidy(index, hour, pace)
         for partition, span in tile[0].partitions.items() if tile else ():
+            if span.committed > span.start:
+                begins.pop(partition, None)
             if span.end is None or span.committed < span.end:
                 begins.setdefault(partition, span.committed)
     landed = {partition: span.committed for partition, span in last[0].partitions.items()}

@@ -12,6 +12,7 @@ from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
+from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import PACE, materialise
 from s3lake_tests.commit.world import World
 
@@ -134,3 +135,49 @@ def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(world: 
     world.do("B", materialise(1))
 
     assert tile(world, 1).partitions[0] == Span(4, 5)
+
+
+def offsets(world: World, partition: int) -> list[int]:
+    """Of all records in listed files."""
+    return sorted(
+        offset for body, _ in world.view().data.values() for _, one, offset in json.loads(body) if one == partition
+    )
+
+
+def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World):
+    """An hour is left unfinished behind one that landed: what it lacks is told as expired."""
+    world.kafka.produce(1, 3, 4)
+    world.do("A", materialise(0, rounds=1), limit=1)
+    world.kafka.produce(0, 61)
+    world.kafka.produce(1, 61, 62)
+    world.minute = 65
+    world.do("B", materialise(1))
+    world.kafka.elect(0, end=10)
+    world.kafka.produce(0, 66)
+    assert tile(world, 0).partitions[1] == Span(0, 3, 4)
+    assert tile(world, 1).partitions == {0: Span(10, 11), 1: Span(4, 6)}
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 125
+    world.do("C", materialise(2))
+
+    assert tile(world, 2).partitions == {0: Span(10, 11), 1: Span(6, 6)}
+    assert tile(world, 0).expired == ((1, 3, 4),)
+    assert offsets(world, 1) == [0, 1, 2, 4, 5]
+
+
+def test_accepted_what_was_pending_is_not_landed_again(world: World):
+    world.kafka.produce(1, 3, 4)
+    world.minute = 65
+    b = world.start("B", materialise(0))
+    world.run(b, until=completes)
+    b.crash()
+    world.kafka.elect(0, end=4)
+    world.kafka.produce(0, *[66] * 8)
+    assert tile(world, 0).partitions[1] == Span(0, 2, 4)
+
+    accept(world.index, world.kafka, PACE)
+    world.do("C", materialise(1))
+
+    assert tile(world, 1).partitions == {0: Span(4, 12), 1: Span(4, 4)}
+    assert offsets(world, 1) == [0, 1, 2, 3]
