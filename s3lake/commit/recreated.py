@@ -46,8 +46,8 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
 def _begins(index: TopicIndex, offsets: Offsets, head: TopicHead, kafka: Snapshot, pace: Pace) -> dict[int, int]:
     """Where landing goes on in a topic whose log was cut below what is landed; empty where it was not.
 
-    What an hour had not landed is landed now, unless a later hour has landed since: offsets of one hour are an interval,
-    and one from there on would hold what is landed a second time.
+    What an hour had not landed is landed now, unless a later hour has landed since: offsets of one hour are an
+    interval, and one from there on would hold what is landed a second time.
     """
     existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
     last = tidy(index, existing[-1], pace) if existing else None  # what is pending may be landed in a moment

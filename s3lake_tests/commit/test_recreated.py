@@ -3,6 +3,7 @@
 import pytest
 
 from s3lake.commit import opening, recreated
+from s3lake.commit.index import TopicHead
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.commit.kafka import hour
@@ -192,3 +193,25 @@ def test_accepting_twice_is_accepting_once(again: World):
     again.do("accept", accepting())
 
     assert again.bucket.objects == before
+
+
+def test_there_is_nothing_to_accept_before_the_first_hour(world: World):
+    world.index.create(world.index.head_key, TopicHead())
+    with pytest.raises(ConfigurationError, match="has no index yet"):
+        recreated.accept(world.index, world.kafka, PACE)
+
+
+def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):
+    world.minute = 65
+    world.do("A", materialise(0))
+    world.do("A", materialise(1))
+    before = world.index.tile(hour(0))
+    head, etag = world.index.head()
+    world.index.swap(world.index.head_key, head.changed(new=None), etag)
+    del world.bucket.objects[world.index.tile_key(hour(1))]
+    world.kafka.create_topic(1)
+    world.kafka.produce(0, 66)
+
+    assert recreated.accept(world.index, world.kafka, PACE) == hour(2)
+    assert world.index.tile(hour(0)) == before
+    assert world.index.tile(hour(1)) is None

@@ -4,6 +4,7 @@ import pytest
 
 from s3lake.commit import protocol, rewrite
 from s3lake.errors import DataLossError, FencedError, IncompleteError
+from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.works import PACE, accepting, materialise, reading, recovering, rewriting, stage
@@ -176,3 +177,18 @@ def test_an_empty_hour_can_be_rewritten(world: World):
 
     assert world.view().data == {}
     assert world.view().tiles[hour(3)].complete
+
+
+def test_kafka_is_told_that_the_topic_was_there_before(landed: World, monkeypatch: pytest.MonkeyPatch):
+    told: list[bool] = []
+    snapshot = landed.kafka.snapshot
+
+    def asked(topic: str, hour: str, *, known: bool = False) -> Snapshot:
+        told.append(known)
+        return snapshot(topic, hour)
+
+    monkeypatch.setattr(landed.kafka, "snapshot", asked)
+    head, _ = landed.index.head()
+    rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
+
+    assert told == [True]

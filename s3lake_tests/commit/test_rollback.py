@@ -73,6 +73,15 @@ def test_a_rewrite_that_is_given_up_loses_nothing(world: World):
     assert world.view().tiles[hour(0)].commits == ("c1",)
 
 
+def test_offsets_of_a_later_commit_are_counted_from_where_it_began(world: World):
+    world.do("A", materialise(0, rounds=1), limit=2)
+    b = world.start("B", materialise(0))
+    world.run(b, until=completes)
+    b.crash()
+
+    assert run(world) == RolledBack("c2", 3, 0)
+
+
 def test_there_is_nothing_to_roll_back_where_nothing_is_pending(world: World):
     with pytest.raises(ConfigurationError, match="orders 2026-11-20T00 has no tile: there is nothing to roll back"):
         run(world)

@@ -86,6 +86,14 @@ class TestWatermark:
         assert world.sealing.move(START) is None
         assert world.index.watermark() is None
 
+    def test_may_be_the_first_hour(self, world: World) -> None:
+        world.write(world.tile(1, pending="d"))
+        assert world.sealing.upto(START) == START
+
+    def test_of_a_topic_without_hours_is_none(self, world: World) -> None:
+        world.head = TopicHead()
+        assert world.sealing.upto(START) is None
+
     def test_stands_still_where_hours_since_the_start_have_no_tile(self, world: World) -> None:
         assert world.sealing.upto("2026-01-05T06") is None
 

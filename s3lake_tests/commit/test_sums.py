@@ -6,8 +6,9 @@ import pytest
 from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, Read, TopicIndex
 from s3lake.commit.recovery import forward
-from s3lake.commit.sums import Commits
+from s3lake.commit.sums import Commits, waited
 from s3lake.errors import MissingDocumentError
+from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile, joined
 from s3lake_tests.counted import CountedStore
 
@@ -112,3 +113,20 @@ def test_expired_intervals_that_touch_are_one(index: TopicIndex):
 
     assert forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
     assert joined([(0, 5, 9), (0, 0, 2), (1, 2, 5), (0, 1, 3)]) == ((0, 0, 3), (0, 5, 9), (1, 2, 5))
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "wait"), [(10_000, Wait(9, 3_000, 6_000)), (5_000, Wait(9, 0, 1_000)), (1_000, Wait(9, 0, 0))]
+)
+def test_records_have_waited_since_the_newest_and_the_oldest_of_all_that_say_when(now_ms: int, wait: Wait):
+    reads = [
+        Read(0, 5, 4, oldest_ms=5_000, newest_ms=7_000),
+        Read(5, 9, 5, oldest_ms=4_000, newest_ms=6_000),
+        Read(9, 20, 11),
+    ]
+
+    assert waited(reads, now_ms) == (wait,)
+
+
+def test_records_that_do_not_say_when_have_waited_for_nobody_knows_how_long():
+    assert waited([Read(0, 5, 5)], 10_000) == ()

@@ -181,3 +181,18 @@ def test_accepted_what_was_pending_is_not_landed_again(world: World):
 
     assert tile(world, 1).partitions == {0: Span(4, 12), 1: Span(4, 4)}
     assert offsets(world, 1) == [0, 1, 2, 3]
+
+
+def test_a_log_that_is_cut_again_can_be_accepted_again(cut: World):
+    accept(cut.index, cut.kafka, PACE)
+    cut.do("B", materialise(1))
+    cut.kafka.elect(0, end=8)
+    cut.kafka.produce(0, *[70] * 6)
+    cut.kafka.produce(1, 70)
+    cut.minute = 125
+
+    assert accept(cut.index, cut.kafka, PACE) == hour(2)
+    cut.do("C", materialise(2))
+
+    assert tile(cut, 1).partitions == {0: Span(4, 12, 12), 1: Span(2, 2, 2)}
+    assert tile(cut, 2).partitions == {0: Span(8, 14), 1: Span(2, 3)}

@@ -1,0 +1,140 @@
+"""Steps 3 to 6 on a store in memory: what a commit reads, what it leaves, and what it says where it fails."""
+
+from collections.abc import Callable
+
+import pytest
+
+from s3lake.commit import protocol
+from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
+from s3lake.commit.recovery import Pace
+from s3lake.errors import ConfigurationError, FencedError
+from s3lake.plan.batch import Batch
+from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.store import COMMIT, Document
+from s3lake.store.memory import MemoryStore
+
+FIVE = "2026-11-20T05"
+PACE = Pace(parallel=1, looks=1, pause_s=0, patience_s=0)
+Way = Callable[[TopicIndex, Attempt, Staged, Pace], Manifest]
+
+
+class Watched(MemoryStore):
+    """Notes which documents are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+        self.read.append(key)
+        return super().get(key, span)
+
+
+@pytest.fixture
+def store() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def index(store: Watched) -> TopicIndex:
+    return TopicIndex(store, ".indexes/events", "orders")
+
+
+def planned(index: TopicIndex, tile: Tile, *replaced: Manifest) -> Attempt:
+    """An attempt at offsets 0 to 4 of topic-partition 0, on `tile` as it stands in the index."""
+    index.create(index.tile_key(FIVE), tile)
+    ids = tuple(manifest.id for manifest in replaced)
+    return Attempt("new", *index.existing_tile(FIVE), Batch({0: (0, 5)}, {}), "~new", ids, known=replaced)
+
+
+def staged(store: MemoryStore, *keys: str) -> Staged:
+    files = []
+    for key in keys:
+        upload = store.create_upload(key, {COMMIT: "new"})
+        files.append(File(key, upload, (store.upload_part(key, upload, 1, b"x"),), 0, 0, 4, 5, 1))
+    return Staged(tuple(files), {0: Read(0, 5, 5, 5)})
+
+
+@pytest.mark.parametrize("way", [commit, commit_at_once])
+def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex, store: Watched):
+    store.put("orders/old", b"x", metadata={COMMIT: "old"})
+    old = Manifest("old", "orders", FIVE, {0: Read(0, 5, 5, 5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),))
+    index.record(old)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",)), old)
+    store.read.clear()
+    way(index, attempt, staged(store, "orders/new"), PACE)
+
+    assert index.existing_tile(FIVE)[0].commits == ("new",)
+    assert index.existing_tile(FIVE)[0].garbage == ()
+    assert list(store.list("orders/")) == ["orders/new"]
+    assert (index.manifest_key(FIVE, "old") in store.read) == (way is commit_at_once)
+
+
+def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protocol, "finish", lambda *_: None)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    assert commit(index, attempt, staged(index.store, "orders/new"), PACE).id == "new"
+    assert index.existing_tile(FIVE)[0].commits == ("new",)
+
+
+def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protocol, "finish", lambda *_: index.store.delete(index.tile_key(FIVE)))
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(FencedError, match="commit new of orders 2026-11-20T05 was rolled back"):
+        commit(index, attempt, staged(index.store), PACE)
+
+
+def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    index.store.delete(index.tile_key(FIVE))
+
+    with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
+        commit(index, attempt, staged(index.store, "orders/new"), PACE)
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_the_key_that_two_files_have_is_named(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(ConfigurationError, match="have the key b: "):
+        commit(index, attempt, staged(index.store, "a", "b", "b"), PACE)
+
+
+class TestAtOnce:
+    """With `exactly_once: false`."""
+
+    def test_a_tile_of_an_earlier_s3lake_gets_its_sums(self, index: TopicIndex):
+        index.record(Manifest("old", "orders", FIVE, {0: Read(-5, 0, 5, 5)}))
+        attempt = planned(index, Tile(FIVE, {0: Span(-5, 0)}, commits=("old",)))
+        commit_at_once(index, attempt, staged(index.store, "orders/new"), PACE)
+
+        sums = index.existing_tile(FIVE)[0].sums
+        assert isinstance(sums, Sums)
+        assert (sums.read, sums.files) == (10, 1)
+
+    @pytest.mark.parametrize(
+        ("taken", "why"), [(b"x", "another attempt's file is there"), (None, "its upload vanished")]
+    )
+    def test_names_of_its_offsets_are_burnt_where_one_of_its_files_could_not_be_made_visible(
+        self, taken: bytes | None, why: str, index: TopicIndex
+    ):
+        attempt = planned(index, Tile(FIVE, {0: Span(0, 0), 1: Span(0, 0)}, burnt={0: 3, 1: 9}))
+        files = staged(index.store, "orders/a", "orders/b")
+        if taken is None:
+            index.store.abort_upload("orders/b", files.files[1].upload)
+        else:
+            index.store.put("orders/b", taken)
+
+        with pytest.raises(FencedError, match=f"commit new of orders {FIVE}: {why}; 1 of its objects are visible"):
+            commit_at_once(index, attempt, files, PACE)
+        assert index.existing_tile(FIVE)[0].burnt == {0: 5, 1: 9}
+
+    def test_who_was_first_is_why_its_objects_are_not_in_the_index(self, index: TopicIndex):
+        attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+        index.swap_tile(attempt.tile.changed(), attempt.etag)
+
+        with pytest.raises(FencedError, match="another writer changed the hour first; 1 of its objects are visible"):
+            commit_at_once(index, attempt, staged(index.store, "orders/new"), PACE)
