@@ -61,7 +61,7 @@ class Operation:
         sink: what it says when the command is run.
         then: what is run when the command has come to its end.
         codes: of the command when it is run once more after a kill.
-        gone: what no object says any more when it has come to its end, `clean` or not.
+        gone: how names begin of records that no object holds any more when it has come to its end, `clean` or not.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Operation:
     sink: Mapping[str, Any] = field(default_factory=dict)
     then: Sequence[str] = ()
     codes: frozenset[int] = frozenset({0})
-    gone: str = ""
+    gone: tuple[str, ...] = ()
 
     def settings(self, *, landing: bool) -> dict[str, Any]:
         """Of the sink, while the beginning is `landing` or when the command is run."""
@@ -85,7 +85,7 @@ OPERATIONS = (
     Operation(
         "erase",
         ("erase", "--where", f"value LIKE '%\"{ERASED}\"%'", "--from", LAST, "--letters", "false", "--yes"),
-        gone=ERASED,
+        gone=(ERASED,),
     ),
     Operation("reformat", ("reformat", "--from", LAST, "--yes"), sink={"format": {"type": "json", "codec": "gzip"}}),
     Operation(
@@ -112,7 +112,7 @@ OPERATIONS = (
         "retention",
         ("retention", "--older-than", AGE, "--yes"),
         then=("land", "--from", FIRST, "--to", LAST),
-        gone=f"{FIRST}-",
+        gone=(f"{FIRST}-",),
     ),
 )
 

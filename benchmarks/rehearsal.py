@@ -149,7 +149,7 @@ class Rehearsal:
 
     def _check(self, operation: Operation, row: Row) -> None:
         others = adopted() if operation.name == "adopt" else {}
-        taken = tuple(_names(others)) or (operation.gone or "none",)
+        taken = (*operation.gone, *_names(others))
         wanted = replace(self._truth, seen_at={k: v for k, v in self._truth.seen_at.items() if not k.startswith(taken)})
         uploads = self._bucket.uploads()
         row.of_tables = sum(key.startswith(".tables/") for key in uploads)
@@ -171,7 +171,7 @@ class Rehearsal:
     def _check_gone(self, operation: Operation, row: Row) -> None:
         """What it takes out is nowhere any more, before anybody cleans, and the index says how much that was."""
         bodies = {key: self._bucket.body(key) for key in self._bucket.objects()} if operation.gone else {}
-        row.unlisted += sum(operation.gone.encode() in body for body in bodies.values())
+        row.unlisted += sum(name.encode() in body for name in operation.gone for body in bodies.values())
         if operation.name == "retention":
             root = f"{INDEX}/{SINK}/{TOPIC}/{FIRST}"
             listed = [json.loads(bodies[f"{root}/{one}.json"]) for one in json.loads(bodies[f"{root}.json"])["commits"]]
