@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUILDER = ROOT / ".venv-release"
+ACTIONLINT = shutil.which("actionlint") or shutil.which("actionlint", path=str(Path.home() / "go" / "bin"))
 FINDS = "#!/bin/sh\ncase $* in *known.txt*) echo GHSA-h5c8; exit 1;; esac\n"
 
 
@@ -57,6 +58,15 @@ def test_an_audit_says_whether_it_could_be_made(program: str, code: int, told: s
     environment = {**os.environ, "PIP_AUDIT": str(tmp_path / "pip-audit")}
     run = subprocess.run([ROOT / "release" / "audit"], env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, told in run.stdout) == (code, True), run.stdout
+
+
+@pytest.mark.skipif(
+    ACTIONLINT is None, reason="it is not built: go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"
+)
+def test_the_workflow_of_a_release_is_one_that_github_reads() -> None:
+    command = [str(ACTIONLINT), "-no-color", "-oneline", str(ROOT / ".github" / "workflows" / "release.yml")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "")
 
 
 @pytest.mark.long
