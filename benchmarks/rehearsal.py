@@ -174,11 +174,12 @@ class Rehearsal:
         row.unlisted += sum(name.encode() in body for name in operation.gone for body in bodies.values())
         if operation.name == "retention":
             root = f"{INDEX}/{SINK}/{TOPIC}/{FIRST}"
-            listed = [json.loads(bodies[f"{root}/{one}.json"]) for one in json.loads(bodies[f"{root}.json"])["commits"]]
+            manifests = {key: json.loads(body) for key, body in bodies.items() if key.startswith(f"{root}/")}
+            listed = [manifests[f"{root}/{commit}.json"] for commit in json.loads(bodies[f"{root}.json"])["commits"]]
             gone = sum(read["erased"] for manifest in listed for read in manifest["partitions"].values())
-            # An attempt that died early leaves a manifest of its own, which names no object and is `clean`'s.
-            row.unlisted += sum(key.startswith(f"{root}/") and b'"key"' in body for key, body in bodies.items())
             row.lost += abs(PARTITIONS * RECORDS - gone)
+            # An attempt that died early leaves a manifest of its own, which names no object and is `clean`'s.
+            row.unlisted += sum(bool(manifest["files"]) for manifest in manifests.values())
         if not row.clean:
             print(f"{operation.gone} is left: {row}", sorted(bodies), file=sys.stderr, flush=True)
 
