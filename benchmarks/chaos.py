@@ -3,23 +3,25 @@
 import contextlib
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
-from checker import Bucket, Truth, committed
+from checker import Bucket, committed
+from clock.shared_clock import SharedClock
+from commands import Commands
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from faults import FaultyS3
 from kafka_proxy import FaultyKafka
-from production import BUCKET, CODE, CONNECT, DAEMON, S3LAKE, Production, kill
+from production import CODE, CONNECT, DAEMON, Production, kill
+from truth import Truth
+from upheavals import Rebirths, adopted
 
 from s3lake import hours
 from s3lake.demo import process
@@ -34,6 +36,8 @@ COMMANDS = (
 )
 _MOST_PARTITIONS = 5
 _CALM_S = 600.0
+_HOUR_S = 75.0
+"""Of the world, that an hour takes at least."""
 
 
 class Chaos:
@@ -41,29 +45,35 @@ class Chaos:
 
     Args:
         made: all of it.
+        clock: by which the services go.
         proxies: in front of S3 and of Kafka.
         truth: what stood in Kafka.
-        topics: all of them.
-        sinks: their names.
+        routes: topics by sink.
+        adopts: sink and topic of a connector that has stopped.
+        rebirths: of the topic that is created again.
+        commands: that are run beside.
     """
 
     def __init__(
         self,
         made: Production,
+        clock: SharedClock,
         proxies: tuple[FaultyS3, FaultyKafka],
         truth: Truth,
-        topics: Sequence[str],
-        sinks: Sequence[str],
+        bucket: Bucket,
+        routes: Mapping[str, Sequence[str]],
+        adopts: tuple[str, str],
+        rebirths: Rebirths,
+        commands: Commands,
         seed: int,
     ) -> None:
         self.acts: Counter[str] = Counter()
-        self.codes: dict[str, Counter[int]] = {}
-        self.bucket = Bucket(made.s3.endpoint_url, made.s3.access_key_id, made.s3.secret_access_key, BUCKET)
-        self._made, self._proxies, self._truth, self._topics, self._sinks = made, proxies, truth, topics, sinks
-        self._spoilt_until = 0.0
+        self._made, self._clock, self._proxies, self._truth, self._bucket = made, clock, proxies, truth, bucket
+        self._adopts, self._rebirths, self._commands = adopts, rebirths, commands
+        self._routes = [(sink, topic) for sink, topics in routes.items() for topic in topics]
+        self._spoilt_until = self._turned = 0.0
         self._rng = random.Random(seed)
         self._servers = {"broker": Revivable(made.kafka.pid, made.home), "s3": Revivable(made.s3.pid, made.home)}
-        self._commands: list[Command] = []
         self._choices: list[tuple[str, int, Callable[[], object]]] = [
             *((f"kill {name}", 2, partial(self._kill, [name])) for name in (CODE, DAEMON, CONNECT)),
             ("kill run", 6, self._kill_run),
@@ -73,30 +83,50 @@ class Chaos:
             *((f"stop {name}", 1, partial(self._hold, name)) for name in (CODE, DAEMON, CONNECT, *self._servers)),
             ("spoil requests", 6, self._spoil),
             ("run a command", 6, self._command),
+            ("turn the hour", 4, self._turn),
             ("add a partition", 1, self._add_partition),
             ("expire records", 2, self._expire),
+            ("create a topic again", 3, self._create_again),
         ]
+        self._surely: list[tuple[str, Callable[[], object]]] = [
+            ("adopt a topic", self._adopt),
+            ("create a topic again", self._create_again),
+        ]
+        self._until_sure = 0
 
     def act(self) -> None:
-        """One of all that can be done, and a while of peace."""
-        name, _, act = self._rng.choices(self._choices, [weight for _, weight, _ in self._choices])[0]
+        """One of all that can be done, and a while of peace; what is to be done in any case comes soon."""
+        if self._surely and self._until_sure == 0:
+            name, act = self._surely[0]
+            self._until_sure = self._rng.randint(1, 3)
+        else:
+            name, _, act = self._rng.choices(self._choices, [weight for _, weight, _ in self._choices])[0]
+            self._until_sure = max(0, self._until_sure - 1)
         print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
-        self.acts[name if act() is not False else f"{name}, in vain"] += 1
+        done = act() is not False
+        self.acts[name if done else f"{name}, in vain"] += 1
+        self._surely = [one for one in self._surely if not (done and one[0] == name)]
         if time.monotonic() > self._spoilt_until:
             self._spoil_no_more()
-        self._collect()
+        self._commands.collect()
         time.sleep(self._rng.uniform(1, 12))
 
+    @property
+    def owes(self) -> bool:
+        """Whether something that is to be done in any case was not yet."""
+        return bool(self._surely)
+
     def calm(self) -> None:
-        """All services are up, and nobody harms anything any more."""
+        """All services are up, and nobody harms anything; the hour ends, so that what waits for the next one lands."""
+        print(f"{time.strftime('%X')} peace", file=sys.stderr, flush=True)
         self._spoil_no_more()
-        for command in self._commands:
-            self._note(command)
+        self._commands.collect(all_of_them=True)
         for service in self._made.services.values():
             if not service.running:
                 service.start()
         for service in self._made.services.values():
             service.await_up()
+        self._end_hour()
 
     def end(self) -> None:
         """Servers that were started again write no more: those who began them know only the first ones."""
@@ -113,10 +143,14 @@ class Chaos:
             time.sleep(2)
 
     def _behind(self) -> dict[str, int]:
-        reached = committed(self.bucket, self._sinks, self._topics)
-        pairs = [(sink, *place) for sink in self._sinks for place in self._truth.reached]
-        lacks = {pair: self._truth.reached[pair[1:]] - reached.get(pair, 0) for pair in pairs}
-        return {" ".join(map(str, pair)): lack for pair, lack in lacks.items() if lack > 0}
+        reached = committed(self._bucket, self._routes)
+        lacks = {
+            f"{sink} {topic} {partition}": end - reached.get((sink, topic, partition), 0)
+            for (topic, partition), end in dict(self._truth.reached).items()
+            for sink, of_sink in self._routes
+            if of_sink == topic
+        }
+        return {place: lack for place, lack in lacks.items() if lack > 0}
 
     def _kill(self, names: Sequence[str]) -> None:
         services = [self._made.services[name] for name in names]
@@ -162,38 +196,40 @@ class Chaos:
             proxy.share = 0.0
 
     def _command(self) -> None:
-        words = self._rng.choice(COMMANDS)
-        environment = self._made.services[CODE].environment
-        command = [sys.executable, "-W", "ignore", *S3LAKE, *words]
-        log = self._made.home / f"command-{self.acts['run a command']}.log"
-        with log.open("wb") as output:
-            run = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        self._commands.append(Command(" ".join(words), run, log))
+        self._commands.begin(self._rng.choice(COMMANDS))
 
-    def _collect(self) -> None:
-        for command in [*self._commands]:
-            if command.process.poll() is not None:
-                self._note(command)
-                self._commands.remove(command)
+    def _turn(self) -> bool:
+        """Whether it is time: each hour is sealed and merged, which takes its while."""
+        if time.monotonic() < self._turned + _HOUR_S:
+            return False
+        self._end_hour()
+        return True
 
-    def _note(self, command: "Command") -> None:
-        code = command.process.wait(600)
-        self.codes.setdefault(command.name, Counter())[code] += 1
-        if code:
-            print(f"{command.name}: exit code {code}\n{command.log.read_text()[-1500:]}", file=sys.stderr, flush=True)
+    def _end_hour(self) -> None:
+        """Within seconds the hour ends for all services, wherever they are."""
+        self._turned = time.monotonic()
+        end = hours.end_ms(hours.key_of_ms(int(self._clock.time() * 1000))) / 1000
+        self._clock.set_forward(end - self._rng.uniform(0, 5))
+
+    def _create_again(self) -> bool:
+        return self._rebirths.again(self._rng.randint(2, 4))
+
+    def _adopt(self) -> None:
+        adopted(self._made, self._commands, *self._adopts)
+        self._kill([CODE])  # it has the configuration of its start
 
     def _add_partition(self) -> None:
-        topic, admin = self._rng.choice(self._topics), self._admin()
+        topic, admin = self._rng.choice(self._truth.topics), self._admin()
         there = len(admin.list_topics(topic, timeout=30).topics[topic].partitions)
         if there < _MOST_PARTITIONS:
             admin.create_partitions([NewPartitions(topic, there + 1)])[topic].result()
 
     def _expire(self) -> None:
         """What all sinks have landed, and the checker has seen."""
-        reached = committed(self.bucket, self._sinks, self._topics)
+        reached = committed(self._bucket, self._routes)
         gone = []
-        for (topic, partition), seen in self._truth.reached.items():
-            landed = min(reached.get((sink, topic, partition), 0) for sink in self._sinks)
+        for (topic, partition), seen in dict(self._truth.reached).items():
+            landed = min(reached.get((sink, topic, partition), 0) for sink, of_sink in self._routes if of_sink == topic)
             if (low := min(seen, landed) // 2) > 0:
                 gone.append(TopicPartition(topic, partition, low))
         admin = self._admin()  # which must not go before its answers
@@ -202,14 +238,6 @@ class Chaos:
 
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self._made.kafka.bootstrap_servers, "log_level": 0})
-
-
-class Command(NamedTuple):
-    """One of ours under way, beside the landings."""
-
-    name: str
-    process: subprocess.Popen[bytes]
-    log: Path
 
 
 class Revivable:

@@ -1,147 +1,65 @@
 """What stands in the bucket against what stood in Kafka, with no code of the product's: `soak.py` ends with it.
 
 Files are read by pyarrow, fastavro and the standard library, the index as JSON by what docs/design/commit.md says of
-it, Kafka by a consumer of its own that has followed every topic from the first record on.
+it, Kafka by `truth.py`.
 """
 
 import gzip
 import io
 import json
-import threading
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import boto3
 import fastavro
 import numpy as np
 import pyarrow.parquet as pq
 from botocore.config import Config
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from truth import Identity, Poison, Truth
 
 INDEX = ".indexes"
 _TILE = len("2026-11-22T10.json")
 
-Place = tuple[str, int, int]
-"""Topic, topic-partition, offset."""
+Intervals = dict[int, list[tuple[int, int]]]
+"""By topic-partition, of offsets: half-open."""
 
 
-@dataclass
-class Truth:
-    """What readers of committed data saw of the topics, however much of it Kafka has deleted since.
+class Left(NamedTuple):
+    """What a connector left of a topic, in one sink's place: its objects, and what they hold."""
+
+    topic: str
+    objects: Mapping[str, bytes]
+
+
+class Former(NamedTuple):
+    """A topic that was deleted, and created again.
 
     Attributes:
-        seen_at: by the id of each good record, when it could be read; its timestamp may be hours older.
-        poison: the places of records that nothing can convert.
-        reached: by topic and topic-partition, the offset after the last record.
-        gone: ids and places of records that Kafka has compacted away, whether or not anybody had read them.
+        landed: by sink, what the index said was landed just before it was deleted.
+        since: by sink, the first hour of the next topic of this name.
     """
 
-    servers: str
-    topics: tuple[str, ...]
-    seen_at: dict[str, float] = field(default_factory=dict)
-    poison: set[Place] = field(default_factory=set)
-    reached: dict[tuple[str, int], int] = field(default_factory=dict)
-    gone: set[str | Place] = field(default_factory=set)
-    tombstones: int = 0
-    _over: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._over.set()
-        if self._thread:
-            self._thread.join()
-
-    def compacted(self, topic: str) -> None:
-        """Note what of a topic Kafka has no more, now that nothing is sent any more."""
-        consumer = self._consumer()
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        kept: set[str | Place] = set()
-        for number in partitions:
-            at = TopicPartition(topic, number, OFFSET_BEGINNING)
-            consumer.assign([at])
-            end = self.reached.get((topic, number), 0)
-            _, high = consumer.get_watermark_offsets(at, timeout=30)
-            position = 0
-            while position < min(end, high):
-                for message in consumer.consume(1000, 5):
-                    position = int(message.offset() or 0) + 1
-                    if message.error() is None:
-                        kept.update(_identities(message))
-        consumer.close()
-        held = {one for one in self.seen_at if one.startswith(f"{topic}-")}
-        self.gone = (held | {one for one in self.poison if one[0] == topic}) - kept
-
-    def _consumer(self) -> Consumer:
-        return Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": "the-checker-follows",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "topic.metadata.refresh.interval.ms": 1000,
-                "log_level": 0,
-            }
-        )
-
-    def _follow(self) -> None:
-        consumer = self._consumer()
-        assigned: set[tuple[str, int]] = set()
-        looked = 0.0
-        while not self._over.is_set():
-            if time.monotonic() - looked > 1:
-                looked = time.monotonic()
-                assigned |= self._assign_new(consumer, assigned)
-            for message in consumer.consume(1000, 0.2):
-                if message.error() is None:
-                    self._see(message)
-        consumer.close()
-
-    def _assign_new(self, consumer: Consumer, assigned: set[tuple[str, int]]) -> set[tuple[str, int]]:
-        try:
-            topics = consumer.list_topics(timeout=2).topics
-        except Exception:  # the broker is stopped just now: the next second asks again
-            return set()
-        new = {(topic, number) for topic in self.topics for number in topics[topic].partitions} - assigned
-        if new:
-            consumer.incremental_assign([TopicPartition(*place, OFFSET_BEGINNING) for place in sorted(new)])
-        return new
-
-    def _see(self, message: Message) -> None:
-        topic, partition, offset = str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
-        self.reached[topic, partition] = offset + 1
-        value = message.value()
-        if value is None:
-            self.tombstones += 1
-        elif value.startswith(b"{"):
-            self.seen_at[str(json.loads(value)["id"])] = time.time()
-        else:
-            self.poison.add((topic, partition, offset))
-
-
-def _identities(message: Message) -> Iterator[str | Place]:
-    """What the record is called in a file, or where it stood."""
-    value = message.value()
-    if value is not None and value.startswith(b"{"):
-        yield str(json.loads(value)["id"])
-    yield str(message.topic()), int(message.partition() or 0), int(message.offset() or 0)
+    topic: str
+    landed: Mapping[str, Intervals]
+    since: Mapping[str, str]
 
 
 @dataclass
 class Found:
-    """What is wrong with one sink; all zero and empty where nothing is."""
+    """What is wrong with one sink; all zero and empty where nothing is.
+
+    Attributes:
+        given_up: records that a topic which was deleted still had, and that were not landed then: nobody promised them.
+        misplaced: records in an hour of an earlier or later topic of the same name.
+    """
 
     lost: int = 0
     duplicated: int = 0
     made_up: int = 0
+    misplaced: int = 0
+    given_up: int = 0
     unlisted: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     examples: list[str] = field(default_factory=list)
@@ -152,7 +70,7 @@ class Found:
 
     @property
     def clean(self) -> bool:
-        return not (self.lost or self.duplicated or self.made_up or self.unlisted or self.absent)
+        return not (self.lost or self.duplicated or self.made_up or self.misplaced or self.unlisted or self.absent)
 
 
 class Bucket:
@@ -182,53 +100,118 @@ class Bucket:
         return [one["Key"] for page in pages for one in page.get("Uploads", ())]
 
 
-def committed(bucket: Bucket, sinks: Iterable[str], topics: Iterable[str]) -> dict[tuple[str, str, int], int]:
-    """How far each sink has come, by sink, topic and topic-partition."""
+def since(bucket: Bucket, sink: str, topic: str) -> str | None:
+    """The first hour that is landed of the present topic; None where there is no hour at all."""
+    return _since(bucket, bucket.objects(), sink, topic)
+
+
+def landed(bucket: Bucket, sink: str, topic: str) -> Intervals:
+    """What of the present topic is landed, by the index."""
+    return _landed(_present(bucket, bucket.objects(), sink, topic))
+
+
+def committed(bucket: Bucket, routes: Iterable[tuple[str, str]]) -> dict[tuple[str, str, int], int]:
+    """Up to where each sink has all of the topics that there are now, by sink, topic and topic-partition."""
     objects = bucket.objects()
     reached: dict[tuple[str, str, int], int] = {}
-    for sink in sinks:
-        for topic in topics:
-            for tile in _tiles(bucket, objects, sink, topic):
-                for number, part in tile["partitions"].items():
-                    place = sink, topic, int(number)
+    waiting: set[tuple[str, str, int]] = set()
+    for sink, topic in routes:
+        for tile in _present(bucket, objects, sink, topic):
+            for number, part in tile["partitions"].items():
+                place = sink, topic, int(number)
+                if place not in waiting:
                     reached[place] = max(reached.get(place, 0), int(part["committed"]))
+                if part["committed"] != part["end"]:
+                    waiting.add(place)
     return reached
 
 
-def check(bucket: Bucket, sink: str, topics: Iterable[str], truth: Truth) -> Found:
+def check(
+    bucket: Bucket,
+    sink: str,
+    topics: Sequence[str],
+    truth: Truth,
+    left: Left | None = None,
+    formers: Sequence[Former] = (),
+) -> Found:
     """One sink, whose files lie below a prefix of its own name."""
     found, objects = Found(), bucket.objects()
-    files: dict[str, Mapping[str, Any]] = {}
+    files: dict[str, _File] = {}
     ages: list[float] = []
+    claimed: dict[tuple[str, int], Intervals] = {}
     for topic in topics:
-        for tile in _tiles(bucket, objects, sink, topic):
+        lives = [former.since[sink] for former in formers if former.topic == topic]
+        tiles = list(_tiles(bucket, objects, sink, topic))
+        for life in range(len(lives) + 1):
+            claimed[topic, life] = _landed(tile for tile in tiles if _life(tile, lives) == life)
+        for tile in tiles:
             ends = [part["end"] for part in tile["partitions"].values()]
             found.sealed += None not in ends and all(
                 part["end"] == part["committed"] for part in tile["partitions"].values()
             )
             for commit in tile["commits"]:
                 manifest = json.loads(bucket.body(f"{INDEX}/{sink}/{topic}/{tile['hour']}/{commit}.json"))
-                files |= {file["key"]: file for file in manifest["files"]}
+                files |= {file["key"]: _File(topic, _life(tile, lives), file) for file in manifest["files"]}
     visible = {key for key in objects if key.startswith(f"{sink}/")}
-    found.unlisted, found.absent = sorted(visible - files.keys()), sorted(files.keys() - visible)
-    rows: Counter[str] = Counter()
-    letters: Counter[Place] = Counter()
+    theirs = left.objects if left else {}
+    found.unlisted = sorted(visible - files.keys() - theirs.keys())
+    found.absent = sorted((files.keys() | theirs.keys()) - visible)
+    waited = {former.topic for former in formers} | ({left.topic} if left else set())
+    rows: Counter[Identity] = Counter()
+    letters: Counter[Identity] = Counter()
+    for key, body in theirs.items():
+        if key in visible and bucket.body(key) != body:
+            found.absent.append(f"{key}, as it was")
+        rows.update(_ids(key, body))
     for key, file in files.items():
         if key not in visible:
             continue
         found.files += 1
-        if file["kind"] == "dead_letters":
-            letters.update(_letters(bucket.body(key)))
-        elif file["kind"] == "data":
-            ids = list(_ids(key, bucket.body(key)))
-            rows.update(ids)
-            if not _holds_anew(file, key):
-                ages += [objects[key] - truth.seen_at[name] for name in ids if name in truth.seen_at]
+        names: list[Identity] = []
+        if file.entry["kind"] == "dead_letters":
+            names = list(_letters(bucket.body(key)))
+            letters.update(names)
+        elif file.entry["kind"] == "data":
+            names = list(_ids(key, bucket.body(key)))
+            rows.update(names)
+            if not _holds_anew(file.entry, key) and file.topic not in waited:
+                ages += [objects[key] - truth.seen[name].at for name in map(str, names) if name in truth.seen]
+        found.misplaced += sum(truth.places[name].life != file.life for name in names if name in truth.places)
     found.rows = rows.total()
-    _compare(found, rows, _wanted(Counter(truth.seen_at.keys()), truth, rows))
-    _compare(found, letters, _wanted(Counter(truth.poison), truth, letters))
+    promised = _Promises(sink, truth, formers, claimed)
+    good = (name for name, seen in truth.seen.items() if seen.topic in topics)
+    poison = (one for one in truth.poison if one[0] in topics)
+    _compare(found, rows, _wanted(good, truth, rows), promised)
+    _compare(found, letters, _wanted(poison, truth, letters), promised)
     found.freshness_p95_s = round(float(np.percentile(ages, 95)), 1) if ages else 0.0
     return found
+
+
+class _File(NamedTuple):
+    """A file that a tile lists: of which topic of a name, and what its manifest says of it."""
+
+    topic: str
+    life: int
+    entry: Mapping[str, Any]
+
+
+class _Promises(NamedTuple):
+    """Which records have to be there, though their topic is not."""
+
+    sink: str
+    truth: Truth
+    formers: Sequence[Former]
+    claimed: Mapping[tuple[str, int], Intervals]
+
+    def given_up(self, identity: Identity) -> bool:
+        """Whether a record was not landed when its topic was deleted, and the index does not say that it is now."""
+        topic = self.truth.seen[identity].topic if isinstance(identity, str) else identity[0]
+        formers = [former for former in self.formers if former.topic == topic]
+        place = self.truth.places.get(identity)
+        if place is None or place.life >= len(formers):
+            return False
+        landed = formers[place.life].landed[self.sink], self.claimed[topic, place.life]
+        return not any(first <= place.offset < end for one in landed for first, end in one.get(place.partition, ()))
 
 
 def _holds_anew(file: Mapping[str, Any], key: str) -> bool:
@@ -236,19 +219,40 @@ def _holds_anew(file: Mapping[str, Any], key: str) -> bool:
     return bool(file.get("digest")) or "~" in key
 
 
-def _wanted(seen: Counter[Any], truth: Truth, held: Counter[Any]) -> Counter[Any]:
-    """What Kafka has compacted away may have been landed before, once."""
-    return Counter({one: count for one, count in seen.items() if one not in truth.gone or one in held})
+def _wanted(seen: Iterable[Identity], truth: Truth, held: Counter[Identity]) -> Counter[Identity]:
+    """Once each; what Kafka has compacted away may have been landed before."""
+    return Counter(one for one in seen if one not in truth.gone or one in held)
 
 
-def _compare(found: Found, held: Counter[Any], wanted: Counter[Any]) -> None:
-    lost, surplus = wanted - held, held - wanted
+def _compare(found: Found, held: Counter[Identity], wanted: Counter[Identity], promised: _Promises) -> None:
+    missing, surplus = wanted - held, held - wanted
+    lost = [name for name in missing if not promised.given_up(name)]
     unknown = {name: count for name, count in surplus.items() if name not in wanted}
-    found.lost += lost.total()
+    found.lost += len(lost)
+    found.given_up += len(missing) - len(lost)
     found.made_up += sum(unknown.values())
     found.duplicated += surplus.total() - sum(unknown.values())
-    for what, names in (("lost", lost), ("surplus", surplus)):
-        found.examples += [f"{what}: {name}" for name in list(names)[:5]]
+    for what, names in (("lost", lost), ("surplus", list(surplus))):
+        found.examples += [f"{what}: {name}" for name in names[:5]]
+
+
+def _life(tile: Mapping[str, Any], since: Sequence[str]) -> int:
+    """How often the topic had been created again that a tile is of."""
+    return sum(tile["hour"] >= first for first in since)
+
+
+def _landed(tiles: Iterable[Mapping[str, Any]]) -> Intervals:
+    """What they say is landed, without what had expired before it was."""
+    intervals: Intervals = {}
+    for tile in tiles:
+        for number, part in tile["partitions"].items():
+            at = int(part["start"])
+            expired = sorted((first, end) for one, first, end in tile.get("expired", ()) if one == int(number))
+            for first, end in [*expired, (int(part["committed"]), 0)]:
+                if at < first:
+                    intervals.setdefault(int(number), []).append((at, first))
+                at = max(at, end)
+    return intervals
 
 
 def _tiles(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> Iterator[dict[str, Any]]:
@@ -257,6 +261,18 @@ def _tiles(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> Ite
         name = key.removeprefix(root)
         if key.startswith(root) and len(name) == _TILE and name.endswith(".json") and name.startswith("20"):
             yield json.loads(bucket.body(key))
+
+
+def _present(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> Iterator[dict[str, Any]]:
+    """Tiles of the topic that there is now."""
+    first = _since(bucket, objects, sink, topic) or ""
+    yield from (tile for tile in _tiles(bucket, objects, sink, topic) if tile["hour"] >= first)
+
+
+def _since(bucket: Bucket, objects: Iterable[str], sink: str, topic: str) -> str | None:
+    key = f"{INDEX}/{sink}/{topic}/topic.json"
+    head = json.loads(bucket.body(key)) if key in objects else {}
+    return (head.get("since") or "") if head.get("hours") else None
 
 
 def _ids(key: str, body: bytes) -> Iterator[str]:
@@ -269,7 +285,7 @@ def _ids(key: str, body: bytes) -> Iterator[str]:
         yield from (str(json.loads(line)["id"]) for line in text.splitlines() if line)
 
 
-def _letters(body: bytes) -> Iterator[Place]:
+def _letters(body: bytes) -> Iterator[Poison]:
     for line in body.splitlines():
         letter = json.loads(line)
-        yield letter["topic"], int(letter["partition"]), int(letter["offset"])
+        yield letter["topic"], int(letter["partition"]), int(letter["offset"]), letter["value"]

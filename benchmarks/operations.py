@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import connector
+
 from s3lake import hours
 
 TOPIC, SINK = "orders", "events"
@@ -35,7 +37,6 @@ _SETTINGS = {
     "flush": {"count": 100},
     "batch_records": 24,
 }
-_TEMPLATE = "{topic}/partition={partition}/{topic}+{partition}+{offset:010}"
 _BY_FIELD = {"layout": {"template": "{topic}/{time:yyyy}/{partition}-{offset:012}"}}
 _SMALL = {"flush": {"count": 6, "merge": False}}
 _TABLE = {"name": "lake.{topic}", "catalog": {"type": "sql", "uri": f"sqlite:///{CATALOG}"}}
@@ -104,7 +105,7 @@ OPERATIONS = (
         "adopt",
         ("adopt", "--connector", SINK),
         landed="",
-        before={"layout": {"template": _TEMPLATE}},
+        before={"layout": connector.LAYOUT},
         then=("land",),
         codes=frozenset({0, 2}),  # adopted already
     ),
@@ -132,9 +133,7 @@ def records() -> Iterator[Record]:
 def adopted() -> dict[str, bytes]:
     """Objects that a connector has left, and what they hold."""
     lines = {
-        partition: [one.value for one in records() if one.partition == partition] for partition in range(PARTITIONS)
+        partition: [one.value for one in records() if one.partition == partition][:ADOPTED]
+        for partition in range(PARTITIONS)
     }
-    return {
-        f"{SINK}/{TOPIC}/partition={partition}/{TOPIC}+{partition}+0000000000.json": b"\n".join([*held[:ADOPTED], b""])
-        for partition, held in lines.items()
-    }
+    return connector.objects(SINK, TOPIC, lines, ADOPTED)

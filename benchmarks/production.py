@@ -131,10 +131,10 @@ class Production:
         code.environment = {**code.environment, "S3LAKE_SENSORS": "running" if on else "stopped"}
 
 
-def cleaned(sink: Sink, topic: str, config: Config) -> int:
+def cleaned(sink: Sink, topic: str, config: Config, now: Callable[[], float] = time.time) -> int:
     """What `s3lake clean` finds to do two days from now, when no writer of today can be alive."""
     lander = landing(sink, topic, source_of(config), S3Resource(config.s3), None)
-    lander.clock = lambda: int(time.time() * 1000) + _TWO_DAYS_MS
+    lander.clock = lambda: int(now() * 1000) + _TWO_DAYS_MS
     return len(lander.clean())
 
 

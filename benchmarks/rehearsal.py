@@ -16,16 +16,17 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import boto3
+import connector
 import psutil
 import yaml
 from armed import ArmedKafka, ArmedS3
-from checker import INDEX, Bucket, Truth, check
+from checker import INDEX, Bucket, Left, check
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from operations import ADOPTED, AGE, CATALOG, FIRST, INTO, PARTITIONS, RECORDS, SINK, TOPIC, Operation, adopted, records
 from production import BUCKET, CONNECT, Production, cleaned, production
+from truth import Truth
 
 from s3lake import hours
 from s3lake.config import native
@@ -36,7 +37,7 @@ _IMPORTED = [
     *("s3lake.source.kafka.client", "s3lake.verify", "s3lake.objects.readback", "s3lake.table.iceberg"),
     *("s3lake.change.compact", "s3lake.change.erase", "s3lake.change.restore", "s3lake.orchestration.resources"),
     *("boto3", "pandas", "pyarrow", "duckdb", "tenacity", "pyspark.sql.connect.session", "pyiceberg.catalog.sql"),
-    *("checker", "faults", "armed", "rehearsal", "operations", "production", "warm"),
+    *("checker", "truth", "connector", "faults", "armed", "rehearsal", "operations", "production", "warm"),
 ]
 """By the process that commands are forked from: the imports of each would take longer than its work."""
 
@@ -148,9 +149,9 @@ class Rehearsal:
         return row
 
     def _check(self, operation: Operation, row: Row) -> None:
-        others = adopted() if operation.name == "adopt" else {}
-        taken = (*operation.gone, *_names(others))
-        wanted = replace(self._truth, seen_at={k: v for k, v in self._truth.seen_at.items() if not k.startswith(taken)})
+        left = Left(TOPIC, adopted()) if operation.name == "adopt" else None
+        kept = {k: v for k, v in self._truth.seen.items() if not k.startswith(operation.gone)}
+        wanted = replace(self._truth, seen=kept)
         uploads = self._bucket.uploads()
         row.of_tables = sum(key.startswith(".tables/") for key in uploads)
         row.left = len(uploads) - row.of_tables
@@ -159,10 +160,9 @@ class Rehearsal:
             return
         if operation.name == "retention":
             wanted.poison = {place for place in wanted.poison if place[2] >= RECORDS}
-        found = check(self._bucket, SINK, [TOPIC], wanted)
-        unlisted = set(found.unlisted) - others.keys()
+        found = check(self._bucket, SINK, [TOPIC], wanted, left)
         row.lost, row.doubled = row.lost + found.lost, found.duplicated + found.made_up
-        row.unlisted += len(unlisted) + len(found.absent)
+        row.unlisted += len(found.unlisted) + len(found.absent)
         if not row.clean:
             print(found, uploads, file=sys.stderr, flush=True)
         if operation.name == "table sync":
@@ -234,16 +234,9 @@ class Rehearsal:
         return path
 
     def _leave_to_adopt(self) -> None:
-        s3 = self._made.s3
-        keys = {"aws_access_key_id": s3.access_key_id, "aws_secret_access_key": s3.secret_access_key}
-        client: Any = boto3.client("s3", endpoint_url=s3.endpoint_url, region_name="us-east-1", **keys)
-        for key, body in adopted().items():
-            client.put_object(Bucket=BUCKET, Key=key, Body=body)
-        servers = {"bootstrap.servers": self._made.kafka.bootstrap_servers}
-        group = Consumer({**servers, "group.id": f"connect-{SINK}", "log_level": 0})
-        at = [TopicPartition(TOPIC, partition, ADOPTED) for partition in range(PARTITIONS)]
-        group.commit(offsets=at, asynchronous=False)
-        group.close()
+        connector.leave(self._made.s3, BUCKET, adopted())
+        ends = dict.fromkeys(range(PARTITIONS), ADOPTED)
+        connector.commit(self._made.kafka.bootstrap_servers, SINK, TOPIC, ends)
 
 
 @contextlib.contextmanager
@@ -311,8 +304,3 @@ def _ended(process: BaseProcess) -> int:
         process.join()
         return -1
     return process.exitcode
-
-
-def _names(objects: dict[str, bytes]) -> Iterator[str]:
-    for body in objects.values():
-        yield from (json.loads(line)["id"] for line in body.splitlines())

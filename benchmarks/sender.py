@@ -5,6 +5,7 @@ import json
 import random
 import threading
 import time
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -14,15 +15,20 @@ from s3lake import hours
 
 
 class Sender:
-    """Records of one topic, about so many a second, until told to end: what becomes of each, only Kafka knows."""
+    """Records of one topic, about so many a second, until told to end: what becomes of each, only Kafka knows.
 
-    def __init__(self, servers: str, topic: str, seed: int, a_second: int) -> None:
-        self.rolled_back = 0
-        self._servers, self._topic, self._a_second = servers, topic, a_second
+    Args:
+        now: the clock that stamps them.
+    """
+
+    def __init__(self, servers: str, topic: str, seed: int, a_second: int, now: Callable[[], float]) -> None:
+        self.topic, self.rolled_back = topic, 0
+        self._servers, self._a_second, self._now = servers, a_second, now
         self._rng = random.Random(f"{seed} {topic}")
         self._numbers = count()
         self._begun = time.monotonic()
-        self._over = threading.Event()
+        self._over, self._going, self._paused = threading.Event(), threading.Event(), threading.Event()
+        self._going.set()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -32,12 +38,27 @@ class Sender:
         self._over.set()
         self._thread.join(120)
 
+    def pause(self) -> None:
+        """All that was sent is in Kafka or has failed, and nothing is sent until `go_on`."""
+        self._paused.clear()
+        self._going.clear()
+        self._paused.wait(120)
+
+    def go_on(self) -> None:
+        self._going.set()
+
     def _run(self) -> None:
         base = {"bootstrap.servers": self._servers, "linger.ms": 20, "log_level": 0, "delivery.timeout.ms": 60_000}
         plain = Producer({**base, "enable.idempotence": True})
         held: Producer | None = None
         while not self._over.is_set():
-            if self._rng.random() < 0.3:
+            if not self._going.is_set():
+                plain.flush(60)
+                self._paused.set()
+                self._going.wait()
+                # Another topic may have the name now, which knows nothing of the old one's numbers.
+                plain, held = Producer({**base, "enable.idempotence": True}), None
+            elif self._rng.random() < 0.3:
                 held = self._transaction(held, base)
             else:
                 self._send(plain)
@@ -48,7 +69,7 @@ class Sender:
         keep = self._rng.random() < 0.7
         timeouts = {"transaction.timeout.ms": 20_000, "delivery.timeout.ms": 20_000}
         fresh = held is None
-        held = held or Producer({**base, "transactional.id": f"soak-{self._topic}", **timeouts})
+        held = held or Producer({**base, "transactional.id": f"soak-{self.topic}", **timeouts})
         try:
             if fresh:
                 held.init_transactions(30)
@@ -65,11 +86,11 @@ class Sender:
             key, value, stamp = self._record()
             # Without a partition the key decides, and most keys are one: a topic-partition has most of the records.
             with contextlib.suppress(BufferError):
-                producer.produce(self._topic, value, key, timestamp=stamp)
+                producer.produce(self.topic, value, key, timestamp=stamp)
         self._over.wait(0.25)
 
     def _record(self) -> tuple[bytes, bytes | None, int]:
-        number, now = next(self._numbers), int(time.time() * 1000)
+        number, now = next(self._numbers), int(self._now() * 1000)
         key = b"most" if self._rng.random() < 0.6 else b"%d" % (number % 50)
         drawn = self._rng.random()
         stamp = now - self._rng.randrange(2 * hours.HOUR_MS) if drawn > 0.95 else now
@@ -77,7 +98,7 @@ class Sender:
             return key, None, stamp
         if drawn < 0.04:
             return key, b"no json: %d" % number, stamp
-        value = {"id": f"{self._topic}-{number}", "amount": number, "note": "x" * self._rng.randrange(200)}
+        value = {"id": f"{self.topic}-{number}", "amount": number, "note": "x" * self._rng.randrange(200)}
         if time.monotonic() - self._begun > 60:
             value["later"] = "a field that came later"
         return key, json.dumps(value).encode(), stamp

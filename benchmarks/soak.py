@@ -3,8 +3,9 @@
 Three sinks land four topics while records arrive in transactions and without, late, skewed, poisoned, with tombstones
 and with fields that come later. Processes are killed and stopped, Spark's workers, the broker and the S3 server as
 well; requests to S3 and Kafka are delayed, lost, repeated and refused; logs expire and are compacted, topic-partitions
-are added; and the commands that change what has landed run beside. Then all is
-left in peace, `clean` runs as it would two days later, and `checker.py` compares.
+are added, a topic is deleted and created again, and one that a connector has begun is adopted; hours end every few
+minutes; and the commands that change what has landed run beside. Then all is left in peace, `clean` runs as it would
+two days later, and `checker.py` compares.
 
 The seed decides what is done and in which order; when exactly, the machine does.
 """
@@ -24,10 +25,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import connector
 import psutil
 import yaml
 from chaos import START, Chaos
-from checker import Truth, check
+from checker import Bucket, check
+from clock.shared_clock import SharedClock
+from commands import Commands
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -39,15 +43,21 @@ from faults import FaultyS3
 from kafka_proxy import FaultyKafka
 from production import BUCKET, Production, cleaned, production
 from sender import Sender
+from truth import Truth
+from upheavals import Rebirths, connected
 
+from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.s3 import minio_binary, versitygw_binary
 
-COMPACTED = "prices"
-TOPICS = ("orders", "clicks", "stock", COMPACTED)
+COMPACTED, AGAIN, ADOPTED = "prices", "stock", "carts"
+TOPICS = ("orders", "clicks", AGAIN, COMPACTED)
+"""Of every sink."""
+ADOPTS = "lines"
+PARTITIONS = 3
 COLUMNS = {"id": "string", "amount": "int64", "note": "string", "later": "string"}
 FORMATS: dict[str, dict[str, Any]] = {
-    "lines": {"format": {"type": "json", "codec": "gzip"}},
+    ADOPTS: {"format": {"type": "json", "codec": "gzip"}, "layout": connector.LAYOUT},
     "tables": {"format": {"type": "parquet", "codec": "snappy"}, "columns": COLUMNS},
     "blocks": {"format": {"type": "avro", "codec": "deflate"}, "columns": COLUMNS},
 }
@@ -61,6 +71,9 @@ _COMPACTION = {
 _FLAT = 1.25
 """Times what it was in the second third may be in the last one."""
 _MINUTES_TO_BE_WARM = 8.0
+_SEEN_S = 120.0
+_LONGER_S = 300.0
+"""Where nothing has landed yet when the time is over."""
 
 
 def main() -> None:
@@ -72,41 +85,57 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="s3lake-soak-") as scratch, _temporary_files(scratch):
         home = Path(scratch) / "home"
         home.mkdir()
+        clock = SharedClock.create(home / "clock", time.time())
+        topics = (*TOPICS, ADOPTED)
         with (
-            production(home, TOPICS, 3, {"start": START}, connect=True, clock=None, store=options.store) as made,
+            production(
+                home, topics, PARTITIONS, {"start": START}, connect=True, clock=home / "clock", store=options.store
+            ) as made,
             FaultyS3(made.s3.endpoint_url, options.seed) as s3,
             FaultyKafka(made.kafka.bootstrap_servers, options.seed) as kafka,
         ):
             _configure(made, s3.url, kafka.bootstrap_servers)
-            told = _soaked(made, (s3, kafka), options)
+            told = _soaked(made, clock, (s3, kafka), options)
             print(_in_words(told))
             print(json.dumps({**vars(options), **told}), flush=True)
     sys.exit(0 if told["clean"] else 1)
 
 
-def _soaked(made: Production, proxies: tuple[FaultyS3, FaultyKafka], options: argparse.Namespace) -> dict[str, Any]:
-    truth = Truth(made.kafka.bootstrap_servers, TOPICS)
+def _soaked(
+    made: Production, clock: SharedClock, proxies: tuple[FaultyS3, FaultyKafka], options: argparse.Namespace
+) -> dict[str, Any]:
+    servers = made.kafka.bootstrap_servers
+    routes = {sink: (*TOPICS, ADOPTED) if sink == ADOPTS else TOPICS for sink in FORMATS}
+    left = connected(made, ADOPTS, ADOPTED, PARTITIONS, hours.start_ms(START))
+    truth = Truth(servers, (*TOPICS, ADOPTED), frozenset({AGAIN}))
     truth.start()
-    senders = [Sender(made.kafka.bootstrap_servers, topic, options.seed, options.records) for topic in TOPICS]
-    for sender in senders:
+    senders = {topic: Sender(servers, topic, options.seed, options.records, clock.time) for topic in truth.topics}
+    for sender in senders.values():
         sender.start()
     made.start()
     until = time.monotonic() + options.minutes * 60
-    chaos = Chaos(made, proxies, truth, TOPICS, tuple(FORMATS), options.seed)
+    bucket = Bucket(made.s3.endpoint_url, made.s3.access_key_id, made.s3.secret_access_key, BUCKET)
+    commands = Commands(made)
+    rebirths = Rebirths(made, truth, senders[AGAIN], bucket, tuple(FORMATS), commands)
+    chaos = Chaos(made, clock, proxies, truth, bucket, routes, (ADOPTS, ADOPTED), rebirths, commands, options.seed)
     with Memory(made) as memory:
-        while time.monotonic() < until:
+        while time.monotonic() < until or (chaos.owes and time.monotonic() < until + _LONGER_S):
             chaos.act()
         chaos.calm()
-        for sender in senders:
+        for sender in senders.values():
             sender.stop()
-        behind = chaos.await_landed()
-    swept = sum(cleaned(sink, topic, made.config) for sink in made.config.sinks for topic in TOPICS)
+        seen = all(truth.is_whole(topic, _SEEN_S) for topic in truth.topics)
+        behind = chaos.await_landed() if seen else {"the checker": 1}
+    made.stop()
+    swept = sum(cleaned(sink, topic, made.config, clock.time) for sink in made.config.sinks for topic in sink.topics)
     truth.stop()
     truth.compacted(COMPACTED)
-    made.stop()
-    found = {sink: check(chaos.bucket, sink, TOPICS, truth) for sink in FORMATS}
+    found = {
+        sink: check(bucket, sink, topics, truth, left if sink == ADOPTS else None, rebirths.formers)
+        for sink, topics in routes.items()
+    }
     # MinIO lists the uploads of one key only, and ends them itself.
-    uploads = len(chaos.bucket.uploads()) if options.store != "minio" else None
+    uploads = len(bucket.uploads()) if options.store != "minio" else None
     chaos.end()
     flat = memory.flat or options.minutes < _MINUTES_TO_BE_WARM
     return {
@@ -114,12 +143,14 @@ def _soaked(made: Production, proxies: tuple[FaultyS3, FaultyKafka], options: ar
         "kills": sum(count for act, count in chaos.acts.items() if act.startswith("kill") and "in vain" not in act),
         "acts": dict(chaos.acts),
         "faults": {name: count for proxy in proxies for name, count in proxy.spoilt.items()},
-        "commands": {name: dict(codes) for name, codes in chaos.codes.items()},
-        "records": len(truth.seen_at),
+        "commands": {name: dict(codes) for name, codes in commands.codes.items()},
+        "records": len(truth.seen),
         "poison": len(truth.poison),
         "tombstones": truth.tombstones,
         "compacted_away": len(truth.gone),
-        "rolled_back_transactions": sum(sender.rolled_back for sender in senders),
+        "rolled_back_transactions": sum(sender.rolled_back for sender in senders.values()),
+        "created_again": [dict(former.since) for former in rebirths.formers],
+        "adopted_objects": len(left.objects),
         "behind": behind,
         "swept": swept,
         "uploads_left": uploads,
@@ -183,7 +214,6 @@ def _configure(made: Production, s3: str, kafka: str) -> None:
     written["s3"]["endpoint_url"] = s3
     written["kafka"]["bootstrap_servers"] = kafka
     alike = {
-        "topics": list(TOPICS),
         "bucket": BUCKET,
         "start": START,
         "errors": {"tolerance": "all"},
@@ -191,21 +221,30 @@ def _configure(made: Production, s3: str, kafka: str) -> None:
         "close_grace": "10s",
         "fleet": "on",
     }
-    written["sinks"] = [{"name": name, "prefix": name, **alike, **more} for name, more in FORMATS.items()]
+    written["sinks"] = [
+        {"name": name, "prefix": name, "topics": [*TOPICS], **alike, **more} for name, more in FORMATS.items()
+    ]
     path.write_text(yaml.safe_dump(written))
+    # Otherwise than in a benchmark without kills runs die before they have begun; those that are asked for just now
+    # seem old by this clock, and are asked for again.
+    instance = yaml.safe_load((made.home / "dagster.yaml").read_text())
+    instance["run_monitoring"]["start_timeout_seconds"] = 60
+    (made.home / "dagster.yaml").write_text(yaml.safe_dump(instance))
     made.config = native.loads(path.read_text(), str(path))
 
 
 def _in_words(told: dict[str, Any]) -> str:
     sinks: list[dict[str, Any]] = list(told["sinks"].values())
-    total = {name: sum(one[name] for one in sinks) for name in ("lost", "duplicated", "made_up", "sealed", "rows")}
+    counts = ("lost", "given_up", "duplicated", "made_up", "misplaced", "sealed", "rows")
+    total = {name: sum(one[name] for one in sinks) for name in counts}
     unlisted = sum(len(one["unlisted"]) + len(one["absent"]) for one in sinks)
     uploads = "not told by this store" if told["uploads_left"] is None else told["uploads_left"]
     return (
         f"kills {told['kills']}, acts {sum(told['acts'].values())}, faults {sum(told['faults'].values())}, "
         f"records {told['records']:,} in {len(sinks)} sinks: "
         f"rows {total['rows']:,}, hours sealed {total['sealed']}, "
-        f"lost {total['lost']}, duplicated {total['duplicated']}, made up {total['made_up']}, "
+        f"lost {total['lost']}, given up with {len(told['created_again'])} deleted topics {total['given_up']}, "
+        f"duplicated {total['duplicated']}, made up {total['made_up']}, of another topic {total['misplaced']}, "
         f"unlisted {unlisted}, uploads left {uploads}, "
         f"freshness p95 {max(one['freshness_p95_s'] for one in sinks)} s, "
         f"RSS {'flat' if told['rss_flat'] else 'GROWS'} ({', '.join(map(str, told['rss_mb']))} MiB), "

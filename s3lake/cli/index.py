@@ -9,6 +9,7 @@ from rich.table import Table
 from s3lake.cli import rows
 from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, in_order, load, routes
 from s3lake.cli.terminal import print_json, print_table, say, tell
+from s3lake.errors import ConfigurationError
 
 app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
 
@@ -81,9 +82,20 @@ def index_accept(
     """Go on with a topic that was deleted and created again; what the former one had not landed is given up."""
     from s3lake.commit.recreated import accept
 
+    refused: list[str] = []
+    accepted = False
     for lander in routes(load(config), sink, topic):
-        since = accept(lander.index, lander.offsets)
+        try:
+            since = accept(lander.index, lander.offsets)
+        except ConfigurationError as error:  # one that died had begun with some of the sinks
+            refused.append(f"{lander.sink.name}: {error}")
+            continue
+        accepted = True
         row = {"sink": lander.sink.name, "topic": topic, "since": since}
         tell(
             as_json, row, lambda row: f"{row['sink']} {row['topic']}: the present topic's hours begin at {row['since']}"
         )
+    if not accepted:
+        raise ConfigurationError("\n".join(refused))
+    for line in refused:
+        say(as_json, line)

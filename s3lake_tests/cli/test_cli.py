@@ -608,6 +608,25 @@ class TestOnLandedHours:
         assert outcome.code == 0
         assert outcome.out.strip() == f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}"
 
+    def test_index_accept_passes_over_sinks_that_have_nothing_to_accept_as_after_one_that_was_interrupted(
+        self, run: Run, landed: str, lake: Lake, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "s3lake.yaml"
+        topics = f"topics: ['{landed}'], errors: {{tolerance: all}}"
+        path.write_text(lake.config_text(f"name: copies, prefix: copies, {topics}", f"name: events, {topics}"))
+        lake.delete(landed)
+        lake.topic(name=landed)
+
+        outcome = run("index", "accept", "--topic", landed, path)
+        assert outcome.code == 0, outcome.err
+        assert outcome.out.splitlines() == [
+            f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}",
+            f"copies: topic '{landed}' has no index yet: there is nothing to accept",
+        ]
+        again = run("index", "accept", "--topic", landed, path)
+        assert (again.code, again.out) == (2, "")
+        assert f"copies: topic '{landed}' has no index yet: there is nothing to accept" in again.err
+
     def test_land_begins_where_the_present_topic_does(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         lake.delete(landed)
         lake.topic(name=landed)
