@@ -37,6 +37,7 @@ class TopicHead(msgspec.Struct, frozen=True):
         begins: where the tile of `since` begins, where an unclean election had cut the log; else at the log start.
         since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
             connector landed what came before.
+        earlier: what `since` was before, oldest first.
     """
 
     version: int = VERSION
@@ -46,6 +47,11 @@ class TopicHead(msgspec.Struct, frozen=True):
     new: Tile | None = None
     since: str | None = None
     begins: dict[int, int] = {}
+    earlier: tuple[str, ...] = ()
+
+    def leads_on(self, earlier: str, later: str) -> bool:
+        """Whether the offsets of one hour go on in a later one: nobody began anew between them."""
+        return not any(earlier < since <= later for since in (*self.earlier, self.since) if since is not None)
 
     def changed(self, **changes: Any) -> "TopicHead":
         """The next revision."""

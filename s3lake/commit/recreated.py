@@ -37,9 +37,9 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
             if head.since is None or hour >= head.since:
                 _give_up(index, hour, pace)
         since = hours.shift(last, 1)
-        if index.swap(
-            index.head_key, head.changed(topic_id=kafka.topic_id, since=since, begins=begins, new=None), etag
-        ):
+        earlier = head.earlier if head.since is None else (*head.earlier, head.since)
+        anew = head.changed(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, new=None)
+        if index.swap(index.head_key, anew, etag):
             return since
 
 

@@ -65,8 +65,8 @@ class Sealing:
             other = self.tile(hour) if hour else None
             if other is not None:
                 earlier, following = (other, tile) if other.hour < tile.hour else (tile, other)
-                if not (self.head.since and earlier.hour < self.head.since <= following.hour):
-                    yield earlier, following  # else offsets of a topic that was deleted and of the present one
+                if self.head.leads_on(earlier.hour, following.hour):
+                    yield earlier, following
 
     def upto(self, start: str) -> str | None:
         """The last hour such that all up to it, from the sink's `start` on, are sealed, by the tiles themselves."""

@@ -4,6 +4,7 @@ import pytest
 
 from s3lake.commit import opening, recreated
 from s3lake.commit.index import TopicHead
+from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.commit.kafka import hour
@@ -163,7 +164,22 @@ def test_a_topic_can_be_created_again_more_than_once(again: World):
     again.do("C", materialise(2), chunk=9)
 
     assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+0~c2", "data/orders/0+0~c3"]
-    assert again.view().head.since == hour(2)
+    assert (again.view().head.since, again.view().head.earlier) == (hour(2), (hour(1),))
+
+
+def test_hours_that_were_sealed_stay_so_when_the_topic_is_created_again_and_again(again: World):
+    for number in (1, 2):
+        again.do("accept", accepting())
+        again.minute = 60 * number + 10
+        again.do("B", materialise(number), chunk=9)
+        again.kafka.create_topic(1)
+        again.kafka.produce(0, *range(60 * number + 20, 60 * number + 24))
+    again.do("accept", accepting())
+    again.minute = 190
+    again.do("C", materialise(3), chunk=9)
+
+    sealing = Sealing.of(again.index, again.view().head)
+    assert [sealing.flaw(hour(number)) for number in (0, 1, 2)] == [None] * 3
 
 
 def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(world: World):

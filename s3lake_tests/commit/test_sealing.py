@@ -73,6 +73,11 @@ class TestHour:
         assert world.sealing.flaw(NINE) is None
         assert world.sealing.flaw(TEN) is None
 
+    def test_of_a_topic_that_was_created_again_stays_sealed_when_it_is_once_more(self, world: World) -> None:
+        world.head = world.head.changed(since=ELEVEN, earlier=(TEN,))
+        world.write(world.tile(2, partitions={0: Span(0, 10, 10)}), world.tile(3, partitions={0: Span(0, 10, 10)}))
+        assert [world.sealing.flaw(hour) for hour in (NINE, TEN, ELEVEN)] == [None] * 3
+
 
 class TestWatermark:
     def test_is_the_last_hour_such_that_all_up_to_it_are_sealed(self, world: World) -> None:

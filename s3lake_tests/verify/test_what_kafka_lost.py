@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from s3lake import hours
 from s3lake.commit.index import Read
 from s3lake.plan.tile import Span
 from s3lake.source.offsets import Snapshot
@@ -157,6 +158,18 @@ def test_hours_of_a_topic_that_was_given_up_are_not_checkable(world: World) -> N
     report = world.verify()
     assert report.clean
     assert (report.compared, report.landed, report.not_checkable) == (1, 10, 12)
+
+
+def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(world: World) -> None:
+    world.since, world.earlier = hours.shift(NEXT, 1), (NEXT,)
+    world.log.records.clear()
+    world.log.end.clear()
+    world.landed([b"of the second"], commit="c2", hour=NEXT)
+    world.tiles[NEXT] = msgspec.structs.replace(world.tiles[NEXT], partitions={0: Span(0, 1, 1)})
+    world.log.records.clear()
+    world.log.end.clear()
+    world.landed([b"of the third"], commit="c3", hour=world.since)
+    assert world.verify().clean
 
 
 def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: World) -> None:

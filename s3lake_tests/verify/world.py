@@ -163,6 +163,7 @@ class World:
         self.tiles: dict[str, Tile] = {}
         self.manifests: dict[str, Manifest] = {}
         self.since: str | None = None
+        self.earlier: tuple[str, ...] = ()
 
     def file(
         self,
@@ -249,7 +250,7 @@ class World:
         put(self.store, file.key, body, commit)
 
     def write_index(self) -> None:
-        head = TopicHead(topic_id="one", hours=tuple(hours.ranges(self.tiles)), since=self.since)
+        head = TopicHead(topic_id="one", hours=tuple(hours.ranges(self.tiles)), since=self.since, earlier=self.earlier)
         self.store.put(self.index.head_key, msgspec.json.encode(head))
         for hour, tile in self.tiles.items():
             self.store.put(self.index.tile_key(hour), msgspec.json.encode(tile))
