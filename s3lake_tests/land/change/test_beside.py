@@ -2,10 +2,11 @@
 
 import pytest
 
-from s3lake.errors import DataLossError
+from s3lake.errors import DataLossError, FencedError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase, erasures
+from s3lake.land.change.holding import again
 from s3lake.land.change.reformat import reformat
 from s3lake_tests.land.change.parts import Overtaken, holding
 from s3lake_tests.land.change.test_reformat import changed
@@ -58,3 +59,15 @@ def test_what_would_be_erased_is_looked_for_again_too() -> None:
     store = Overtaken(world.store, lambda: compact(other, HOUR))
     (plan,) = erasures(holding(world, store), [HOUR], THIRD["json"])  # type: ignore[arg-type]
     assert [one.key in world.bodies() for one in plan.objects] == [True]
+
+
+def test_it_gives_up_where_others_are_always_faster() -> None:
+    tries = []
+
+    def change() -> None:
+        tries.append(len(tries) + 1)
+        raise FencedError("another writer was first")
+
+    with pytest.raises(FencedError):
+        again(change)
+    assert tries == [1, 2, 3, 4, 5]
