@@ -132,12 +132,18 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE
     manifests = [manifest for manifest in found if manifest is not None]
     if any(manifest.reason == reason for manifest in manifests):
         by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
-        for manifest in manifests:
+        # The oldest first: where a process dies in between, what is left still says what was replaced.
+        for manifest in sorted(manifests, key=lambda manifest: _steps(manifest.id, by), reverse=True):
             replaced = by.get(manifest.id)
             if replaced is None or manifest.id in stored[0].commits:
                 continue
             if replaced.reason != REWRITE or replaced.created_ms - manifest.created_ms >= DAY_MS:
                 _forget(index, manifest)
+
+
+def _steps(commit: str, by: Mapping[str, Manifest]) -> int:
+    """How often the place of a commit was taken, one after another."""
+    return 1 + _steps(by[commit].id, by) if commit in by else 0
 
 
 def _all_listed(stored: tuple[Tile, str] | None, names: set[str]) -> bool:

@@ -65,6 +65,26 @@ def test_a_listed_commit_that_an_attempt_was_to_replace_is_kept(index: TopicInde
     assert index.manifest_ids(FIVE) == ["0", "b"]
 
 
+@pytest.mark.parametrize("deletes", range(4))
+def test_what_a_process_that_died_had_not_forgotten_yet_the_next_one_forgets(
+    deletes: int, index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
+    hour(index, manifest("z"), manifest("b", "z", reason="merge"), manifest("c", "b", reason="erase"))
+    delete, left = index.store.delete, [None] * deletes
+
+    def dying(key: str) -> None:
+        left.pop()
+        delete(key)
+
+    monkeypatch.setattr(index.store, "delete", dying)
+    with pytest.raises(IndexError):
+        forget_replaced(index, FIVE, "erase")
+    monkeypatch.setattr(index.store, "delete", delete)
+    forget_replaced(index, FIVE, "erase")
+
+    assert index.manifest_ids(FIVE) == ["c"]
+
+
 @pytest.mark.parametrize(("age_ms", "kept"), [(DAY_MS - 1, ["a", "c"]), (DAY_MS, ["c"])])
 def test_what_a_rewrite_replaced_young_is_left_to_clean(age_ms: int, kept: list[str], index: TopicIndex):
     young = manifest("a", created_ms=7)
