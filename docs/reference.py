@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import typer
 from pydantic import BaseModel
 
 import s3lake
-from s3lake.cli import app
+from s3lake.cli import program
 from s3lake.cli.terminal import DIFFERENT, EXIT_CODES
 from s3lake.sink import Config
 from s3lake.sink.schema import json_schema, meanings, parts_of, summary
@@ -117,7 +116,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 def commands() -> str:
     """Every command, its arguments and its options."""
-    root: Any = typer.main.get_command(app)
+    root: Any = program()
     text = ["# Commands", _WRITTEN, "## Exit codes", "| code | when |", "|---|---|"]
     text += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     text += ["", "| command | its differences |", "|---|---|"]

@@ -259,6 +259,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
     assert [str(found) for found in heavy if found.at_import] == []
 
 
+@pytest.mark.long
 def test_workers_import_nothing_heavy() -> None:
     program = (
         f"import sys, s3lake.land.task.pipeline, s3lake.store.s3; print(*set({HEAVY_FOR_WORKERS}) & sys.modules.keys())"

@@ -77,6 +77,7 @@ class TestClock:
         assert shown >= 1050.0
         assert shown <= other.time() <= shown + 5
 
+    @pytest.mark.long
     def test_processes_with_it_in_their_path_go_by_it_and_others_do_not(self, tmp_path: Path) -> None:
         from shared_clock import SharedClock
 

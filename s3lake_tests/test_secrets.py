@@ -13,7 +13,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import typer
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._core.snap import JobSnap
 from dagster_aws.s3 import S3Resource
@@ -86,7 +85,7 @@ def _shown_by(command: str, config: Path, capfd: pytest.CaptureFixture[str]) -> 
     arguments = [str({"CONFIG": config, "RECORDS": records}.get(word, word)) for word in command.split()]
     raised = ""
     try:
-        typer.main.get_command(cli.app).main(arguments, standalone_mode=False)
+        cli.program().main(arguments, standalone_mode=False)
     except BaseException:
         raised = traceback.format_exc()
     out, err = capfd.readouterr()

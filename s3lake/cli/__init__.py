@@ -1,8 +1,9 @@
 """The command line. Exit codes: 0 fine, 1 differences found, 2 configuration or input, 3 failed while running."""
 
+import functools
 import traceback
 from importlib import metadata
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -74,10 +75,16 @@ app.add_typer(table.app, name="table")
 app.add_typer(dead_letters.app, name="dead-letters")
 
 
+@functools.cache
+def program() -> Any:
+    """All commands with their options, which take a twentieth of a second to be read from the functions above."""
+    return typer.main.get_command(app)
+
+
 def main() -> NoReturn:
     """The console script."""
     try:
-        app()
+        program()()
     except (ConfigurationError, IncompleteError) as error:
         fail(error, INPUT)
     except S3LakeError as error:

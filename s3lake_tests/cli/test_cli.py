@@ -24,7 +24,6 @@ import jsonschema
 import msgspec
 import psutil
 import pytest
-import typer
 import yaml
 
 from s3lake import cli, hours
@@ -60,7 +59,7 @@ def commands(name: str, command: Any) -> dict[str, set[str | None]]:
     return {words: parameters for part in inside for words, parameters in part.items()}
 
 
-COMMANDS = commands("", typer.main.get_command(cli.app))
+COMMANDS = commands("", cli.program())
 
 
 @pytest.fixture
@@ -461,6 +460,7 @@ class TestExitCodeThree:
         assert "http://127.0.0.1:1" in outcome.err
         assert "hunter2" not in outcome.err
 
+    @pytest.mark.long
     def test_who_reads_no_further_finds_no_difference(self, nobody: Path) -> None:
         command = [Path(sys.executable).parent / "s3lake", "check", nobody, "--json"]
         reader, writer = os.pipe()

@@ -105,9 +105,9 @@ def test_nobody_reads_the_body_of_a_redirect() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_bomb_is_refused_while_it_arrives(times: int) -> None:
-    bomb, encoding = b"\0" * 2**28, "gzip"
+    bomb, encoding = b"\0" * 2**27, "gzip"
     for _ in range(times):
-        bomb = gzip.compress(bomb, 9)
+        bomb = gzip.compress(bomb, 1)
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {', '.join([encoding] * times)}\r\n\r\n".encode()
     with answering(lambda connection: connection.sendall(head + bomb)) as url:
         tracemalloc.start()

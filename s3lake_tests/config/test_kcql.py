@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.connectors.kcql import ORDER, KcqlError, Statement, parse
@@ -250,7 +250,6 @@ def attempt(text: str) -> KcqlError | None:
     return None
 
 
-@settings(max_examples=30)
 @given(
     bucket=NAME,
     topic=QUOTED,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.draft import Loaded
@@ -355,7 +355,6 @@ def _configs(draw: st.DrawFn) -> Config:
     )
 
 
-@settings(max_examples=30)
 @given(_configs())
 def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None:
     assert loads(dump(config), "s3lake.yaml") == config

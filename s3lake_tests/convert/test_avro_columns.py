@@ -10,7 +10,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert import avro_columns, framed
@@ -171,7 +171,6 @@ KINDS = st.recursive(st.sampled_from(LEAVES), _wider, max_leaves=6)
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @given(data=st.data())
-@settings(max_examples=20)
 def test_values_of_any_schema_are_the_same_as_one_by_one(
     registry: SchemaRegistry, way: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -184,7 +183,6 @@ def test_values_of_any_schema_are_the_same_as_one_by_one(
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @given(data=st.data())
-@settings(max_examples=20)
 def test_damaged_records_are_refused_with_the_same_words(
     registry: SchemaRegistry, way: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -223,7 +221,6 @@ def test_days_beyond_pythons_calendar_are_the_same(registry: SchemaRegistry, way
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @given(datums=st.lists(st.binary(max_size=12), min_size=1, max_size=8))
-@settings(max_examples=20)
 def test_bytes_that_mean_nothing_are_refused_with_the_same_words(
     registry: SchemaRegistry, way: dict[str, Any], datums: list[bytes]
 ) -> None:
@@ -233,7 +230,6 @@ def test_bytes_that_mean_nothing_are_refused_with_the_same_words(
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @given(data=st.data())
-@settings(max_examples=20)
 def test_records_of_several_schemas_keep_their_rows(
     registry: SchemaRegistry, way: dict[str, Any], data: st.DataObject
 ) -> None:

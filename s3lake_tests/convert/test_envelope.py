@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert.envelope import Envelope
@@ -280,7 +280,6 @@ def _same(found: bytes | None, given: bytes | None, converter: str) -> bool:
     return found == given
 
 
-@settings(max_examples=30)
 @given(_records)
 def test_records_come_back_from_tables(made: tuple[tuple[str, str], list[Record]]) -> None:
     (key, value), records = made

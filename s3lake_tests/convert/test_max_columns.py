@@ -50,6 +50,7 @@ def test_fields_that_hold_nothing_are_no_columns() -> None:
     assert read([{"a": 1, "b": None, "c": [], "d": {}}], most=1)[0] == 1
 
 
+@pytest.mark.long
 def test_records_that_each_have_fields_of_their_own_cost_what_others_cost() -> None:
     values = [{"id": row, **{f"{row}_{n}": n for n in range(5)}} for row in range(4000)]
     began = time.process_time()
@@ -59,6 +60,7 @@ def test_records_that_each_have_fields_of_their_own_cost_what_others_cost() -> N
     assert leaves(from_document(found)) == 1 + 399 * 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["avro", "parquet"])
 @pytest.mark.parametrize("envelope", [{}, {"envelope": {"style": "record"}}], ids=["plain", "envelope"])
 def test_the_time_for_a_record_grows_with_its_fields_and_not_with_their_square(

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.convert import table
@@ -255,7 +255,6 @@ _moments = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 
 _numbers = st.decimals(-(10**7), 10**7, places=3, allow_nan=False)
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -15,7 +15,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import typer
 import yaml
 from dagster._cli.utils import get_possibly_temporary_instance_for_cli
 from dagster._config import process_config, resolve_to_config_type
@@ -26,7 +25,7 @@ from dagster._core.workspace.load import location_origins_from_yaml_paths
 from dagster_aws.s3.compute_log_manager import S3ComputeLogManager
 from dagster_postgres import DagsterPostgresStorage
 
-from s3lake.cli import app
+from s3lake import cli
 from s3lake.config import load as configuration
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.spark import jars
@@ -51,7 +50,7 @@ PROGRAMS = {
 
 def program(name: str) -> Any:
     """A program whose arguments can be parsed here without running it."""
-    return typer.main.get_command(app) if name == "s3lake" else pkgutil.resolve_name(PROGRAMS[name])()
+    return cli.program() if name == "s3lake" else pkgutil.resolve_name(PROGRAMS[name])()
 
 
 def dotenv(path: Path) -> dict[str, str]:

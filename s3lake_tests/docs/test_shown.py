@@ -16,15 +16,13 @@ import dagster as dg
 import duckdb
 import pytest
 import sqlglot
-import typer
 import yaml
 from dagster._config import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
 from dagster_dg_cli.cli import create_dg_cli
 
 import s3lake
-from s3lake import errors
-from s3lake.cli import app
+from s3lake import cli, errors
 from s3lake.demo.run import SINK
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
@@ -122,7 +120,7 @@ def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
     program, *arguments = command
     match program.rpartition("/")[2]:
         case "s3lake" if arguments[0].startswith("--"):
-            assert arguments[0] in _options(typer.main.get_command(app))
+            assert arguments[0] in _options(cli.program())
         case "s3lake" | "dagster" | "dagster-webserver" | "dagster-daemon" as ours:
             parsed([ours, *arguments])
         case "dg":
@@ -175,7 +173,7 @@ def mentioned() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("document", "text"), mentioned())
 def test_a_command_that_is_mentioned_exists_with_these_options(document: str, text: str) -> None:
-    command: Any = typer.main.get_command(app)
+    command: Any = cli.program()
     words = shlex.split(text.split(" > ")[0])[1:]
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands, f"{document}: there is no s3lake {words[0]}"

@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat, prepared
@@ -269,7 +269,6 @@ def test_columns_of_nothing_but_nulls() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=25)
 @given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3))
 def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
     assert read(written(FileFormat("avro", codec), payloads, verbs)) == plain_rows(payloads)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import cramjam
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.encode.codecs import compress_block, compressor, memory
@@ -94,7 +94,6 @@ TEXT = b"".join(b'{"id":%d,"of":%d}' % (number, number * 7919 % 10_007) for numb
 
 
 @pytest.mark.parametrize("codec", BLOCKS)
-@settings(max_examples=30)
 @given(block=st.binary(max_size=300))
 def test_every_block_comes_back(codec: str, block: bytes) -> None:
     assert BLOCKS[codec](compress_block(block, codec, None)) == block

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv as pyarrow_csv
 
@@ -149,7 +149,6 @@ def read_by_pyarrow(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd", "snappy_framed"])
-@settings(max_examples=20)
 @given(batches(FLAT), st.lists(st.sampled_from(VERBS), max_size=3))
 def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
     payloads = [payload.add_column(0, "row", pa.array(range(len(payload)))) for payload in payloads]

@@ -49,7 +49,6 @@ def batch(**columns: Any) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("codec", TEXT_CODECS)
-@settings(max_examples=25)
 @given(
     st.sampled_from(FRAMINGS),
     st.lists(st.lists(st.binary(max_size=4), min_size=1, max_size=4), min_size=1, max_size=5),
@@ -130,7 +129,6 @@ def test_avro_that_breaks_off_is_not_joined() -> None:
         joined(form, [body[:-1]])
 
 
-@settings(max_examples=20)
 @given(batches(EVERYTHING), st.sampled_from([1, 3000, 10**6]))
 def test_joined_parquet_has_the_rows_of_all(payloads: list[pa.RecordBatch], chunk: int) -> None:
     form = FileFormat("parquet", "zstd")

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat
@@ -258,7 +258,6 @@ def test_columns_of_nothing_but_nulls() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=20)
 @given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3), st.integers(1, 400))
 def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str], chunk: int) -> None:
     data = written(FileFormat("parquet", codec), payloads, verbs, chunk=chunk)

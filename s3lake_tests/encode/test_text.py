@@ -4,7 +4,7 @@ import gzip
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat
@@ -145,7 +145,6 @@ def test_a_level_is_passed_on(codec: str, low: int, high: int) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=25)
 @given(
     framing=st.tuples(*[st.sampled_from(["", "\n", ",\n", "[", "é"])] * 3),
     batches=st.lists(st.lists(st.binary(max_size=9), min_size=1, max_size=4), min_size=1, max_size=5),

@@ -185,16 +185,15 @@ class TestTags:
         ("error", "said"), [(RecordError("refused"), "RecordError"), (KafkaUnavailableError("away"), "")]
     )
     def test_a_run_says_by_what_it_failed_where_trying_again_cannot_help(
-        self, error: Exception, said: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+        self, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        made = Runs(instance, monkeypatch)
-
         def failing(*_: object) -> None:
             raise error
 
         monkeypatch.setattr(Landed, "land", failing)
-        result = made.job.execute_in_process(
-            tags={names.PARTITION: FIRST}, instance=instance, raise_on_error=False, asset_selection=[LANDED]
-        )
-        assert not result.success
-        assert self.tags(instance).get(names.REFUSED, "") == said
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = Runs(instance, monkeypatch).job.execute_in_process(
+                tags={names.PARTITION: FIRST}, instance=instance, raise_on_error=False, asset_selection=[LANDED]
+            )
+            assert not result.success
+            assert self.tags(instance).get(names.REFUSED, "") == said

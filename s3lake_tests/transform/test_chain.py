@@ -190,6 +190,7 @@ def test_a_chain_is_made_of_a_sink() -> None:
     assert (links.key, links.value, len(links.links)) == ("bytes", "connect_json", 1)
 
 
+@pytest.mark.long
 def test_workers_import_nothing_heavy() -> None:
     program = (
         "import sys, s3lake.transform.chain; print(*{'dagster', 'pydantic', 'boto3', 'pandas', 'pyspark', 'babel'} "

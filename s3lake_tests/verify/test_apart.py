@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.long
 def test_nothing_of_the_writer_is_imported() -> None:
     script = "import sys, s3lake.verify; print(*(name for name in sys.modules if name.startswith('s3lake.')))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -84,6 +84,7 @@ class TestAddresses:
         assert shared.address(given, "1") == "sc://spark:443/;use_ssl=true;user_id=anna;session_id=1"
         assert shared.address("sc://spark/;session_id=2", "1") == "sc://spark/;session_id=2;user_id=s3lake"
 
+    @pytest.mark.long
     def test_are_the_same_for_every_process_of_the_same_code(self) -> None:
         program = (
             "from s3lake.land.spark import shared; print(shared.session_id({'spark.sql.session.timeZone': 'UTC'}))"

@@ -598,6 +598,7 @@ def test_every_record_lands_is_skipped_or_dies(
 # The worker
 
 
+@pytest.mark.long
 def test_a_worker_imports_neither_dagster_nor_pydantic(tmp_path: Path) -> None:
     sink = Sink(
         name="s",

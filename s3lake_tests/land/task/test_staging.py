@@ -484,6 +484,7 @@ def test_many_output_partitions_of_parquet_have_one_row_group_each() -> None:
         assert (read.num_row_groups, read.metadata.num_rows) == (1, file.records)
 
 
+@pytest.mark.long
 def test_the_budget_is_kept_by_what_python_and_arrow_really_hold() -> None:
     budget = 4 * MB
     files = staging(Sieve(), budget=budget, layout={"partition_by": ["a"]})
