@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -102,22 +103,29 @@ def rewritten(
 
 def _least(part: Part) -> dict[str, Any]:
     """What has to be said of a part: without any of it, it would be another one. Secrets are masked."""
-    values: dict[str, Any] = part.model_dump(mode="json", by_alias=True)
+    dump = functools.partial(part.model_dump, mode="json", by_alias=True)
+    values: dict[str, Any] = dump()
     whole = type(part).model_validate(values)
+
+    def says_the_same(values: dict[str, Any]) -> bool:
+        try:
+            return type(part).model_validate(values) == whole
+        except ValidationError:
+            return False
 
     def leave_out(holder: dict[str, Any]) -> None:
         for name in list(holder):
             value = holder.pop(name)
-            try:
-                if type(part).model_validate(values) == whole:
-                    continue
-            except ValidationError:
-                pass
+            if says_the_same(values):
+                continue
             holder[name] = value
             for inner in value if isinstance(value, list) else [value]:
                 if isinstance(inner, dict):
                     leave_out(inner)
 
+    # Most settings are defaults: to leave them out together spares a validation of the whole for each.
+    if says_the_same(own := dump(exclude_defaults=True)):
+        values = own
     leave_out(values)
     return values
 
