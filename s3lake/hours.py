@@ -7,6 +7,7 @@ Many hours are ranges: inclusive pairs of keys, in order, none touching another.
 a few, and is asked by bisection (keys sort as hours do), never written out.
 """
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
@@ -19,6 +20,10 @@ _first, _last = itemgetter(0), itemgetter(1)
 
 Range = tuple[str, str]
 """First and last hour, both included."""
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def parse(key: str) -> datetime:

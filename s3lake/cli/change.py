@@ -163,7 +163,7 @@ def _change(
             for outcome, possible in hours_of(Holding.of(lander)):
                 planned += possible
                 row = {**name, **asdict(outcome), "done": possible and yes, "summary": str(outcome)}
-                tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['summary']}")
+                tell(as_json, row, "{sink} {topic} {summary}".format_map)
         except ConfigurationError:
             raise
         except S3LakeError as error:
@@ -225,7 +225,7 @@ def restore(
         with progress_bar(f"restore {topic}: records", outcome.records, quiet=as_json) as progress:
             outcome = restore(wanted, loaded.kafka.bootstrap_servers, loaded.kafka.properties, progress)
     row = {"sink": sink, "topic": topic, **asdict(outcome), "finished": yes, "summary": str(outcome)}
-    tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['summary']}")
+    tell(as_json, row, "{sink} {topic} {summary}".format_map)
     if not yes:
         say(as_json, "nothing is produced yet: --yes does it")
         raise typer.Exit(DIFFERENCES)

@@ -68,7 +68,7 @@ def check(
     if not as_json:
         _print_settings(loaded, everything=everything)
     for notice in [*map(str, loaded.notices), *rows.doubts(loaded.config)]:
-        tell(as_json, {"notice": notice}, lambda row: f"notice: {row['notice']}")
+        tell(as_json, {"notice": notice}, "notice: {notice}".format_map)
     if loaded.config.kafka is not None:
         client_properties(loaded.config.kafka.properties)  # raises where librdkafka cannot be told what they mean
     elif loaded.config.source is not None:
@@ -81,7 +81,7 @@ def check(
                 with trying(what, quiet=as_json):
                     outcome = reach.outcome(attempt) if outcome == "ok" else reach.UNTRIED
                 failed = failed or outcome != "ok"
-                tell(as_json, {"check": what, "outcome": outcome}, lambda row: f"{row['check']}: {row['outcome']}")
+                tell(as_json, {"check": what, "outcome": outcome}, "{check}: {outcome}".format_map)
         if failed:
             raise typer.Exit(FAILED)
 

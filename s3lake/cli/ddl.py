@@ -7,6 +7,7 @@ import typer
 
 from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
 from s3lake.cli.terminal import tell
+from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def ddl(
         name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
         if apply:
             new = applied(_glue(lander.sink.s3 or loaded.s3), table, database)
-            tell(as_json, {**name, "new": new}, lambda row: f"{row['table']}: {row['new']} new partitions")
+            tell(as_json, {**name, "new": new}, "{table}: {new} new partitions".format_map)
             continue
         for text in statements(engine, table, database):
             tell(as_json, {**name, "statement": text}, _with_end if engine != "glue" else _alone)
@@ -52,7 +53,7 @@ def ddl(
 
 def _described(lander: "Landing") -> "HiveTable":
     from s3lake.objects.readback import completeness
-    from s3lake.objects.readback.committed import data, manifests
+    from s3lake.objects.readback.committed import manifests
     from s3lake.schema.types import Primitive, Type, from_document
     from s3lake.table.hive import of_keys
 
@@ -60,7 +61,7 @@ def _described(lander: "Landing") -> "HiveTable":
     form = lander.sink.format.type
     columns: Mapping[str, Type] = from_document(recorded[0].columns) if recorded else {}
     committed = manifests(lander.index, completeness.tiles(lander.index, None))
-    keys = [file.key for manifest in committed for file in data(manifest)]
+    keys = [file.key for file in files_of(committed, "data")]
     return of_keys(
         lander.topic.replace(".", "_").replace("-", "_"),
         lander.sink.bucket,

@@ -150,7 +150,7 @@ def letters_replay(
                 for replayed in replay(lander, name, chosen, dry_run=dry_run):
                     tried += replayed.chosen
                     row = {"sink": lander.sink.name, "topic": lander.topic, **_of_replay(replayed, dry_run=dry_run)}
-                    tell(as_json, row, lambda row: f"{row['sink']} {row['topic']} {row['hour']}: {row['summary']}")
+                    tell(as_json, row, "{sink} {topic} {hour}: {summary}".format_map)
         except S3LakeError as error:
             failed += 1
             err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)

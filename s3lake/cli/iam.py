@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -87,7 +88,7 @@ def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False)
 
 def _alike(config: Config, sinks: Sequence[Sink]) -> Iterable[list[Sink]]:
     """Sinks of one bucket that is reached alike."""
-    left = sorted(sinks, key=lambda sink: sink.bucket)
+    left = sorted(sinks, key=attrgetter("bucket"))
     while left:
         first = left[0]
         inside = [sink for sink in left if (sink.bucket, config.s3_of(sink)) == (first.bucket, config.s3_of(first))]

@@ -65,10 +65,10 @@ def index_rollback(
         tell(
             as_json,
             row,
-            lambda row: (
-                f"{row['sink']} {row['topic']} {row['hour']}: commit {row['commit']} is rolled back; the next run "
-                f"reads its {row['offsets']} offsets again, {row['expired']} of them have expired"
-            ),
+            (
+                "{sink} {topic} {hour}: commit {commit} is rolled back; the next run "
+                "reads its {offsets} offsets again, {expired} of them have expired"
+            ).format_map,
         )
 
 
@@ -92,9 +92,7 @@ def index_accept(
             continue
         accepted = True
         row = {"sink": lander.sink.name, "topic": topic, "since": since}
-        tell(
-            as_json, row, lambda row: f"{row['sink']} {row['topic']}: the present topic's hours begin at {row['since']}"
-        )
+        tell(as_json, row, "{sink} {topic}: the present topic's hours begin at {since}".format_map)
     if not accepted:
         raise ConfigurationError("\n".join(refused))
     for line in refused:

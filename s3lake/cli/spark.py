@@ -35,7 +35,7 @@ def spark(
     """A Spark Connect server in the foreground, which spark.master: sc://HOST:PORT uses; memory and conf by CONFIG."""
     if check is not None:
         session(sink.Spark(master=check if "://" in check else f"sc://{check}"))
-        tell(as_json, {"serves": check}, lambda row: f"{row['serves']} serves")
+        tell(as_json, {"serves": check}, "{serves} serves".format_map)
         return
     from s3lake.land.spark.server import serve
 
@@ -45,7 +45,7 @@ def spark(
         raise ConfigurationError(f"--master {behind}: a server stands in front of a cluster or of this machine's cores")
 
     def ready(address: str, cores: int) -> None:
-        tell(as_json, {"serves": address, "cores": cores}, lambda row: f"{row['serves']} serves, {row['cores']} cores")
+        tell(as_json, {"serves": address, "cores": cores}, "{serves} serves, {cores} cores".format_map)
 
     say(as_json, f"starting Spark, {behind}")
     serve(settings.model_copy(update={"master": behind}), host, port, _seconds(idle), ready)

@@ -60,17 +60,17 @@ def table_sync(
             left = _would(table, hours, name, by_files=by_files, as_json=as_json) if dry_run else 0
             for snapshot in () if dry_run else table.follow(hours, by_files=by_files):
                 row = {**name, **asdict(snapshot), "summary": str(snapshot)}
-                tell(as_json, row, lambda row: f"{row['table']}: {row['summary']}")
+                tell(as_json, row, "{table}: {summary}".format_map)
             if not dry_run and (ended := table.end_uploads(time.time_ns() // 10**6 - _KILLED_MS)):
                 row = {**name, "uploads_ended": ended}
-                tell(as_json, row, lambda row: f"{row['table']}: {row['uploads_ended']} uploads of metadata ended")
+                tell(as_json, row, "{table}: {uploads_ended} uploads of metadata ended".format_map)
         except S3LakeError as error:
             failed += 1
             err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
             continue
         behind += left
         if not left:
-            tell(as_json, {**name, "behind": 0}, lambda row: f"{row['table']} is as the index has it")
+            tell(as_json, {**name, "behind": 0}, "{table} is as the index has it".format_map)
     if failed or behind:
         raise typer.Exit(FAILED if failed else DIFFERENCES)
 
@@ -82,8 +82,6 @@ def _would(table: "LakeTable", hours: list[str], name: dict[str, Any], *, by_fil
         tell(
             as_json,
             {**name, "hour": one.hour, "to_add": len(one.added), "to_take_out": len(one.gone)},
-            lambda row: (
-                f"{row['table']} {row['hour']}: {row['to_add']} commits to add, {row['to_take_out']} to take out"
-            ),
+            ("{table} {hour}: {to_add} commits to add, {to_take_out} to take out").format_map,
         )
     return len(behind)

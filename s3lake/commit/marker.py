@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.plan.sealed import content
@@ -62,8 +63,7 @@ def body_of(
             "first_offset": file.first_offset,
             "last_offset": file.last_offset,
         }
-        for manifest in manifests
-        for file in manifest.files
+        for file in files_of(manifests)
     ]
     offsets = {str(number): [span.start, span.end] for number, span in sorted(tile.partitions.items())}
     return msgspec.json.format(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake import hours
+from s3lake.commit.files import files_of
 from s3lake.config import native
 from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
@@ -260,8 +261,8 @@ def addresses(demo: Stage, landings: Sequence["Landing"], url: str) -> dict[str,
 
 def _query(demo: Stage, lander: "Landing") -> str | None:
     """A shell's line that lets DuckDB read the directory of a landed file; None where nothing was landed."""
-    files = (file for hour in demo.hours for manifest in lander.report(hour).manifests for file in manifest.files)
-    key = next((file.key for file in files if file.kind == "data"), None)
+    files = (file for hour in demo.hours for file in files_of(lander.report(hour).manifests, "data"))
+    key = next((file.key for file in files), None)
     if key is None:
         return None
     options = {

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
 from s3lake.forwarding.documents import Row, rows
 from s3lake.objects import Shape, batches, columns
-from s3lake.objects.readback.committed import data, index_of, manifests, recorded_columns, tiles
+from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, tiles
 from s3lake.plan.sealed import content
 from s3lake.store.reading import opened
 
@@ -64,7 +65,7 @@ class Hour:
             commits=tile.commits,
             content=content(tile.commits),
             offsets={number: (span.start, span.committed) for number, span in sorted(tile.partitions.items())},
-            rows=sum(file.records for manifest in listed for file in data(manifest)),
+            rows=sum(file.records for file in files_of(listed, "data")),
             _index=index,
             _manifests=listed,
         )
@@ -107,7 +108,7 @@ class Hour:
                     "land it in a format that has records, as parquet or json"
                 )
             schema = columns.of(shape, shape.columns.fields if shape.columns else recorded)
-            for file in data(manifest):
+            for file in files_of([manifest], "data"):
                 yield from self._rows(shape, manifest, file, schema)
 
     def _rows(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from s3lake.commit.files import files_of
 from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError
@@ -224,7 +225,7 @@ class Job:
         )
 
     def _drop(self, work: Work, done: Sequence[Done]) -> None:
-        abort(work.stores(work.bucket), [file for one in done for file in one.files])
+        abort(work.stores(work.bucket), files_of(done))
 
     def _tabulate(self, work: Work, source: Columns) -> Tabulate:
         assert self.sink.sql is not None

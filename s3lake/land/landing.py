@@ -7,7 +7,6 @@ micro-batch, and the wait for S3 costs little.
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake import hours
 from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
+from s3lake.commit.files import files_of
 from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
@@ -82,7 +82,7 @@ class Landing:
     dead_letter_topic: DeadLetterTopic | None = None
     group: PublishedGroup | None = None
     observer: Observer = field(default_factory=Logged)
-    clock: Callable[[], int] = lambda: int(time.time() * 1000)
+    clock: Callable[[], int] = hours.now_ms
     engine: Callable[[TaskEngine], Engine] = lambda own: own
     committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     table: LakeTable | None = None
@@ -275,7 +275,7 @@ class Landing:
         try:
             gate.must_be_open(self.sink, self.topic, attempt.tile.hour, done)
         except GateError:
-            abort(self.store, [file for outcome in done for file in outcome.files])
+            abort(self.store, files_of(done))
             raise
         return staged(self.sink, self.topic, self.store, work, done)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
 from s3lake.commit import letters
+from s3lake.commit.files import files_of
 from s3lake.commit.index import MOST_FILES
 from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
@@ -29,7 +31,7 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
     Raises:
         TooManyFilesError: one commit cannot list their files, which are dropped.
     """
-    landed, files = sink.landed, [file for one in done for file in one.files]
+    landed, files = sink.landed, files_of(done)
     if work.keys.replaces:  # of several files with one key the last one stays
         last = {file.key: file for file in files}
         abort(store, [file for file in files if last[file.key] is not file])
@@ -42,7 +44,7 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
             "flush.count or flush.size, or let the layout name fewer places"
         )
     return Staged(
-        files=tuple(sorted(files, key=lambda file: file.key)),
+        files=tuple(sorted(files, key=attrgetter("key"))),
         reads=outcomes.merged(one.reads for one in done),
         format=landed.format.type,
         converter=landed.converter.value,

@@ -14,6 +14,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
+from s3lake.commit.files import files_of
 from s3lake.commit.index import TopicHead
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
@@ -216,7 +217,7 @@ def _dead(seen: _Hour) -> Verdict:
     found: dict[str, Any] = {"dead_letters": sums.dead, "share": round(share(sums.dead, sums.read), 6)}
     if sums.dead:
         bucket = seen.lander.store.bucket
-        keys = [file.key for one in seen.landed.manifests for file in one.files if file.kind == "dead_letters"]
+        keys = [file.key for file in files_of(seen.landed.manifests, "dead_letters")]
         found["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
     exceeded = seen.lander.sink.errors.threshold.exceeded(sums.dead, sums.read)
     return Verdict(not exceeded, dg.AssetCheckSeverity.WARN, found)

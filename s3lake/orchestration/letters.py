@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.commit.files import files_of
 from s3lake.commit.letters import united
 from s3lake.errors import S3LakeError
 from s3lake.text.contents import shown
@@ -34,7 +35,7 @@ def of_hour(landed: "LandedHour", lander: "Landing") -> dict[str, Any] | None:
     sums, hour = landed.sums, landed.tile.hour
     if not sums.dead and not sums.taken:
         return None
-    manifests = [one for one in landed.manifests if any(file.kind == "dead_letters" for file in one.files)]
+    manifests = [one for one in landed.manifests if files_of([one], "dead_letters")]
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": round(share(sums.dead, sums.read), 6)}
     if sums.taken:
         metadata |= {
@@ -77,7 +78,7 @@ def reasons(counted: Iterable["Reason"]) -> dg.TableMetadataValue:
 def _found(lander: "Landing", manifests: Sequence["Manifest"]) -> dict[str, Any]:
     from s3lake.land.replay.letters import reasons_of, some_of
 
-    files = [file for one in manifests for file in one.files if file.kind == "dead_letters"]
+    files = files_of(manifests, "dead_letters")
     return {
         "reasons": reasons(united(reasons_of(lander.store, one) for one in manifests)),
         "samples": _samples(lander.sink, some_of(lander.store, manifests, _SAMPLES)),

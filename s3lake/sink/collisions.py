@@ -7,6 +7,7 @@ counts as possible.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from s3lake.layout.pieces import Extension, Number, Piece, Routed, Text, Topic
@@ -88,7 +89,7 @@ def _dead_letters(sink: "Sink", topic: str | None) -> str:
 
 def may_collide(first_sink: "Sink", second_sink: "Sink") -> bool:
     """Whether two sinks of one bucket can give two objects the same key."""
-    layouts = [(a, b) for a in _layouts(first_sink) for b in _layouts(second_sink)]
+    layouts = product(_layouts(first_sink), _layouts(second_sink))
     return any(_meet_for_topics(first_sink, a, second_sink, b) for a, b in layouts)
 
 
@@ -104,7 +105,7 @@ def _layouts(sink: "Sink") -> list[_Layout]:
 
 
 def _meet_for_topics(one: "Sink", a: _Layout, other: "Sink", b: _Layout) -> bool:
-    pairs = [(first, second) for first in one.topics or (None,) for second in other.topics or (None,)]
+    pairs = list(product(one.topics or (None,), other.topics or (None,)))
     if not _places_of_topic(a[0]).isdisjoint(_places_of_topic(b[0])):
         shared = {first or second for first, second in pairs if _can_be_one(one, first, other, second)}
         pairs = [(topic, topic) for topic in shared]
@@ -185,7 +186,7 @@ def _meet(left: _Pattern, right: _Pattern) -> bool:
         if j < len(right) and right[j].many:
             reached.append((i, j + 1))
         if i < len(left) and j < len(right) and _share(left[i].chars, right[j].chars):
-            reached += [(a, b) for a in _after(left[i], i) for b in _after(right[j], j)]
+            reached += product(_after(left[i], i), _after(right[j], j))
         for state in reached:
             if state not in seen:
                 seen.add(state)

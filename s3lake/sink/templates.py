@@ -1,6 +1,6 @@
 """The rules of a template that need the whole sink."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from s3lake.convert import converters
@@ -164,17 +164,22 @@ def _without_value(pieces: tuple[Piece, ...]) -> None:
         raise ValueError("tombstones: a record without a value has no field: take {field:…} and times of a field out")
 
 
-_SPELLED: tuple[tuple[type, Callable[..., str]], ...] = (
-    (Number, lambda piece: piece.name),
-    (Field, lambda piece: f"field:{'.'.join(piece.path)}"),
-    (Key, lambda _: "key"),
-    (Header, lambda piece: f"header:{piece.name}"),
-    (Hour, lambda piece: f"hour:{piece.pattern}"),
-    (Time, lambda piece: f"time:{piece.pattern}"),
-    (Schema, lambda _: "schema"),
-    (Topic, lambda _: "topic"),
-)
-
-
 def _spelled(piece: Piece) -> str:
-    return next(f"{{{spell(piece)}}}" for kind, spell in _SPELLED if isinstance(piece, kind))
+    match piece:
+        case Number(name=name):
+            return f"{{{name}}}"
+        case Field(path=path):
+            return f"{{field:{'.'.join(path)}}}"
+        case Key():
+            return "{key}"
+        case Header(name=name):
+            return f"{{header:{name}}}"
+        case Hour(pattern=pattern):
+            return f"{{hour:{pattern}}}"
+        case Time(pattern=pattern):
+            return f"{{time:{pattern}}}"
+        case Schema():
+            return "{schema}"
+        case Topic():
+            return "{topic}"
+    raise AssertionError(piece)

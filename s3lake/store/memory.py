@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from s3lake.errors import StoreUnavailableError
 from s3lake.store import Begun, Completion, Document, Head
@@ -100,7 +101,7 @@ class MemoryStore:
 
     def list_uploads(self, prefix: str) -> Iterator[Begun]:
         begun = [Begun(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
-        return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=lambda one: one.key))
+        return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=attrgetter("key")))
 
     def console_url(self, prefix: str) -> str | None:  # noqa: ARG002
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat, takewhile
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -49,10 +49,15 @@ def transformed(chain: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: i
     return Transformed(done.batch, pa.array(rows, pa.int64()).take(done.rows), refused, done.dropped)
 
 
+def _leading(constants: Sequence[object]) -> int:
+    """How many are constant before the first that is not."""
+    return next((at for at, constant in enumerate(constants) if constant is None), len(constants))
+
+
 def _transformed(chain: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
     constants = [link.constants(wallclock_ms) for link in chain.links]
-    first = len(list(takewhile(lambda one: one is not None, constants)))
-    last = max(first, len(constants) - len(list(takewhile(lambda one: one is not None, reversed(constants)))))
+    first = _leading(constants)
+    last = max(first, len(constants) - _leading(constants[::-1]))
     batch = _with_constants(batch, constants[:first])
     links = chain.links[first:last]
     run = _Run(chain, links, topic, wallclock_ms, *parts(links))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, islice, repeat, zip_longest
+from operator import attrgetter
 from typing import Any
 
 from s3lake.commit.index import File, TopicIndex
@@ -178,7 +179,7 @@ class Whole:
     def __init__(self, shape: Shape, files: Sequence[File]) -> None:
         assert shape.frame is not None
         self._shape, self._frame, self._text = shape, shape.frame, judge.raw_text(shape)
-        self._files = sorted(files, key=lambda file: file.first_offset)
+        self._files = sorted(files, key=attrgetter("first_offset"))
         neighbours = zip(self._files, self._files[1:], strict=False)
         self.apart = all(stream_shape.last_offset < other.first_offset for stream_shape, other in neighbours)
         self._in_file: dict[str, bytes] = {}

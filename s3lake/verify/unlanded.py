@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
@@ -81,7 +82,7 @@ def unlanded(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Gri
     """
     looking = _Looking(sink, index, log, head, grid)
     rest = [one for hour in looking.listed if hour in grid and (one := looking.of_tile(hour))]
-    yield from sorted([*rest, *looking.without_tile()], key=lambda one: one.first)
+    yield from sorted([*rest, *looking.without_tile()], key=attrgetter("first"))
 
 
 class _Looking:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -152,7 +153,7 @@ def _envelope(keys: Keys, sink: Draft, order: Sequence[str] | None) -> None:
     sink.put("envelope.style", "flat", fields.setting)
     sink.put("envelope.fields", known_fields or ["value"], fields.setting)
     sink.put("envelope.value_encoding", encoding)
-    sink.put("envelope.bare", around.to(lambda yes: not yes))
+    sink.put("envelope.bare", around.to(operator.not_))
     sink.put("nulls", "write")
 
 
@@ -160,7 +161,7 @@ def _flush(keys: Keys, sink: Draft) -> None:
     sink.put("flush", connect.FLUSH)
     sink.put("flush.count", keys.integer("file.max.records", 0, 0).to(lambda most: most or None))
     sink.put("flush.size", connect.LARGEST_FILE)
-    sink.put("flush.interval", keys.integer("offset.flush.interval.ms", 60_000, 1).to(lambda ms: ms / 1000))
+    sink.put("flush.interval", keys.integer("offset.flush.interval.ms", 60_000, 1).to(connect.seconds))
 
 
 @dataclass(frozen=True)

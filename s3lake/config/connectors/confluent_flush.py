@@ -47,14 +47,14 @@ def flushed(keys: Keys, sink: Draft, real: Given[bool], timed: Callable[[], bool
                 "needs a timezone, without which the connector does not start; write timezone, for example UTC",
             )
         if sink.get("flush.interval") > schedule.value / SECONDS:
-            sink.put("flush.interval", schedule.to(lambda ms: ms / SECONDS))
+            sink.put("flush.interval", schedule.to(connect.seconds))
     modes = {word: word.lower() for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}
     connect.compatible(keys, sink, keys.choice("schema.compatibility", modes, "NONE"))
 
 
 def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:
     """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
-    seconds = span.to(lambda ms: ms / SECONDS)
+    seconds = span.to(connect.seconds)
     extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
     if extractor in ("", "Wallclock"):
         sink.put("flush.interval", seconds)

@@ -165,11 +165,11 @@ def _tried_again(keys: Keys, sink: Draft) -> None:
     timeout = keys.integer("errors.retry.timeout", 0, -1)
     delay = keys.integer("errors.retry.delay.max.ms", 60_000, 0)
     if timeout.setting is not None:
-        sink.put("errors.retry_timeout", timeout.to(lambda ms: None if ms < 0 else ms / 1000))
+        sink.put("errors.retry_timeout", timeout.to(lambda ms: None if ms < 0 else seconds(ms)))
         told = "is for questions to the Schema Registry: what a record is refused for would be the same again"
         keys.report.notice(timeout.setting, told)
     if delay.setting is not None:
-        sink.put("errors.retry_delay", delay.to(lambda ms: ms / 1000))
+        sink.put("errors.retry_delay", delay.to(seconds))
 
 
 def _logged(keys: Keys, sink: Draft) -> None:
@@ -190,6 +190,10 @@ def _subscribed(keys: Keys, topic: str) -> bool:
     except (re.error, expressions.EndlessError):
         matched = False  # the model says what is wrong with it
     return matched or topic in map(str.strip, keys.text("topics").value.split(","))
+
+
+def seconds(milliseconds: int) -> float:
+    return milliseconds / 1000
 
 
 def parallelism(keys: Keys, common: Draft) -> None:

@@ -175,7 +175,7 @@ def _policy(keys: Keys, sink: Draft) -> None:
     tries, pause = keys.integer(f"{_P}max.retries", 20, 0), keys.integer(f"{_P}retry.interval", 60_000, 0)
     if policy.value == "RETRY":
         sink.put("errors.max_retries", tries)
-        sink.put("errors.retry_interval", pause.to(lambda milliseconds: milliseconds / 1000))
+        sink.put("errors.retry_interval", pause.to(connect.seconds))
         keys.report.notice(
             policy.setting, "only what may pass later is tried again; a refused record would be refused again"
         )

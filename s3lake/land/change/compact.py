@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from s3lake.commit.files import files_of
 from s3lake.land.change.holding import Holding, again
 from s3lake.land.merge import Rule, Unjoinable, Way, merge, planned
 
@@ -41,7 +42,7 @@ def compactions(holding: Holding, hours: Iterable[str], size: int = SIZE) -> Ite
     """What compacting would do; nothing is said of hours that are not landed as a whole, or have few files already."""
     for hour in hours:
         manifests = holding.manifests(hour) or []
-        files = [file for manifest in manifests for file in manifest.files]
+        files = files_of(manifests)
         if len(files) < 2:
             continue
         try:
@@ -77,7 +78,7 @@ def _compacted(holding: Holding, hour: str, size: int) -> Compaction:
     holding.tidied(hour)
     manifests = holding.manifests(hour) or []
     files = sum(len(manifest.files) for manifest in manifests)
-    size_before = sum(file.bytes for manifest in manifests for file in manifest.files)
+    size_before = sum(file.bytes for file in files_of(manifests))
     try:
         for _ in merge(
             holding.index,

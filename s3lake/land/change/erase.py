@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from operator import attrgetter
 
 import msgspec
 import pyarrow as pa
@@ -301,7 +302,7 @@ def _staged(holding: Holding, commits: Sequence[_Commit], anew: dict[str, str], 
         raise
     return replace(
         carried([one.manifest for one in commits]),
-        files=tuple(sorted(files, key=lambda file: file.key)),
+        files=tuple(sorted(files, key=attrgetter("key"))),
         reads=_reads(commits),
         letters=letters_united(map(_reasons, commits)),
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from s3lake import hours as hourly
+from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
@@ -89,7 +91,7 @@ def _reformatted(holding: Holding, hour: str) -> Reformation:
 
 
 def _reformation(hour: str, stale: Sequence[Manifest], why: str) -> Reformation:
-    files = [file for manifest in stale for file in manifest.files]
+    files = files_of(stale)
     forms = sorted({f"{one.format} {one.shape.codec or ''}".strip() for one in stale})
     return Reformation(hour, len(stale), len(files), sum(one.bytes for one in files), " and ".join(forms), why)
 
@@ -142,7 +144,7 @@ def _staged(holding: Holding, manifests: Sequence[Manifest], attempt: Attempt) -
         raise
     return replace(
         carried(manifests),
-        files=tuple(sorted(files, key=lambda file: file.key)),
+        files=tuple(sorted(files, key=attrgetter("key"))),
         format=data.format,
         converter=data.converter,
         nulls=data.nulls,

@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
@@ -115,7 +117,7 @@ class Restore:
             manifests = self.holding.manifests(hour)
             if manifests is None:
                 raise IncompleteError(f"{self.holding.index.topic} {hour} is not landed as a whole: land it first")
-            files[hour] = [file for manifest in manifests for file in manifest.files if file.kind in ("data", LETTERS)]
+            files[hour] = files_of(manifests, "data", LETTERS)
             for manifest in manifests:
                 self._must_hold(manifest)
                 self._commits |= {file.key: manifest for file in manifest.files}
@@ -146,8 +148,8 @@ class Restore:
         """All records, in order."""
         for hour in self.hours:
             ordered = sorted(self.files[hour], key=lambda file: (file.partition, file.first_offset, file.key))
-            for _, some in groupby(ordered, key=lambda file: file.partition):
-                yield from heapq.merge(*map(self._records, some), key=lambda record: record.offset)
+            for _, some in groupby(ordered, key=attrgetter("partition")):
+                yield from heapq.merge(*map(self._records, some), key=attrgetter("offset"))
 
     def _records(self, file: File) -> Iterator[Record]:
         manifest = self._commits[file.key]

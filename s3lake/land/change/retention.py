@@ -16,6 +16,7 @@ import msgspec
 
 from s3lake import hours as hourly
 from s3lake.commit.clean import DAY_MS, forget_replaced, names_below
+from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
@@ -118,7 +119,7 @@ def _let_go(holding: Holding, hour: str) -> None:
 def _must_be_seen(holding: Holding, manifests: Iterable[Manifest]) -> None:
     """What of a young commit cannot be seen yet would appear after it was swept, and nobody would know of it."""
     since_ms = time.time() * 1000 - DAY_MS
-    files = [file for manifest in manifests if manifest.created_ms > since_ms for file in manifest.files]
+    files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
     store = holding.index.store
     heads = each(lambda file: store.head(file.key), files, holding.pace)
     for file, head in zip(files, heads, strict=True):
@@ -134,6 +135,6 @@ def _gone(read: Read) -> Read:
 
 
 def _expiry(hour: str, manifests: Iterable[Manifest]) -> Expiry:
-    files = [file for manifest in manifests for file in manifest.files]
+    files = files_of(manifests)
     records = sum(file.records for file in files if file.kind in ("data", "dead_letters"))
     return Expiry(hour, records, len(files), sum(file.bytes for file in files))

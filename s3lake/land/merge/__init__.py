@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake.commit import letters, protocol
@@ -96,7 +97,7 @@ def merge(
             joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, shapes)
             with index.reading(hour, [manifest.id for manifest in run]):
                 files = _joined(index, joining, packed_files, way.large_at_once)
-            staged = replace(carried(run), files=tuple(sorted(files, key=lambda file: file.key)))
+            staged = replace(carried(run), files=tuple(sorted(files, key=attrgetter("key"))))
             manifest = protocol.commit(index, attempt, staged, switched=switched)
             yield Merged(manifest, len(run), sum(len(one.files) for one in run))
 

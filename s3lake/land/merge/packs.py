@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
@@ -85,7 +86,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed))
     if any((one.format, one.converter, one.nulls, one.shape) != now for one in manifests):
         return "some of it was landed with another configuration"
-    files = [file for one in manifests for file in one.files if file.kind != LETTERS]
+    files = [file for file in files_of(manifests) if file.kind != LETTERS]
     if any(file.group is None for file in files):
         return "some of it was landed by an earlier s3lake, which did not note where files belong"
     formats = binding.file_rule(sink).formats

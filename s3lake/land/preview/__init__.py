@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
+from s3lake.commit.files import files_of
 from s3lake.commit.index import File
 from s3lake.commit.recorded import Recorded
 from s3lake.land import binding
@@ -89,7 +91,7 @@ def preview(
         )
         tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
         done, _ = job.staged(tolerant, reads, None if sink.sql else seen, record)
-        files += [file for outcome in done for file in outcome.files]
+        files += files_of(done)
         refusals += engine.refusals
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"
@@ -107,7 +109,7 @@ def _hours(records: Sequence[Record], now_ms: int) -> dict[str, Intervals]:
     first = min((record.timestamp for record in records if record.timestamp >= 0), default=now_ms)
     reached: dict[int, str] = {}
     reads: dict[str, dict[int, tuple[int, int]]] = {}
-    for record in sorted(records, key=lambda record: record.offset):
+    for record in sorted(records, key=attrgetter("offset")):
         hour = hours.key_of_ms(max(record.timestamp, first))
         hour = reached[record.partition] = max(hour, reached.get(record.partition, hour))
         start, _ = reads.setdefault(hour, {}).get(record.partition, (record.offset, 0))

@@ -7,6 +7,7 @@ import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timezone
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,6 @@ def batches(records: Iterable[Record]) -> Batches:
         of.setdefault(record.partition, []).append(record)
     parts: Batches = {}
     for partition, rows in of.items():
-        rows.sort(key=lambda record: record.offset)
+        rows.sort(key=attrgetter("offset"))
         parts[partition] = [batch(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
     return parts

@@ -5,11 +5,11 @@ Rows of columns stay rows of columns, whatever the file; texts go through the pr
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import hours as hourly
+from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
@@ -118,7 +119,7 @@ class Recast:
         """
         sink = self.sink.landed.model_copy(update={"transforms": (), "sql": None})
         parts = self._all_written(sink, attempt)
-        files = [file for one in parts for file in one.files]
+        files = files_of(parts)
         data = (file for file in files if file.kind == "data")
         if sum(file.records for file in data) != sum(file.records for file in self._files):
             abort(self.index.store, files)
@@ -136,7 +137,7 @@ class Recast:
     @property
     def _files(self) -> list[File]:
         """Files of data in the order of their records."""
-        files = [file for manifest in self.manifests for file in manifest.files if file.kind == "data"]
+        files = files_of(self.manifests, "data")
         return sorted(files, key=lambda file: (file.partition, file.first_offset))
 
     def _body(self, file: File) -> bytes:
@@ -155,7 +156,7 @@ class Recast:
                 longer = (msgspec.structs.replace(new, last_offset=new.last_offset + more) for new in written.files)
                 parts.append(replace(written, files=tuple(longer)))
         except BaseException:
-            abort(self.index.store, [file for one in parts for file in one.files])
+            abort(self.index.store, files_of(parts))
             raise
         return parts
 
@@ -205,7 +206,7 @@ class Recast:
     def _digested(self, keys: KeyRule, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
         """The new files with the digests of the rows that they were made of, which are read once more."""
         left: dict[str | None, list[File]] = {}
-        for new in sorted(files, key=lambda new: new.first_offset):
+        for new in sorted(files, key=attrgetter("first_offset")):
             left.setdefault(new.group, []).append(new)
         digests = {new.key: (Digest(), new.records) for new in files}
         for rows in self._rows(file, body):
@@ -262,12 +263,12 @@ class Recast:
     def _texts_stay(self) -> bool:
         """Whether records are the same texts in the old form and in the new, for all that anybody may have written."""
         was, now = self._shape, binding.shape_of(self.sink.landed)
-        form = operator.attrgetter("format", "envelope", "key", "value", "in_columns")
+        form = attrgetter("format", "envelope", "key", "value", "in_columns")
         return not was.in_columns and was.format == "json" and form(was) == form(now)
 
     def _texts_digested(self, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
         texts = chain.from_iterable(content.records(self._shape, body, file.key))
-        for new in sorted(files, key=lambda new: new.first_offset):
+        for new in sorted(files, key=attrgetter("first_offset")):
             digest = Digest()
             digest.texts(list(islice(texts, new.records)))
             yield msgspec.structs.replace(new, digest=str(digest))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -285,7 +286,7 @@ class _Replay:
         changed = run.staged.shape.changed or manifest.shape.changed
         return replace(
             run.staged,
-            files=tuple(sorted(files, key=lambda file: file.key)),
+            files=tuple(sorted(files, key=attrgetter("key"))),
             reads=self._reads(run),
             shape=msgspec.structs.replace(run.staged.shape, changed=changed),
             waits=manifest.waits,

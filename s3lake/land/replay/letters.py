@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
@@ -58,7 +59,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
             for file in files
             if file.partition == partition
         )
-        yield from heapq.merge(*objects, key=lambda letter: letter.offset)
+        yield from heapq.merge(*objects, key=attrgetter("offset"))
 
 
 def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Letter]:

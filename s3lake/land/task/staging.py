@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -354,7 +355,7 @@ class Staging:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
         if sum(file.buffered for file in self._open.values()) <= self._rule.budget // 2:
             return
-        for file in sorted(self._open.values(), key=lambda file: file.buffered, reverse=True)[
+        for file in sorted(self._open.values(), key=attrgetter("buffered"), reverse=True)[
             : max(1, len(self._open) // 2)
         ]:
             for stream in file.streams.values():

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from s3lake.commit.files import files_of
 from s3lake.errors import DataLossError
 from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape, batches, columns
-from s3lake.objects.readback.committed import data, index_of, manifests, recorded_columns, shaped, tiles
+from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, shaped, tiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +53,7 @@ def frame(
     listed_files = []
     for manifest, shape in shaped(sink, topic, committed):
         number = shapes.setdefault(shape, len(shapes))
-        listed_files += [(file.key, number) for file in data(manifest)]
+        listed_files += [(file.key, number) for file in files_of([manifest], "data")]
     schema = columns.of(binding.shape_of(sink.landed), recorded_columns(index))
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError
@@ -98,7 +99,7 @@ def files(
         if what not in schemas:
             shape = Shape.of(manifest)
             schemas[what] = columns.of(shape, shape.columns.fields if shape.columns else recorded)
-        committed += [_committed(route.bucket, manifest, file, schemas[what]) for file in data(manifest)]
+        committed += [_committed(route.bucket, manifest, file, schemas[what]) for file in files_of([manifest], "data")]
     return committed
 
 
@@ -144,11 +145,6 @@ def shaped(sink: Sink, topic: str, committed: Iterable[Manifest]) -> Iterator[tu
         shape = Shape.of(manifest)
         _same_rows(sink, topic, manifest, shape, now)
         yield manifest, shape
-
-
-def data(manifest: Manifest) -> list[File]:
-    """Its files of records."""
-    return [file for file in manifest.files if file.kind == "data"]
 
 
 def _committed(bucket: str, manifest: Manifest, file: File, schema: pa.Schema) -> CommittedFile:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape, batches, columns
-from s3lake.objects.readback.committed import data, index_of, manifests, recorded_columns, shaped, tiles
+from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, shaped, tiles
 from s3lake.schema.types import Columns, Primitive
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def dataset(
 
     index = index_of(sink, topic, stores(sink.bucket))
     committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
-    listed = [(file, shape) for manifest, shape in shaped(sink, topic, committed) for file in data(manifest)]
+    listed = [
+        (file, shape) for manifest, shape in shaped(sink, topic, committed) for file in files_of([manifest], "data")
+    ]
     recorded = recorded_columns(index)
     schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), selected, sink)
     if sink.format.type == "parquet":

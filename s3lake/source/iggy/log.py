@@ -7,6 +7,7 @@ from one with a single message that expired. So its edges are those of its first
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError
@@ -113,4 +114,4 @@ def _identity(details: TopicDetails) -> str:
 
 
 def _logs(client: IggyClient, name: Name, details: TopicDetails) -> list[Log]:
-    return [Log(client, name, partition) for partition in sorted(details.partitions, key=lambda one: one.id)]
+    return [Log(client, name, partition) for partition in sorted(details.partitions, key=attrgetter("id"))]

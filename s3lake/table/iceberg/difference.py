@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.table.iceberg.ledger import Ledger, short, shortened
 
 _AT_ONCE = 16
@@ -45,11 +45,6 @@ def differences(index: TopicIndex, ledger: Ledger, hours: Iterable[str]) -> list
 def every(index: TopicIndex, ledger: Ledger, hours: Iterable[str]) -> list[Difference]:
     """All these hours, as the index and the table's notes have them."""
     return _looked(index, ledger, hours, whole=True)
-
-
-def data(manifests: Iterable[Manifest]) -> list[File]:
-    """The files of records: no dead letters, and no sidecars."""
-    return [file for manifest in manifests for file in manifest.files if file.kind == "data"]
 
 
 def _looked(index: TopicIndex, ledger: Ledger, hours: Iterable[str], *, whole: bool) -> list[Difference]:

@@ -12,13 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
-from s3lake.commit.index import TopicIndex
+from s3lake.commit.files import files_of
+from s3lake.commit.index import File, TopicIndex
 from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableUnavailableError
 from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR
 from s3lake.table.iceberg import catalog, ledger
 from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files, with_hour
-from s3lake.table.iceberg.difference import Difference, data, differences, every
+from s3lake.table.iceberg.difference import Difference, differences, every
 from s3lake.table.iceberg.entries import Footers
 from s3lake.table.iceberg.present import Present
 from s3lake.table.iceberg.snapshot import Followed, snapshot
@@ -167,7 +168,7 @@ class LakeTable:
         # index ever takes the place of a newer one.
         table = self.loaded()
         taken, left = _part(self._differences(table, hours, by_files))
-        if table is None and data(manifest for one in taken for manifest in one.listed):
+        if table is None and _data(taken):
             table = self._created(taken, footers)
         if table is None or not taken:
             return None, left
@@ -208,7 +209,7 @@ class LakeTable:
     def _created(self, taken: Sequence[Difference], footers: Footers) -> Table:
         from pyiceberg.catalog import Catalog
 
-        files = data(manifest for one in taken for manifest in one.listed)
+        files = _data(taken)
         first, *others = of_files(footers.of(files).values())
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
         creation = self._catalog.create_table_transaction(
@@ -262,12 +263,16 @@ def _chunks(hours: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
+def _data(taken: Iterable[Difference]) -> list[File]:
+    return [file for hour in taken for file in files_of(hour.listed, "data")]
+
+
 def _part(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
     """As many hours as one snapshot takes, and the others."""
     taken: list[Difference] = []
     files = 0
     for position, hour in enumerate(behind):
-        files += len(data(hour.added))
+        files += len(files_of(hour.added, "data"))
         if taken and files > _FILES:
             return taken, [other.hour for other in behind[position:]]
         taken.append(hour)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
+from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.errors import TableConflictError
 from s3lake.table.iceberg.columns import LANDED_HOUR
-from s3lake.table.iceberg.difference import Difference, data
+from s3lake.table.iceberg.difference import Difference
 from s3lake.table.iceberg.entries import address, by_hour
 from s3lake.table.iceberg.ledger import short
 
@@ -85,7 +86,7 @@ class Present:
         )
 
     def _addresses(self, manifests: Iterable[Manifest]) -> dict[str, File]:
-        return {address(self._bucket, file.key): file for file in data(manifests)}
+        return {address(self._bucket, file.key): file for file in files_of(manifests, "data")}
 
     @functools.cached_property
     def _files(self) -> Mapping[str, DataFile]:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.columns import grow, of_files
-from s3lake.table.iceberg.difference import Difference, data
+from s3lake.table.iceberg.difference import Difference
 from s3lake.table.iceberg.entries import Entries, Footers
 from s3lake.table.iceberg.present import Exchange, Present
 
@@ -60,7 +61,8 @@ def snapshot(
     """
     present = Present(table, footers.bucket, (one.hour for one in taken))
     exchanges = {
-        one.hour: present.exchange(index, one) if by_files or one.gone else Exchange(data(one.added)) for one in taken
+        one.hour: present.exchange(index, one) if by_files or one.gone else Exchange(files_of(one.added, "data"))
+        for one in taken
     }
     added = [file for exchange in exchanges.values() for file in exchange.added]
     removed = [file for exchange in exchanges.values() for file in exchange.removed]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
+from operator import attrgetter
 
 from s3lake.text.dates.iso import day_of_year
 from s3lake.text.dates.names import Names
@@ -162,7 +163,7 @@ def _month(names: Callable[[Names], dict[str, tuple[str, ...]]]) -> Letter:
     def read_name(moment: Moment, text: str, style: Style) -> None:
         moment.fields["month"] = style.names.month(text)
 
-    number = _number(5, lambda moment: moment.month, "month", 1, 12)
+    number = _number(5, attrgetter("month"), "month", 1, 12)
     name = _named(5, lambda style: names(style.names)[style.width], lambda moment: moment.month - 1)
     name = replace(name, read=read_name)
 
@@ -234,22 +235,22 @@ def _millisecond_of_day(moment: datetime) -> int:
     return _nanosecond_of_day(moment) // 1_000_000
 
 
-_YEAR = Letter(4, year_of(lambda moment: moment.year), _year_expression, _read_year, _ALWAYS)
+_YEAR = Letter(4, year_of(attrgetter("year")), _year_expression, _read_year, _ALWAYS)
 
 JAVA_TIME: dict[str, Letter] = {
     "y": _YEAR,
     "u": _YEAR,
-    "M": _month(lambda names: names.months),
-    "L": _month(lambda names: names.months_alone),
+    "M": _month(attrgetter("months")),
+    "L": _month(attrgetter("months_alone")),
     "E": _named(5, lambda style: style.names.days[style.width], datetime.weekday),
     "G": Letter(5, _print_era, lambda _: "AD|Anno Domini|A", _nothing),
-    "d": _number(2, lambda moment: moment.day, "day", 1, 31),
-    "H": _number(2, lambda moment: moment.hour, "hour", 0, 23),
+    "d": _number(2, attrgetter("day"), "day", 1, 31),
+    "H": _number(2, attrgetter("hour"), "hour", 0, 23),
     "h": _number(2, lambda moment: moment.hour % 12 or 12, "half_hour", 1, 12),
     "K": _number(2, lambda moment: moment.hour % 12, "half_hour", 0, 11),
     "k": _number(2, lambda moment: moment.hour or 24, "hour", 1, 24),
-    "m": _number(2, lambda moment: moment.minute, "minute", 0, 59),
-    "s": _number(2, lambda moment: moment.second, "second", 0, 59),
+    "m": _number(2, attrgetter("minute"), "minute", 0, 59),
+    "s": _number(2, attrgetter("second"), "second", 0, 59),
     "S": Letter(9, _print_fraction, lambda style: rf"\d{{{style.count}}}", _read_fraction, _ALWAYS),
     "n": _number(9, lambda moment: moment.microsecond * 1000, "nanosecond", 0, 999_999_999),
     "A": _number(9, _millisecond_of_day, "nanosecond_of_day", 0, _DAY_MS - 1, unit=1_000_000),
