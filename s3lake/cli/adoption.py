@@ -1,11 +1,11 @@
 """The command that takes over from a connector."""
 
-import time
 from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
 
+from s3lake import hours
 from s3lake.cli import rows
 from s3lake.cli.options import (
     ConfigArgument,
@@ -74,7 +74,7 @@ def adopt(
             lander.offsets,
             groups,
             first_hour=lander.sink.start,
-            now_ms=int(time.time() * 1000),
+            now_ms=hours.now_ms(),
             trust=trust,
             accept_expired=accept_expired,
             dry_run=dry_run,

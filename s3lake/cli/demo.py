@@ -1,12 +1,12 @@
 """The demo's command: what it does is told while it does it."""
 
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from s3lake import hours
 from s3lake.cli import rows
 from s3lake.cli.options import DialectOption, JsonOption, load, routes
 from s3lake.cli.terminal import DIFFERENCES, progress_bar, say, tell
@@ -55,7 +55,7 @@ def demo(
         for hour in stage.hours:
             for lander in landings:
                 tell(as_json, rows.hour_row(lander.topic, lander.report(hour)), rows.hour_line)
-        grids = [Grid.of(lander.sink, int(time.time() * 1000)) for lander in landings]
+        grids = [Grid.of(lander.sink, hours.now_ms()) for lander in landings]
         reports = verified(stage.config, landings, grids, quiet=as_json)
         for lander, report in zip(landings, reports, strict=True):
             list_differences(lander, report, as_json)

@@ -1,7 +1,6 @@
 """The command that writes a first configuration: by questions, or from a connector's file."""
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +55,7 @@ def init(
 def _by_questions() -> str:
     if not sys.stdin.isatty():
         err.print("not a terminal: answers are read from standard input, a line each", markup=False)
-    now = hours.key_of_ms(int(time.time() * 1000))
+    now = hours.key_of_ms(hours.now_ms())
     servers, topics, bucket, prefix, endpoint, file_format, start = (
         str(typer.prompt(question, default=default or (now if question.startswith("First hour") else ""))).strip()
         for question, default in _QUESTIONS

@@ -1,6 +1,5 @@
 """Commands that land hours: for the first time, once more, and clean up after."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -81,7 +80,7 @@ def land(
     from s3lake.verify import Grid
 
     in_order(first, last)
-    landers, now_ms = list(routes(load(config), sink, topic)), int(time.time() * 1000)
+    landers, now_ms = list(routes(load(config), sink, topic)), hours.now_ms()
     grids = [Grid.of(lander.sink, now_ms, first, last) for lander in landers]
     if not any(grid.due() for grid in grids):
         raise no_hours(landers, grids[0].present)

@@ -1,6 +1,5 @@
 """The command that compares Kafka and the bucket, for a cron job as for people: exit 0 only where all is landed."""
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ def verify(
     in_order(first, last)
     loaded = load(config)
     landings = list(routes(loaded, sink, topic))
-    grids = [Grid.of(lander.sink, int(time.time() * 1000), first, last) for lander in landings]
+    grids = [Grid.of(lander.sink, hours.now_ms(), first, last) for lander in landings]
     _must_have_hours(landings, grids)
     reports = verified(loaded, landings, grids, quiet=as_json)
     reports = [report.allowing_open() if allow_open else report for report in reports]

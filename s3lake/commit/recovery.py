@@ -16,7 +16,6 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from s3lake import hours
 from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, TopicIndex
 from s3lake.errors import S3LakeError, StoreDeniedError
@@ -117,7 +116,7 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
         pending=None,
         foreign=(),
         sums=sums.after(index, tile, manifest),
-        took_ms=max(0, hours.now_ms() - manifest.begun_ms) if manifest.begun_ms else msgspec.UNSET,
+        took_ms=max(0, int(time.time() * 1000) - manifest.begun_ms) if manifest.begun_ms else msgspec.UNSET,
         epochs={**tile.epochs, **manifest.epochs},
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -69,7 +68,7 @@ def loaded(
 
 
 def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
-    stand_ins = {SERVERS: "localhost:9092", START: hours.key_of_ms(int(time.time() * 1000))}
+    stand_ins = {SERVERS: "localhost:9092", START: hours.key_of_ms(hours.now_ms())}
     missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
     configuration = _loaded(location, dialect, {**variables, **missing})
     used = [name for name in missing if variable(name) in configuration.origins.values()]

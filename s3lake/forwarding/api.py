@@ -21,12 +21,13 @@ class Api:
         product: whose API it is.
         url: of the server, without a user.
         what: is asked for there, as messages call it.
-        authorization: the header of that name, or
-        user: a name and a password. Neither is ever printed.
+        key: what its option is called, the scheme that it goes by, and what it is, where there is one; or
+        username: with the password. Neither is ever printed.
+        password: of the user.
         ca_file: who the server's certificate is signed by, where the machine does not know.
 
     Raises:
-        ConfigurationError: the address cannot be.
+        ConfigurationError: the address cannot be, nor who asks.
     """
 
     def __init__(
@@ -35,15 +36,21 @@ class Api:
         url: str,
         what: str,
         *,
-        authorization: str | None = None,
-        user: tuple[str, str] | None = None,
+        key: tuple[str, str, str | None],
+        username: str | None = None,
+        password: str | None = None,
         ca_file: str | None = None,
     ) -> None:
+        option, scheme, secret = key
+        if (username is None) != (password is None) or (username and secret):
+            raise ConfigurationError(f"{product}: give username and password, or {option}, or neither")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise ConfigurationError(f"url of {product}: write http(s)://HOST:PORT, and give the user as username")
         self.place = f"{product} {parts.netloc} {what}"
-        self._url, self._authorization, self._user, self._ca_file = url.rstrip("/"), authorization, user, ca_file
+        self._url, self._ca_file = url.rstrip("/"), ca_file
+        self._authorization = f"{scheme} {secret}" if secret else None
+        self._user = (username, password) if username and password else None
 
     def ask(self, method: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> Any:
         """What the server answers; None where its status is one of `allowed`.

@@ -59,14 +59,13 @@ class Elasticsearch:
             raise ConfigurationError(f"index {index!r}: lower case letters, digits, and . _ - after the first")
         if record not in ("object", "flattened"):
             raise ConfigurationError(f"record {record!r}: records can be mapped as object, flattened")
-        if (username is None) != (password is None) or (username and api_key):
-            raise ConfigurationError("elasticsearch: give username and password, or api_key, or neither")
         api = Api(
             "elasticsearch",
             url,
             f"index {index}",
-            authorization=f"ApiKey {api_key}" if api_key else None,
-            user=(username, password) if username and password else None,
+            key=("api_key", "ApiKey", api_key),
+            username=username,
+            password=password,
             ca_file=ca_file,
         )
         self.place, self._ask = api.place, api.ask

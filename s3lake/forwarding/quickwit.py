@@ -77,14 +77,13 @@ class Quickwit:
     ) -> None:
         if not re.fullmatch(r"[a-zA-Z][\w-]{0,149}", index, re.ASCII):
             raise ConfigurationError(f"index {index!r}: letters, digits, _ and - after the first letter, 150 at most")
-        if (username is None) != (password is None) or (username and token):
-            raise ConfigurationError("quickwit: give username and password, or token, or neither")
         api = Api(
             "quickwit",
             url,
             f"indexes {index}-*",
-            authorization=f"Bearer {token}" if token else None,
-            user=(username, password) if username and password else None,
+            key=("token", "Bearer", token),
+            username=username,
+            password=password,
             ca_file=ca_file,
         )
         self.place, self._ask, self._index = api.place, api.ask, index

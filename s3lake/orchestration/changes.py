@@ -17,6 +17,7 @@ from s3lake.orchestration.each_topic import each_topic, topics_asked
 from s3lake.orchestration.jobs import job_of
 from s3lake.orchestration.replays import changed_hour
 from s3lake.orchestration.resources import looking, resource
+from s3lake.orchestration.schedules import nightly
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -97,14 +98,8 @@ def daily_retention(
     catalogue: Catalogue, sink: Sink, job: dg.JobDefinition, status: dg.DefaultScheduleStatus
 ) -> dg.ScheduleDefinition:
     """Every night; `status` is before anybody switches it in the UI."""
-    return dg.ScheduleDefinition(
-        name=catalogue.name("daily_retention", sink.name),
-        job=job,
-        cron_schedule="50 3 * * *",
-        execution_timezone="UTC",
-        default_status=status,
-        description=f"Lets hours go that sink {sink.name} keeps no longer.",
-    )
+    does = f"Lets hours go that sink {sink.name} keeps no longer."
+    return nightly(catalogue.name("daily_retention", sink.name), job, 50, does, status)
 
 
 def reformat_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:

@@ -92,11 +92,19 @@ def daily_clean(
     catalogue: Catalogue, sink: Sink, job: dg.JobDefinition, status: dg.DefaultScheduleStatus
 ) -> dg.ScheduleDefinition:
     """Every night; `status` is before anybody switches it in the UI."""
+    does = f"Removes what dead writers left behind of sink {sink.name}."
+    return nightly(catalogue.name("daily_clean", sink.name), job, 40, does, status)
+
+
+def nightly(
+    name: str, job: dg.JobDefinition, minute: int, does: str, status: dg.DefaultScheduleStatus
+) -> dg.ScheduleDefinition:
+    """At a minute past three; `status` is before anybody switches it in the UI."""
     return dg.ScheduleDefinition(
-        name=catalogue.name("daily_clean", sink.name),
+        name=name,
         job=job,
-        cron_schedule="40 3 * * *",
+        cron_schedule=f"{minute} 3 * * *",
         execution_timezone="UTC",
         default_status=status,
-        description=f"Removes what dead writers left behind of sink {sink.name}.",
+        description=does,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -65,7 +64,7 @@ def preview(
         S3LakeError: a stage failed, not a record.
     """
     store = MemoryStore(sink.bucket)
-    now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+    now_ms = hours.now_ms() if now_ms is None else now_ms
     session = partial(_session, spark or Spark())
     engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), session)
     job = Job(sink, topic, engine, session)

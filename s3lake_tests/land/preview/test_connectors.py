@@ -47,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture
 def preview(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Preview:
     """The command on a configuration's text and records: key -> bytes of every object; the clock stands at NOON."""
-    monkeypatch.setattr("s3lake.land.preview.time.time", lambda: NOON / 1000)
+    monkeypatch.setattr("time.time", lambda: NOON / 1000)
 
     def preview(text: str, *records: dict[str, Any]) -> dict[str, bytes]:
         config, lines, objects = tmp_path / "connector", tmp_path / "records.jsonl", tmp_path / "objects"
