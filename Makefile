@@ -12,7 +12,7 @@ SEED ?= 1
 STORE ?= versitygw
 MATRIX ?= --every 5
 EXAMPLES ?= 100000
-MUTANTS ?= s3lake/plan
+MUTANTS ?= s3lake/plan s3lake/commit
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE

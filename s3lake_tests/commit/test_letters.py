@@ -49,7 +49,7 @@ def test_reasons_that_are_too_many_are_counted_together_by_stage():
 
 
 def test_the_reasons_of_several_tasks_add_up_and_name_the_first_of_all():
-    tasks = [[Reason("value", "gone", 2, 1, 50)], [Reason("value", "gone", 3, 1, 7), Reason("key", "gone", 1, 0, 0)]]
+    tasks = [[Reason("key", "gone", 1, 0, 0), Reason("value", "gone", 2, 1, 50)], [Reason("value", "gone", 3, 1, 7)]]
 
     assert united(tasks) == (Reason("value", "gone", 5, 1, 7), Reason("key", "gone", 1, 0, 0))
 

@@ -38,3 +38,25 @@ def test_kafka_is_told_whether_the_topic_was_there_before(world: World, monkeypa
     opening.open_hour(world.index, world.kafka, hour(1))
 
     assert told == [False, True, True]
+
+
+def test_a_tile_that_was_announced_is_written_before_another_is_announced(world: World):
+    opening.open_hour(world.index, world.kafka, hour(0))
+    announced = opening.open_hour(world.index, world.kafka, hour(2))
+    del world.bucket.objects[world.index.tile_key(hour(2))]  # as when its creator died before it wrote it
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert announced is not None
+    assert announced.new is not None
+    assert world.index.existing_tile(hour(2))[0] == announced.new
+
+
+def test_an_hour_whose_tile_was_only_announced_is_closed(world: World):
+    head = opening.open_hour(world.index, world.kafka, hour(0))
+    assert head is not None
+    del world.bucket.objects[world.index.tile_key(hour(0))]
+
+    closed = opening.close_hour(world.index, world.kafka, head, hour(0))
+
+    assert closed == world.index.existing_tile(hour(0))[0]
+    assert closed.partitions == {0: Span(0, 0, 4)}
