@@ -8,12 +8,17 @@ from s3lake.commit import opening
 from s3lake.plan.tile import Span
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.kafka import hour
+from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import materialise
 from s3lake_tests.commit.world import World
 
 
-def test_a_tile_that_shows_late_is_closed_before_the_next_one_is_cut(world: World, monkeypatch: pytest.MonkeyPatch):
-    world.do("A", materialise(0))
+def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    a = world.start("A", materialise(0))
+    world.run(a, until=completes)
+    a.crash()
     head, etag = world.index.head()
     world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
     key = world.index.tile_key(hour(0))
