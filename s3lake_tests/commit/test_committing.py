@@ -1,15 +1,20 @@
 """Steps 3 to 6 on a store in memory: what a commit reads, what it leaves, and what it says where it fails."""
 
+import time
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from s3lake.commit import protocol
 from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
 from s3lake.commit.recovery import Pace
-from s3lake.errors import ConfigurationError, FencedError
+from s3lake.commit.written import Written
+from s3lake.errors import ConfigurationError, FencedError, StoreConflictError
 from s3lake.plan.batch import Batch
+from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.store import COMMIT, Document
 from s3lake.store.memory import MemoryStore
@@ -101,6 +106,73 @@ def test_the_key_that_two_files_have_is_named(index: TopicIndex):
 
     with pytest.raises(ConfigurationError, match="have the key b: "):
         commit(index, attempt, staged(index.store, "a", "b", "b"), PACE)
+
+
+@pytest.mark.parametrize("way", [commit, commit_at_once])
+def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
+    way: Way, index: TopicIndex, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(_: Manifest) -> None:
+        raise StoreConflictError("refused")
+
+    monkeypatch.setattr(index, "record", refuse)
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(StoreConflictError, match="refused"):
+        way(index, attempt, staged(index.store, "orders/new"), PACE)
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}))
+    batch = Batch({0: (0, 5), 1: (7, 7)}, {}, ((0, 4, 5),), epochs={0: 3})
+    attempt = Attempt("new", *index.existing_tile(FIVE), batch, reason="merge", begun_ms=17)
+    shape = Written(key="avro", codec="zstd")
+    more = Staged(
+        (),
+        {0: Read(0, 0, 5, 4, dead=1, oldest_ms=1, newest_ms=2)},
+        format="json",
+        converter="avro",
+        nulls="keep",
+        shape=shape,
+        columns={"id": "int64"},
+        waits=(Wait(5, 1, 2),),
+        letters=(Reason("value", "gone", 1, 0, 3),),
+        taken=(Taken("old", 1, ((0, 0, 1),)),),
+        dropped={"a": 1},
+        filled={"b": 2},
+    )
+    before_ms = int(time.time() * 1000)
+    manifest = commit(index, attempt, more, PACE)
+
+    assert before_ms <= manifest.created_ms <= int(time.time() * 1000)
+    assert msgspec.structs.replace(manifest, created_ms=0) == Manifest(
+        "new",
+        "orders",
+        FIVE,
+        {0: Read(0, 5, 5, 4, dead=1, oldest_ms=1, newest_ms=2), 1: Read(7, 7)},
+        expired=((0, 4, 5),),
+        format="json",
+        converter="avro",
+        nulls="keep",
+        shape=shape,
+        columns={"id": "int64"},
+        begun_ms=17,
+        epochs={0: 3},
+        reason="merge",
+        waits=(Wait(5, 1, 2),),
+        letters=(Reason("value", "gone", 1, 0, 3),),
+        taken=(Taken("old", 1, ((0, 0, 1),)),),
+        dropped={"a": 1},
+        filled={"b": 2},
+    )
+
+
+def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+    manifest = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}), PACE)
+
+    assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
 
 
 class TestAtOnce:
