@@ -231,3 +231,16 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     assert recreated.accept(world.index, world.kafka, PACE) == hour(2)
     assert world.index.tile(hour(0)) == before
     assert world.index.tile(hour(1)) is None
+    assert world.index.head()[0].new is None
+
+
+def test_leaders_of_the_former_topic_say_nothing_of_the_present_one(world: World):
+    world.kafka.elect(0)
+    world.do("A", materialise(0))
+    world.kafka.create_topic(1)
+    world.kafka.produce(0, 66, 67)
+    world.minute = 70
+    recreated.accept(world.index, world.kafka, PACE)
+    world.do("B", materialise(1))
+
+    assert world.view().tiles[hour(1)].partitions == {0: Span(0, 2)}

@@ -192,3 +192,17 @@ def test_kafka_is_told_that_the_topic_was_there_before(landed: World, monkeypatc
     rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
 
     assert told == [True]
+
+
+def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_that_is_said(landed: World):
+    landed.kafka.create_topic(1)
+    landed.kafka.produce(0, 66, 67)
+    landed.do("operator", accepting())
+    landed.minute = 125
+    landed.do("A", materialise(1))
+    head, _ = landed.index.head()
+    assert head.since == hour(1)
+
+    attempt = rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(1), PACE, reason="mend")
+    assert attempt.reason == "mend"
+    assert attempt.batch.reads == {0: (0, 2)}

@@ -78,6 +78,11 @@ class TestHour:
         world.write(world.tile(2, partitions={0: Span(0, 10, 10)}), world.tile(3, partitions={0: Span(0, 10, 10)}))
         assert [world.sealing.flaw(hour) for hour in (NINE, TEN, ELEVEN)] == [None] * 3
 
+    def test_the_first_of_a_topic_that_was_created_again_has_to_meet_the_next(self, world: World) -> None:
+        world.head = world.head.changed(since=NINE)
+        world.write(world.tile(2, partitions={0: Span(21, 30, 30)}))
+        assert world.sealing.flaw(NINE) == f"the edges of {NINE} and {TEN} do not meet"
+
 
 class TestWatermark:
     def test_is_the_last_hour_such_that_all_up_to_it_are_sealed(self, world: World) -> None:

@@ -196,3 +196,27 @@ def test_a_log_that_is_cut_again_can_be_accepted_again(cut: World):
 
     assert tile(cut, 1).partitions == {0: Span(4, 12, 12), 1: Span(2, 2, 2)}
     assert tile(cut, 2).partitions == {0: Span(8, 14), 1: Span(2, 3)}
+
+
+def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_since(world: World):
+    world.kafka.produce(1, 3, 4, 5)
+    world.do("A", materialise(0, rounds=1), limit=1)
+    world.kafka.produce(0, 61, 121)
+    world.minute = 125
+    for number in (1, 2):
+        world.do("B", materialise(number))
+    pending = world.start("A", materialise(0), limit=1)
+    world.run(pending, until=completes)
+    pending.crash()
+    del world.bucket.objects[world.index.tile_key(hour(1))]  # what of an hour is not there stops nothing
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, 126)
+    assert tile(world, 0).partitions[1] == Span(0, 3, 5)
+    assert tile(world, 2).partitions == {0: Span(11, 12), 1: Span(5, 5)}
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 185
+    world.do("C", materialise(3))
+
+    assert tile(world, 3).partitions == {0: Span(11, 12), 1: Span(4, 5)}
+    assert offsets(world, 1) == [0, 1, 2, 3, 4]
