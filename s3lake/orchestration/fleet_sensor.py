@@ -5,11 +5,7 @@ for one run. What it remembers of a topic says when that can be, and is advice: 
 costs slow ticks, `LOOKS_PER_TICK` topics each.
 """
 
-import base64
-import binascii
-import sys
 import time
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
-import msgspec
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import fleet_runs, runs, sensors
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.fleet_memory import NEVER, Memory, RunAsked, Topic, kept, remembered
 from s3lake.orchestration.fleet_runs import FleetRuns, State
 from s3lake.orchestration.resources import looking, resource
 from s3lake.orchestration.sealed import left_behind
@@ -47,55 +43,7 @@ ROUND_TICKS = 120
 """In so many ticks every topic is looked at, whatever is remembered of it."""
 _AT_ONCE = 8
 _HELD_MS = 60_000
-_NEVER = sys.maxsize
 _ALONG = "others of the sink are due"
-
-
-class RunAsked(msgspec.Struct, frozen=True):
-    """A run that was asked for, up to the hour under way.
-
-    Attributes:
-        hour: the last one it lands.
-        ends: sum of the topic's end offsets at that time.
-        asked_ms: when.
-    """
-
-    hour: str
-    ends: int
-    asked_ms: int
-
-
-class Topic(msgspec.Struct, omit_defaults=True):
-    """What is remembered of a topic.
-
-    Attributes:
-        cursor: what the sensor of one topic would remember.
-        landed: sum of end offsets up to which nothing waits; -1 where the index has to be asked.
-        landed_ms: when the hour under way was landed last.
-        since_ms: when it was first seen that something waits; 0 while nothing does.
-        enough: offsets that are due by their number or size.
-        until_ms: when the index has to be asked, whatever Kafka says.
-        looked_ms: when it was asked last.
-        run: what the run that was asked for lands; None where none was, or the index has to be asked after it.
-        hour: the hour under way that such a run has landed; empty where another one is.
-    """
-
-    cursor: Cursor = msgspec.field(default_factory=Cursor)
-    landed: int = -1
-    landed_ms: int = 0
-    since_ms: int = 0
-    enough: int = _NEVER
-    until_ms: int = 0
-    looked_ms: int = 0
-    run: RunAsked | None = None
-    hour: str = ""
-
-
-class Memory(msgspec.Struct, omit_defaults=True):
-    """The cursor of the sensor."""
-
-    topics: dict[str, Topic] = {}
-    ticked_ms: int = 0
 
 
 def fleet_sensor(
@@ -331,7 +279,7 @@ class _Tick:
 
         held = self.standing.held(topic, state)
         if held:
-            kept.landed, kept.enough, kept.until_ms = sum(ends.values()), _NEVER, self.now + _HELD_MS
+            kept.landed, kept.enough, kept.until_ms = sum(ends.values()), NEVER, self.now + _HELD_MS
             return _Looked(topic, held, sealed=sealed)
         span = due.chunks(chosen, sink.hours_per_run)[0]
         why = hours_due.why if hours_due.hours else _ALONG
@@ -351,8 +299,8 @@ class _Tick:
         kept.landed_ms = sums.landed_ms
         kept.until_ms = hours.end_ms(last.hour) + int(self.sink.close_grace * 1000)
         flush, size = self.sink.flush, sums.bytes / sums.records if sums.records else 0.0
-        least = [flush.size / size if size else _NEVER, _NEVER if flush.count is None else flush.count]
-        kept.enough = min(_NEVER, int(min(least) * max(1, len(behind))))
+        least = [flush.size / size if size else NEVER, NEVER if flush.count is None else flush.count]
+        kept.enough = min(NEVER, int(min(least) * max(1, len(behind))))
         if not behind:
             kept.since_ms = 0
         elif not kept.since_ms or self.now >= hours.end_ms(last.hour):  # the next hour's wait for its tile
@@ -378,19 +326,6 @@ class _Tick:
             instance, self.catalogue, lander, sealing, tiles, announced, complete, self.now
         )
         return events
-
-
-def remembered(text: str | None) -> Memory:
-    """The memory of a cursor; advice that is not understood is no advice."""
-    try:
-        return msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
-    except (msgspec.MsgspecError, zlib.error, binascii.Error, ValueError):
-        return Memory()
-
-
-def kept(memory: Memory) -> str:
-    """The memory as a cursor: Dagster keeps one for every tick."""
-    return base64.b64encode(zlib.compress(msgspec.json.encode(memory), 1)).decode()
 
 
 def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
