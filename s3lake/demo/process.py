@@ -62,7 +62,7 @@ class GuardedProcess(Stoppable):
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         try:
-            # The guard needs its grace to end the command, and then to remove its directory: 80,000 files take a minute.
+            # The guard needs its grace to end the command, then time for its directory: 80,000 files take a minute.
             self._guard.wait(timeout=self._grace_s + 300)
         finally:
             if self._log_fd >= 0:
