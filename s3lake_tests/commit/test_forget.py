@@ -59,10 +59,12 @@ def test_an_hour_without_a_tile_is_left_alone(index: TopicIndex):
 
 
 def test_a_listed_commit_that_an_attempt_was_to_replace_is_kept(index: TopicIndex):
-    hour(index, manifest("a"), manifest("0", "b", reason="merge"), manifest("b", "a", reason="erase"))
+    attempt = manifest("0", "b", reason="merge")
+    listed = manifest("b", "a"), manifest("c", "y", reason="erase")
+    hour(index, attempt, manifest("a"), manifest("y"), *listed, commits=("b", "c"))
     forget_replaced(index, FIVE, "erase")
 
-    assert index.manifest_ids(FIVE) == ["0", "b"]
+    assert index.manifest_ids(FIVE) == ["0", "b", "c"]
 
 
 @pytest.mark.parametrize("deletes", range(4))

@@ -231,7 +231,12 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     assert recreated.accept(world.index, world.kafka, PACE) == hour(2)
     assert world.index.tile(hour(0)) == before
     assert world.index.tile(hour(1)) is None
-    assert world.index.head()[0].new is None
+
+
+def test_accepted_the_head_announces_no_tile_of_the_former_topic(again: World):
+    recreated.accept(again.index, again.kafka, PACE)
+
+    assert again.index.head()[0].new is None
 
 
 def test_leaders_of_the_former_topic_say_nothing_of_the_present_one(world: World):
