@@ -1,11 +1,18 @@
 """Hours of a few records that are landed without a server, for destinations to take."""
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+import requests
+
 from s3lake.config import native
+from s3lake.forwarding.destination import Destination
+from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.hour import Hour
 from s3lake.land.landing import Landing
 from s3lake.store.memory import MemoryStore
@@ -66,3 +73,43 @@ def landing(directory: Path) -> Iterator[Land]:
 
 def hour_of(lander: Landing) -> Hour:
     return Hour.of(lander.sink, lander.topic, START, lander.store)
+
+
+class Overtaken:
+    """An hour that is rewritten, and forwarded so, after it has given its rows."""
+
+    def __init__(self, lander: Landing, destination: Destination) -> None:
+        self._lander, self._destination, self._hour = lander, destination, hour_of(lander)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hour, name)
+
+    def batches(self) -> Iterator[Any]:
+        for batch in self._hour.batches():
+            self._lander.rewrite(START)
+            forwarded(hour_of(self._lander), self._destination)
+            yield batch
+
+
+def survive_a_death_at_any_request(
+    lander: Landing,
+    destination: Callable[[], Destination],
+    rows: Callable[[], list[tuple[str, int]]],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    after: bool,
+) -> int:
+    """Whenever a process is killed, the next one brings every row once; how many requests an hour takes."""
+    real = requests.request
+    for at_request in itertools.count():
+        mortal = Mortal(at_request, after=after)
+        lander.rewrite(START)
+        hour = hour_of(lander)
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            patch.setattr(requests, "request", mortal(real))
+            forwarded(hour, destination())
+        forwarded(hour, destination())
+        assert rows() == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
+        if mortal.asked <= at_request:  # nobody was killed
+            return at_request
+    raise AssertionError("not reached")

@@ -1,12 +1,8 @@
 """Hours in an index of Elasticsearch: of a real server, and of a stand-in that can be busy, fail and want a key."""
 
-import contextlib
-import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import requests
 
 from s3lake.errors import (
     ConfigurationError,
@@ -19,7 +15,7 @@ from s3lake.forwarding.destination import opened
 from s3lake.forwarding.elasticsearch import Elasticsearch
 from s3lake.forwarding.forwarding import forwarded
 from s3lake_tests.forwarding.elastic import Elastic, class_path, running
-from s3lake_tests.forwarding.landed import Killed, Land, Mortal, hour_of
+from s3lake_tests.forwarding.landed import Land, Overtaken, hour_of, survive_a_death_at_any_request
 from s3lake_tests.forwarding.search import AUTHORIZATION, Search, serving
 from s3lake_tests.lake import START
 
@@ -89,40 +85,16 @@ def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
     server: Search | Elastic, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     monkeypatch.setattr("s3lake.forwarding.elasticsearch._BULK_BYTES", 1)
-    lander, real = land("1", "2"), requests.request
-    for at_request in itertools.count():
-        mortal = Mortal(at_request, after=after)
-        lander.rewrite(START)
-        hour = hour_of(lander)
-        with monkeypatch.context() as patch, contextlib.suppress(Killed):
-            patch.setattr(requests, "request", mortal(real))
-            forwarded(hour, destination(server))
-        forwarded(hour, destination(server))
-        assert rows(server) == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
-        if mortal.asked <= at_request:  # nobody was killed
-            break
-    assert at_request >= 9
+    died_at = survive_a_death_at_any_request(
+        land("1", "2"), lambda: destination(server), lambda: rows(server), monkeypatch, after=after
+    )
+    assert died_at >= 9
 
 
 def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(server: Search | Elastic, land: Land) -> None:
     lander = land("1", "2")
-    earlier = hour_of(lander)
-    batches = earlier.batches
-
-    class Slow:
-        """An hour that is rewritten, and forwarded so, after it has given its rows."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(earlier, name)
-
-        def batches(self) -> Iterator[Any]:
-            for batch in batches():
-                lander.rewrite(START)
-                forwarded(hour_of(lander), destination(server))
-                yield batch
-
     with pytest.raises(FencedError):
-        destination(server).write(Slow())  # type: ignore[arg-type]
+        destination(server).write(Overtaken(lander, destination(server)))  # type: ignore[arg-type]
     assert forwarded(hour_of(lander), destination(server)).outcome == "written"
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 

@@ -12,9 +12,9 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.forwarding.destination import opened
 from s3lake.forwarding.documents import Row
 from s3lake.forwarding.forwarding import forwarded
-from s3lake.forwarding.hour import Hour
 from s3lake.land.landing import Landing
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.forwarding.landed import hour_of
 from s3lake_tests.lake import START, at
 from s3lake_tests.plugins import installed
 from s3lake_tests.source.inline import inline
@@ -39,10 +39,6 @@ def land(tmp_path: Path) -> Iterator[Land]:
 
     with installed(tmp_path / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
         yield landed
-
-
-def hour_of(lander: Landing) -> Hour:
-    return Hour.of(lander.sink, lander.topic, START, lander.store)
 
 
 def rows(lander: Landing) -> list[Row]:

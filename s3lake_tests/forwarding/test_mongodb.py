@@ -19,7 +19,7 @@ from s3lake.errors import (
 from s3lake.forwarding.destination import opened
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.mongodb import MongoDB, decoded
-from s3lake_tests.forwarding.landed import Killed, Land, Mortal, hour_of
+from s3lake_tests.forwarding.landed import Killed, Land, Mortal, Overtaken, hour_of
 from s3lake_tests.forwarding.mongo import program, serving
 from s3lake_tests.lake import START
 
@@ -106,23 +106,8 @@ def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
     database: Database, destination: MongoDB, land: Land
 ) -> None:
     lander = land("1", "2")
-    earlier = hour_of(lander)
-    batches = earlier.batches
-
-    class Slow:
-        """An hour that is rewritten, and forwarded so, after it has given its rows."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(earlier, name)
-
-        def batches(self) -> Iterator[Any]:
-            for batch in batches():
-                lander.rewrite(START)
-                forwarded(hour_of(lander), destination)
-                yield batch
-
     with pytest.raises(FencedError):
-        destination.write(Slow())  # type: ignore[arg-type]
+        destination.write(Overtaken(lander, destination))  # type: ignore[arg-type]
     assert forwarded(hour_of(lander), destination).outcome == "written"
     assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 

@@ -1,7 +1,5 @@
 """Hours in indexes of Quickwit, as its documented API is spoken: tried against a stand-in for that API alone."""
 
-import contextlib
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +10,7 @@ from s3lake.errors import ConfigurationError, DestinationRefusedError, Destinati
 from s3lake.forwarding.destination import opened
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.quickwit import Quickwit
-from s3lake_tests.forwarding.landed import Killed, Land, Mortal, hour_of
+from s3lake_tests.forwarding.landed import Land, hour_of, survive_a_death_at_any_request
 from s3lake_tests.forwarding.quick import AUTHORIZATION, Quick, serving
 from s3lake_tests.lake import START
 
@@ -65,19 +63,10 @@ def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
     server: Quick, destination: Quickwit, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     monkeypatch.setattr("s3lake.forwarding.quickwit._INGEST_BYTES", 1)
-    lander, real = land("1", "2"), requests.request
-    for at_request in itertools.count():
-        mortal = Mortal(at_request, after=after)
-        lander.rewrite(START)
-        hour = hour_of(lander)
-        with monkeypatch.context() as patch, contextlib.suppress(Killed):
-            patch.setattr(requests, "request", mortal(real))
-            forwarded(hour, destination)
-        forwarded(hour, destination)
-        assert rows(server) == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
-        if mortal.asked <= at_request:  # nobody was killed
-            break
-    assert at_request >= 8
+    died_at = survive_a_death_at_any_request(
+        land("1", "2"), lambda: destination, lambda: rows(server), monkeypatch, after=after
+    )
+    assert died_at >= 8
 
 
 def test_a_request_whose_answer_is_lost_is_not_repeated_into_the_same_index(

@@ -3,18 +3,17 @@
 import dataclasses
 import json
 import pickle
-import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError
 
 from s3lake.land.task.outcomes import Done, Failed, Grown
 from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
-from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer
+from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, read
 
 TOLERANT: dict[str, Any] = {"errors": {"tolerance": "all"}}
 BAD = Record(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR + 5)
@@ -135,19 +134,6 @@ def test_a_work_with_one_shows_no_secret(bucket: Bucket) -> None:
 # A lake of real parts
 
 
-def read(lake: Lake, topic: str, count: int) -> list[Message]:
-    """What the topic holds: so many records, or what came within ten seconds."""
-    consumer = Consumer({"bootstrap.servers": lake.kafka.bootstrap_servers, "group.id": "test", "log_level": 0})
-    consumer.assign([TopicPartition(topic, one, 0) for one in lake.offsets.ranges(topic)])
-    found, deadline = [], time.monotonic() + 10
-    while len(found) < count and time.monotonic() < deadline:
-        message = consumer.poll(0.1)
-        if message is not None and not message.error():
-            found.append(message)
-    consumer.close()
-    return found
-
-
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.s3
@@ -165,7 +151,7 @@ class TestLake:
         lake.produce(topic, [b'{"n": 1}', b"{ broken", b'{"n": 2}'], at(self.TEN, 5), 0)
         lake.produce(topic, [b"\xff"], at(self.TEN, 6), 1)
         self.land(lake, topic, f"{topic}-dead")
-        found = {one.value(): one for one in read(lake, f"{topic}-dead", 2)}
+        found = {one.value(): one for one in read(lake.kafka.bootstrap_servers, f"{topic}-dead", 2)}
         assert set(found) == {b"{ broken", b"\xff"}
         broken = dict(found[b"{ broken"].headers() or [])
         assert (found[b"{ broken"].key(), found[b"{ broken"].timestamp()[1]) == (b"k1", at(self.TEN, 5))
