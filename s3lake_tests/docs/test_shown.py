@@ -135,7 +135,7 @@ def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
         case "pip":
             for extras in re.findall(r"s3lake\[([\w,]+)\]", " ".join(arguments)):
                 assert set(extras.split(",")) <= set(_project()["optional-dependencies"])
-        case "python" if arguments[0].endswith(".py"):
+        case "python" | "pytest" if arguments[0].endswith(".py"):
             assert (ROOT / arguments[0]).is_file()
         case other:
             assert other in OTHERS, f"{other}: a program that nobody has looked for"
