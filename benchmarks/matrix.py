@@ -64,8 +64,8 @@ def main() -> None:
 def _killed(row: Row, stage: Rehearsal, operation: Operation, first: int, every: int, *, way: str) -> None:
     """Killed at every request that a run in peace makes, on either side."""
     proxy: ArmedS3 | ArmedKafka = stage.s3 if way == "S3" else stage.kafka
-    proxy.arm()
     stage.s3.arm()
+    stage.kafka.arm()
     stage.begin(operation)
     code, said = stage.ended()
     row.requests = proxy.requests

@@ -100,6 +100,7 @@ class Rehearsal:
         shutil.rmtree(self._data / BUCKET)
         self._made.s3.create_bucket(BUCKET)
         self.s3.arm()
+        self.kafka.arm()
         if operation.landed:  # through the proxies, where it is then remembered that the store was tried
             code = _ended(self._started(operation, ("land", "--to", operation.landed), landing=True, proxied=True))
             if code:
