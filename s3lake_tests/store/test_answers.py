@@ -106,3 +106,10 @@ def test_a_refusal_has_its_remedy(error: exceptions.ClientError, remedy: str):
 
     assert type(denied) is StoreDeniedError
     assert f". To go on: {remedy}" in str(denied)
+
+
+def test_an_error_that_says_nothing_is_a_refusal():
+    denied = meaning(exceptions.ClientError({}, "GetObject"))
+
+    assert type(denied) is StoreDeniedError
+    assert "GetObject s3://lake/a was refused: 0 . To go on: see the store's" in str(denied)
