@@ -6,7 +6,7 @@ import random
 import pytest
 
 from s3lake.errors import DataLossError
-from s3lake.store import COMMIT
+from s3lake.store import COMMIT, reading
 from s3lake.store.memory import MemoryStore
 from s3lake.store.reading import opened
 from s3lake.store.upload import PART_BYTES
@@ -56,3 +56,32 @@ def test_what_another_commit_wrote_or_is_shorter_is_not_read(commit: str, size: 
 def test_an_object_that_is_gone_is_not_read() -> None:
     with pytest.raises(DataLossError, match="s3://memory/a of commit c is gone"):
         opened(MemoryStore(), "a", 3, "c").read()
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> CountedStore:
+    """An object of three blocks of a hundred bytes."""
+    monkeypatch.setattr(reading, "PART_BYTES", 100)
+    monkeypatch.setattr(reading, "_BUFFER_BYTES", 10)
+    store = CountedStore()
+    landed(store, bytes(range(100)) * 3)
+    return store
+
+
+def test_at_its_end_nothing_is_asked_for(blocks: CountedStore) -> None:
+    assert opened(blocks, "a", 300, "c").read() == bytes(range(100)) * 3
+    assert blocks.requests["get"] == 3
+
+
+def test_two_blocks_are_held_and_the_last_one_stays(blocks: CountedStore) -> None:
+    file = opened(blocks, "a", 300, "c")
+
+    def asked(*numbers: int) -> int:
+        for number in numbers:
+            file.seek(100 * number + 50)
+            assert file.read(4) == bytes((50, 51, 52, 53))
+        return blocks.requests["get"]
+
+    assert asked(2, 0, 2, 0) == 2
+    assert asked(1, 2, 1) == 3
+    assert asked(0) == 4
