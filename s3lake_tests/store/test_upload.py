@@ -1,18 +1,22 @@
 """Streaming uploads: parts as S3 wants them, one part in memory, the rest on disk when memory is short."""
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.errors import LocalDiskError
+from s3lake.errors import LocalDiskError, StoreUnavailableError
 from s3lake.store import COMMIT
 from s3lake.store import upload as uploads
 from s3lake.store.memory import MemoryStore
 from s3lake.store.upload import PART_BYTES, Spill, Upload, uploaded
+from s3lake_tests.counted import CountedStore
 
 SMALLEST = 5 * 2**20
 
@@ -102,9 +106,76 @@ def test_an_aborted_upload_is_gone(spill: Spill) -> None:
 
 
 def test_aborting_what_has_not_begun_asks_nothing_of_the_store(spill: Spill) -> None:
-    store = MemoryStore()
+    store = CountedStore()
     begun(store, spill).abort()
+    assert not store.requests
+
+
+def test_an_upload_that_got_its_key_late_and_failed_is_aborted(spill: Spill, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> str:
+        raise StoreUnavailableError("no answer")
+
+    store = MemoryStore()
+    monkeypatch.setattr(store, "upload_part", refuse)
+    upload = Upload(store, None, {}, spill)
+    upload.write(b"x")
+    with pytest.raises(StoreUnavailableError):
+        upload.finish("key")
+    upload.abort()
     assert store.uploads == {}
+
+
+def test_what_waited_for_its_key_is_sent_in_whole_parts(spill: Spill) -> None:
+    store = MemoryStore()
+    upload = Upload(store, None, {}, spill)
+    for size in (PART_BYTES + 7, PART_BYTES - 9, 5):
+        upload.write(b"x" * size)
+    upload.finish("key")
+    assert parts(store) == [PART_BYTES, PART_BYTES, 3]
+    assert [sorted(upload.parts) for upload in store.uploads.values()] == [[1, 2, 3]]
+    assert upload.buffered == 0
+
+
+def test_an_object_is_staged_as_a_whole_with_its_size() -> None:
+    store = MemoryStore()
+
+    def fill(write: Callable[[bytes], None], spill: Spill) -> None:
+        write(b"abc")
+        write(spill.take(spill.add(b"de")))
+
+    staged = uploaded(store, "key", {COMMIT: "c1"}, fill)
+    assert staged.size == 5
+    assert store.complete_upload("key", staged.upload, staged.parts) == "completed"
+    assert store.objects["key"][0] == b"abcde"
+
+
+def test_what_went_wrong_is_told_and_not_that_the_upload_could_not_be_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise StoreUnavailableError("no answer")
+
+    def fill(write: Callable[[bytes], None], _: Spill) -> None:
+        write(b"x" * PART_BYTES)
+        raise ValueError("no JSON")
+
+    store = MemoryStore()
+    monkeypatch.setattr(store, "abort_upload", away)
+    with pytest.raises(ValueError, match="no JSON"):
+        uploaded(store, "key", {}, fill)
+
+
+def test_what_is_spilled_is_in_no_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One would keep what a full disk refused, and refuse to be closed."""
+    opened: list[IO[bytes]] = []
+    temporary = tempfile.TemporaryFile
+
+    def remembered(**how: Any) -> IO[bytes]:
+        opened.append(temporary(**how))
+        return opened[0]
+
+    monkeypatch.setattr(uploads.tempfile, "TemporaryFile", remembered)
+    with closing(Spill()) as disk:
+        disk.add(b"0123456789")
+        assert os.fstat(opened[0].fileno()).st_size == 10
 
 
 def test_spilled_bytes_are_not_in_memory_and_not_lost(spill: Spill) -> None:
