@@ -72,7 +72,8 @@ class Chaos:
         self._adopts, self._rebirths, self._commands = adopts, rebirths, commands
         self._routes = [(sink, topic) for sink, topics in routes.items() for topic in topics]
         self._spoilt_until = self._turned = 0.0
-        self._rng = random.Random(seed)
+        # What is drawn while something is done depends on what was there: the order of all does not.
+        self._order, self._rng = random.Random(seed), random.Random(f"{seed} in the midst")
         self._servers = {"broker": Revivable(made.kafka.pid, made.home), "s3": Revivable(made.s3.pid, made.home)}
         self._choices: list[tuple[str, int, Callable[[], object]]] = [
             *((f"kill {name}", 2, partial(self._kill, [name])) for name in (CODE, DAEMON, CONNECT)),
@@ -100,7 +101,7 @@ class Chaos:
             name, act = self._surely[0]
             self._until_sure = self._rng.randint(1, 3)
         else:
-            name, _, act = self._rng.choices(self._choices, [weight for _, weight, _ in self._choices])[0]
+            name, _, act = self._order.choices(self._choices, [weight for _, weight, _ in self._choices])[0]
             self._until_sure = max(0, self._until_sure - 1)
         print(f"{time.strftime('%X')} {name}", file=sys.stderr, flush=True)
         done = act() is not False

@@ -46,6 +46,10 @@ class Commands:
             time.sleep(2)
         raise SystemExit(f"{command.name} does not come to its end:\n{command.log.read_text()[-4000:]}")
 
+    def ended(self, words: Sequence[str]) -> int:
+        """The exit code of a command that is waited for."""
+        return self._note(self._started(words))
+
     def collect(self, *, all_of_them: bool = False) -> None:
         """Note those that have ended, or wait for each."""
         for command in [*self._under_way]:

@@ -126,6 +126,7 @@ def _soaked(
             sender.stop()
         seen = all(truth.is_whole(topic, _SEEN_S) for topic in truth.topics)
         behind = chaos.await_landed() if seen else {"the checker": 1}
+        verified = commands.ended(("verify", "--allow-open"))
     made.stop()
     swept = sum(cleaned(sink, topic, made.config, clock.time) for sink in made.config.sinks for topic in sink.topics)
     truth.stop()
@@ -139,7 +140,7 @@ def _soaked(
     chaos.end()
     flat = memory.flat or options.minutes < _MINUTES_TO_BE_WARM
     return {
-        "clean": not (behind or uploads) and flat and all(one.clean for one in found.values()),
+        "clean": not (behind or uploads or verified) and flat and all(one.clean for one in found.values()),
         "kills": sum(count for act, count in chaos.acts.items() if act.startswith("kill") and "in vain" not in act),
         "acts": dict(chaos.acts),
         "faults": {name: count for proxy in proxies for name, count in proxy.spoilt.items()},
@@ -152,6 +153,7 @@ def _soaked(
         "created_again": [dict(former.since) for former in rebirths.formers],
         "adopted_objects": len(left.objects),
         "behind": behind,
+        "verified": verified,
         "swept": swept,
         "uploads_left": uploads,
         "rss_mb": memory.thirds,
@@ -246,6 +248,7 @@ def _in_words(told: dict[str, Any]) -> str:
         f"lost {total['lost']}, given up with {len(told['created_again'])} deleted topics {total['given_up']}, "
         f"duplicated {total['duplicated']}, made up {total['made_up']}, of another topic {total['misplaced']}, "
         f"unlisted {unlisted}, uploads left {uploads}, "
+        f"verify {'agrees' if not told['verified'] else 'DIFFERS'}, "
         f"freshness p95 {max(one['freshness_p95_s'] for one in sinks)} s, "
         f"RSS {'flat' if told['rss_flat'] else 'GROWS'} ({', '.join(map(str, told['rss_mb']))} MiB), "
         f"load {told['load']:.0f}"
