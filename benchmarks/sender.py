@@ -38,11 +38,11 @@ class Sender:
         self._over.set()
         self._thread.join(120)
 
-    def pause(self) -> None:
-        """All that was sent is in Kafka or has failed, and nothing is sent until `go_on`."""
+    def pause(self) -> bool:
+        """Whether all that was sent is in Kafka now, or has failed; nothing is sent until `go_on`."""
         self._paused.clear()
         self._going.clear()
-        self._paused.wait(120)
+        return self._paused.wait(120)
 
     def go_on(self) -> None:
         self._going.set()

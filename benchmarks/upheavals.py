@@ -43,9 +43,8 @@ class Rebirths:
         begun = all(since(self._bucket, sink, topic) is not None for sink in self._sinks)
         if not begun or (self._last and time.monotonic() < self._last + _APART_S):
             return False
-        self._sender.pause()
         try:
-            if not self._truth.is_whole(topic, _SEEN_S):
+            if not self._sender.pause() or not self._truth.is_whole(topic, _SEEN_S):
                 return False
             self._truth.leave(topic)
             self._last = time.monotonic()
