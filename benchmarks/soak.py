@@ -126,7 +126,7 @@ def _soaked(
             sender.stop()
         seen = all(truth.is_whole(topic, _SEEN_S) for topic in truth.topics)
         behind = chaos.await_landed() if seen else {"the checker": 1}
-        verified = commands.ended(("verify", "--allow-open"))
+        verified = _verified(commands)
     made.stop()
     swept = sum(cleaned(sink, topic, made.config, clock.time) for sink in made.config.sinks for topic in sink.topics)
     truth.stop()
@@ -161,6 +161,15 @@ def _soaked(
         "load": os.getloadavg()[2],
         "sinks": {sink: asdict(one) for sink, one in found.items()},
     }
+
+
+def _verified(commands: Commands) -> int:
+    """The exit code of `verify`, once an hour that has just ended is closed and merged."""
+    for _ in range(6):
+        if (code := commands.ended(("verify", "--allow-open"))) == 0:
+            break
+        time.sleep(10)
+    return code
 
 
 class Memory:
