@@ -118,7 +118,7 @@ class Chaos:
         return bool(self._surely)
 
     def calm(self) -> None:
-        """All services are up, and nobody harms anything; the hour ends, so that what waits for the next one lands."""
+        """All services are up, and nobody harms anything."""
         print(f"{time.strftime('%X')} peace", file=sys.stderr, flush=True)
         self._spoil_no_more()
         self._commands.collect(all_of_them=True)
@@ -127,7 +127,6 @@ class Chaos:
                 service.start()
         for service in self._made.services.values():
             service.await_up()
-        self._end_hour()
 
     def end(self) -> None:
         """Servers that were started again write no more: those who began them know only the first ones."""
@@ -203,10 +202,10 @@ class Chaos:
         """Whether it is time: each hour is sealed and merged, which takes its while."""
         if time.monotonic() < self._turned + _HOUR_S:
             return False
-        self._end_hour()
+        self.end_hour()
         return True
 
-    def _end_hour(self) -> None:
+    def end_hour(self) -> None:
         """Within seconds the hour ends for all services, wherever they are."""
         self._turned = time.monotonic()
         end = hours.end_ms(hours.key_of_ms(int(self._clock.time() * 1000))) / 1000

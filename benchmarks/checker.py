@@ -4,6 +4,7 @@ Files are read by pyarrow, fastavro and the standard library, the index as JSON 
 it, Kafka by `truth.py`.
 """
 
+import contextlib
 import gzip
 import io
 import json
@@ -66,7 +67,6 @@ class Found:
     rows: int = 0
     files: int = 0
     sealed: int = 0
-    freshness_p95_s: float = 0.0
 
     @property
     def clean(self) -> bool:
@@ -86,6 +86,7 @@ class Bucket:
             config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 10}),
         )
         self.name = name
+        self.gone: type[Exception] = self._client.exceptions.NoSuchKey
 
     def objects(self) -> dict[str, float]:
         """Every key, and when it was written."""
@@ -137,7 +138,6 @@ def check(
     """One sink, whose files lie below a prefix of its own name."""
     found, objects = Found(), bucket.objects()
     files: dict[str, _File] = {}
-    ages: list[float] = []
     claimed: dict[tuple[str, int], Intervals] = {}
     for topic in topics:
         lives = [former.since[sink] for former in formers if former.topic == topic]
@@ -156,7 +156,6 @@ def check(
     theirs = left.objects if left else {}
     found.unlisted = sorted(visible - files.keys() - theirs.keys())
     found.absent = sorted((files.keys() | theirs.keys()) - visible)
-    waited = {former.topic for former in formers} | ({left.topic} if left else set())
     rows: Counter[Identity] = Counter()
     letters: Counter[Identity] = Counter()
     for key, body in theirs.items():
@@ -174,8 +173,6 @@ def check(
         elif file.entry["kind"] == "data":
             names = list(_ids(key, bucket.body(key)))
             rows.update(names)
-            if not _holds_anew(file.entry, key) and file.topic not in waited:
-                ages += [objects[key] - truth.seen[name].at for name in map(str, names) if name in truth.seen]
         found.misplaced += sum(truth.places[name].life != file.life for name in names if name in truth.places)
     found.rows = rows.total()
     promised = _Promises(sink, truth, formers, claimed)
@@ -183,8 +180,24 @@ def check(
     poison = (one for one in truth.poison if one[0] in topics)
     _compare(found, rows, _wanted(good, truth, rows), promised)
     _compare(found, letters, _wanted(poison, truth, letters), promised)
-    found.freshness_p95_s = round(float(np.percentile(ages, 95)), 1) if ages else 0.0
     return found
+
+
+def freshness(bucket: Bucket, sink: str, topics: Iterable[str], truth: Truth) -> float:
+    """The 95th percentile of the seconds until a record was in a file, of files that no others have replaced yet."""
+    objects, ages = bucket.objects(), [0.0]
+    for topic in topics:
+        for tile in _present(bucket, objects, sink, topic):
+            for commit in tile["commits"]:
+                manifest = json.loads(bucket.body(f"{INDEX}/{sink}/{topic}/{tile['hour']}/{commit}.json"))
+                for file in manifest["files"]:
+                    key = file["key"]
+                    if file["kind"] != "data" or key not in objects or _holds_anew(file, key):
+                        continue
+                    with contextlib.suppress(bucket.gone):  # its hour is being merged
+                        names = [name for name in _ids(key, bucket.body(key)) if name in truth.seen]
+                        ages += [objects[key] - truth.seen[name].at for name in names]
+    return round(float(np.percentile(ages, 95)), 1)
 
 
 class _File(NamedTuple):

@@ -29,7 +29,7 @@ import connector
 import psutil
 import yaml
 from chaos import START, Chaos
-from checker import Bucket, check
+from checker import Bucket, check, freshness
 from clock.shared_clock import SharedClock
 from commands import Commands
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -122,6 +122,9 @@ def _soaked(
         while time.monotonic() < until or (chaos.owes and time.monotonic() < until + _LONGER_S):
             chaos.act()
         chaos.calm()
+        steady = [topic for topic in TOPICS if topic != AGAIN]
+        fresh = {sink: freshness(bucket, sink, steady, truth) for sink in FORMATS}
+        chaos.end_hour()
         for sender in senders.values():
             sender.stop()
         seen = all(truth.is_whole(topic, _SEEN_S) for topic in truth.topics)
@@ -158,6 +161,7 @@ def _soaked(
         "uploads_left": uploads,
         "rss_mb": memory.thirds,
         "rss_flat": memory.flat,
+        "freshness_p95_s": fresh,
         "load": os.getloadavg()[2],
         "sinks": {sink: asdict(one) for sink, one in found.items()},
     }
@@ -258,7 +262,7 @@ def _in_words(told: dict[str, Any]) -> str:
         f"duplicated {total['duplicated']}, made up {total['made_up']}, of another topic {total['misplaced']}, "
         f"unlisted {unlisted}, uploads left {uploads}, "
         f"verify {'agrees' if not told['verified'] else 'DIFFERS'}, "
-        f"freshness p95 {max(one['freshness_p95_s'] for one in sinks)} s, "
+        f"freshness p95 {max(told['freshness_p95_s'].values())} s, "
         f"RSS {'flat' if told['rss_flat'] else 'GROWS'} ({', '.join(map(str, told['rss_mb']))} MiB), "
         f"load {told['load']:.0f}"
     )
