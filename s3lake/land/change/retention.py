@@ -94,8 +94,8 @@ def expire(holding: Holding, hour: str) -> None:
 def forget(holding: Holding, seconds: float, now_ms: int) -> None:
     """Delete the manifests of what went of hours that are too old, wherever an earlier try stopped."""
     below = names_below(holding.index)
-    for hour in _old(sorted(below), seconds, now_ms):
-        if len(below[hour]) > 1:
+    for hour in _old(holding.hours(), seconds, now_ms):
+        if len(below.get(hour, ())) > 1:
             forget_replaced(holding.index, hour, REASON, holding.pace)
 
 

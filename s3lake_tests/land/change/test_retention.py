@@ -63,6 +63,15 @@ def test_it_is_done_once() -> None:
     assert world.store.objects == after
 
 
+def test_what_somebody_else_keeps_beside_the_hours_stops_nothing() -> None:
+    world = landed()
+    copy = f"{world.index.root}/backup of yesterday/topic.json"
+    world.store.put(copy, b"{}")
+    world.store.put(f"{copy}.2", b"{}")
+    assert len(list(expired_hours(holding(world), yes=True, older_than_s=DAY_S))) == 1
+    assert copy in world.store.objects
+
+
 def test_an_hour_stays_while_an_object_of_a_young_commit_cannot_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would appear after the sweep, and no manifest would be left that names it."""
     world = landed()
