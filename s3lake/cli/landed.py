@@ -23,7 +23,7 @@ from s3lake.cli.options import (
 )
 from s3lake.cli.terminal import FAILED, Progressed, err, progress_bar, say, tell
 from s3lake.commit.index import Manifest
-from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 from s3lake.land.observer import LandedHour, Logged
 
 if TYPE_CHECKING:
@@ -119,14 +119,29 @@ def rewrite(
     last: ToOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Land complete hours once more from Kafka, in place of what was landed."""
+    """Land complete hours once more from Kafka, in place of what was landed.
+
+    A topic of which one of them is not landed keeps no other from being rewritten; the exit code is 3 then.
+    """
     in_order(first, last)
     if first is None or last is None:
         raise ConfigurationError("rewrite needs --from H and --to H: it never rewrites everything by default")
+    refused: list[IncompleteError] = []
+    rewritten = 0
     for lander in routes(load(config), sink, topic):
-        with _shown(lander, "rewrite", as_json):
-            for hour in hours.span(first, last):
-                lander.rewrite(hour)
+        try:
+            with _shown(lander, "rewrite", as_json):
+                for hour in hours.span(first, last):
+                    lander.rewrite(hour)
+                    rewritten += 1
+        except IncompleteError as error:
+            refused.append(error)
+    if refused and not rewritten:
+        raise refused[0]
+    for refusal in refused:
+        err.print(str(refusal), markup=False)
+    if refused:
+        raise typer.Exit(FAILED)
 
 
 def clean(

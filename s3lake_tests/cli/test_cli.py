@@ -696,6 +696,18 @@ class TestOnLandedHours:
         assert len(set(before) & set(lake.objects())) == 1
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
+    def test_rewrite_goes_on_after_a_topic_whose_hour_is_not_landed(
+        self, run: Run, config: Path, landed: str, lake: Lake
+    ) -> None:
+        other = lake.topic(partitions=1)
+        config.write_text(
+            lake.config_text(f"name: events, topics: ['{other}', '{landed}'], errors: {{tolerance: all}}")
+        )
+        outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
+        assert outcome.code == 3
+        assert outcome.out.startswith(f"{landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
+        assert f"{other} {TEN} is not landed as a whole: materialise it before rewriting it" in outcome.err
+
     def test_rewrite_of_an_hour_that_is_not_landed_is_input_that_cannot_be(self, run: Run, config: Path) -> None:
         last = hours.key_of_ms(int(time.time() * 1000))
         outcome = run("rewrite", config, "--from", last, "--to", last)

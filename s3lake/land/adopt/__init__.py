@@ -4,9 +4,20 @@
 writes the tile that begins there; a dry run only looks.
 """
 
-from s3lake.land.adopt.adoption import Adopted, Adoption, adopt
+from s3lake.land.adopt.adoption import Adopted, Adoption, adopt, has_tiles
 from s3lake.land.adopt.claims import Start, table
 from s3lake.land.adopt.group import Group, KafkaGroups
 from s3lake.land.adopt.names import LensesNames, naming_of
 
-__all__ = ["Adopted", "Adoption", "Group", "KafkaGroups", "LensesNames", "Start", "adopt", "naming_of", "table"]
+__all__ = [
+    "Adopted",
+    "Adoption",
+    "Group",
+    "KafkaGroups",
+    "LensesNames",
+    "Start",
+    "adopt",
+    "has_tiles",
+    "naming_of",
+    "table",
+]

@@ -169,6 +169,12 @@ def _group(adoption: Adoption, committed: int | None, index: Claim | None) -> Cl
     return Claim("group", committed, committed, committed + 1, note)
 
 
+def has_tiles(index: TopicIndex) -> bool:
+    """Whether something of the topic was landed or adopted."""
+    head = index.head()
+    return head is not None and bool(head[0].hours)
+
+
 def _refuse_begun(index: TopicIndex) -> None:
     head = index.head()
     if head is not None and head[0].hours:

@@ -94,6 +94,26 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     assert adopt(config, monkeypatch) == 2  # once is enough
 
 
+def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted(
+    lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (first,) = configuration.loaded(str(config)).config.sinks[0].topics
+    second = lake.topic()
+    several = config.read_text().replace(f"topics={first}", f"topics={first},{second}")
+    statement = next(line for line in several.splitlines() if "kcql" in line)
+    config.write_text(several.replace(statement, f"{statement};{statement.partition('=')[2].replace(first, second)}"))
+    for topic in (first, second):
+        lake.produce(topic, values(10), now_ms())
+        left(lake, topic, committed=5, group=6)
+    assert adopt(config, monkeypatch, "--topic", first) == 0
+    capsys.readouterr()
+    assert adopt(config, monkeypatch) == 0
+    printed = capsys.readouterr().out
+    assert f"{first}: has tiles already, as what was adopted has; it stays" in printed
+    assert printed.count("topic-partition 0 at 6 (index)") == 1
+    assert adopt(config, monkeypatch) == 2
+
+
 def test_sources_that_contradict_each_other_are_shown_and_refused(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
