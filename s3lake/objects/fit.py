@@ -62,6 +62,8 @@ def widened(column: pa.Array, target: pa.DataType) -> pa.Array:
     if of.is_string(target) and column.type in (pa.uuid(), pa.binary(16)):
         cells = column.cast(pa.binary(16)).to_pylist()
         return pa.array([None if cell is None else str(UUID(bytes=cell)) for cell in cells], pa.string())
+    if target == pa.uuid() and column.type == pa.binary(16):  # as Avro's files have it
+        return pa.ExtensionArray.from_storage(target, column)
     if not _widens(column.type, target):
         raise _Unlike
     # Integers in a column of doubles get the rounding that JSON's integers get there.

@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import json
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pyarrow.parquet as pq
@@ -20,6 +22,7 @@ from s3lake_tests.verify.world import HOUR, texts
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
 RECORD = {"style": "record"}
+WHO = UUID("0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9")
 
 
 def landed(**sink: Any) -> Parts:
@@ -76,6 +79,18 @@ def test_what_is_written_is_what_the_format_says() -> None:
     reformat(holding(world), HOUR)
     lines = [gzip.decompress(body) for key, body in world.bodies().items() if key.endswith(".json.gz")]
     assert b"".join(lines) == b"".join(row + b"\n" for row in ROWS)
+
+
+def test_the_uuids_of_avro_are_those_of_parquet() -> None:
+    sink = {"columns": {"who": "uuid", "others": "list<uuid>"}}
+    world = Parts(flush={"count": 3}, format={"type": "avro"}, **sink)
+    world.land(json.dumps({"who": str(WHO), "others": [str(WHO)]}).encode(), b"{}")
+    world.write_index()
+    reformat(holding(changed(world, format={"type": "parquet"}, **sink)), HOUR)
+    (body,) = [body for key, body in world.bodies().items() if key.endswith(".parquet")]
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"who": WHO, "others": [WHO]}, {"who": None, "others": None}]
+    report = world.verified()
+    assert report.clean, report.differences
 
 
 def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
