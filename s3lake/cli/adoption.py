@@ -50,7 +50,7 @@ def adopt(
     as_json: JsonOption = False,
 ) -> None:
     """Continue the bucket of a connector that was stopped: no gap, no duplicate."""
-    from s3lake.land.adopt import Adoption, KafkaGroups, has_tiles, naming_of, table
+    from s3lake.land.adopt import Adoption, KafkaGroups, first_tile, naming_of, table
     from s3lake.land.adopt import adopt as adopted
 
     environment = beside(connector, worker, strict, observed)
@@ -60,7 +60,7 @@ def adopt(
     if loaded.config.kafka is None:
         raise ConfigurationError("adopt takes over from connectors of Kafka Connect, and source is not Kafka")
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
-    landers = [(lander, has_tiles(lander.index)) for lander in routes(loaded.config, sink, topic)]
+    landers = [(lander, first_tile(lander.index) is not None) for lander in routes(loaded.config, sink, topic)]
     all_begun = all(begun for _, begun in landers)
     for lander, begun in landers:
         if begun and not all_begun:  # one that died had adopted some of the topics

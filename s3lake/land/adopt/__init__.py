@@ -4,7 +4,7 @@
 writes the tile that begins there; a dry run only looks.
 """
 
-from s3lake.land.adopt.adoption import Adopted, Adoption, adopt, has_tiles
+from s3lake.land.adopt.adoption import Adopted, Adoption, adopt, first_tile
 from s3lake.land.adopt.claims import Start, table
 from s3lake.land.adopt.group import Group, KafkaGroups
 from s3lake.land.adopt.names import LensesNames, naming_of
@@ -17,7 +17,7 @@ __all__ = [
     "LensesNames",
     "Start",
     "adopt",
-    "has_tiles",
+    "first_tile",
     "naming_of",
     "table",
 ]

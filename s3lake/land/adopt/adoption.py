@@ -169,18 +169,18 @@ def _group(adoption: Adoption, committed: int | None, index: Claim | None) -> Cl
     return Claim("group", committed, committed, committed + 1, note)
 
 
-def has_tiles(index: TopicIndex) -> bool:
-    """Whether something of the topic was landed or adopted."""
+def first_tile(index: TopicIndex) -> str | None:
+    """The first hour of the topic that was landed, or adopted; None where none was."""
     head = index.head()
-    return head is not None and bool(head[0].hours)
+    return head[0].hours[0][0] if head and head[0].hours else None
 
 
 def _refuse_begun(index: TopicIndex) -> None:
-    head = index.head()
-    if head is not None and head[0].hours:
+    first = first_tile(index)
+    if first is not None:
         raise ConfigurationError(
             f"topic {index.topic}: s3://{index.store.bucket}/{index.root}/ has tiles already, the first of hour "
-            f"{head[0].hours[0][0]}: a sink adopts a topic before it has landed any of it. Give the sink another name "
+            f"{first}: a sink adopts a topic before it has landed any of it. Give the sink another name "
             "to begin anew"
         )
 
