@@ -16,6 +16,18 @@ TILE = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=4, commits=("a",))
 REWRITTEN = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=7, commits=("b",))
 
 
+def beaten_by(monkeypatch: pytest.MonkeyPatch, tile: Tile, body: bytes) -> None:
+    """The next one that writes it comes second: somebody has renewed it just before."""
+    put = MemoryStore.put
+
+    def beaten(self: MemoryStore, key: str, late: bytes, **how: object) -> str | None:
+        monkeypatch.undo()
+        renew(self, KEY, tile, body)
+        return put(self, key, late, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MemoryStore, "put", beaten)
+
+
 def test_it_is_written_once() -> None:
     store = CountedStore()
     assert renew(store, KEY, TILE, b"")
@@ -49,14 +61,7 @@ def test_one_that_does_not_say_its_revision_is_renewed() -> None:
 def test_of_two_that_renew_it_at_once_the_newer_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     renew(store, KEY, Tile("2026-01-05T10", {}, rev=1, commits=("x",)), b"0")
-    put = MemoryStore.put
-
-    def beaten(self: MemoryStore, key: str, body: bytes, **how: object) -> str | None:
-        monkeypatch.undo()
-        renew(store, KEY, REWRITTEN, b"2")
-        return put(self, key, body, **how)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(MemoryStore, "put", beaten)
+    beaten_by(monkeypatch, REWRITTEN, b"2")
     assert not renew(store, KEY, TILE, b"1")
     assert store.objects[KEY][0] == b"2"
 
@@ -71,14 +76,7 @@ def test_somebody_else_s_object_stays_and_is_told() -> None:
 
 def test_two_that_write_it_at_once_write_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    put = MemoryStore.put
-
-    def beaten(self: MemoryStore, key: str, body: bytes, **how: object) -> str | None:
-        monkeypatch.undo()
-        renew(store, KEY, TILE, b"")
-        return put(self, key, body, **how)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(MemoryStore, "put", beaten)
+    beaten_by(monkeypatch, TILE, b"")
     assert not renew(store, KEY, TILE, b"")
     assert CONTENT in store.objects[KEY][1].metadata
 
