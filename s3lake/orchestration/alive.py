@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import dagster as dg
 from dagster._core.storage.dagster_run import FINISHED_STATUSES, RunRecord
 
+from s3lake import hours
 from s3lake.orchestration import names
 
 EVERY_S = 10.0
@@ -87,4 +88,4 @@ def _tell(instance: dg.DagsterInstance, run_id: str, tags: dict[str, str]) -> No
 
 
 def _now() -> str:
-    return str(int(time.time() * 1000))
+    return str(hours.now_ms())

@@ -69,7 +69,7 @@ def fleet_sensor(
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         kafka = resource(context.resources, keys.kafka)
-        now, memory = sensors.now_ms(), remembered(context.cursor)
+        now, memory = hours.now_ms(), remembered(context.cursor)
         try:
             matching = assets if sink.topics_regex is None else assets | _matching(sink, kafka.offsets.topics())
             ends = kafka.offsets.ends(matching)

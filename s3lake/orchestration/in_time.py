@@ -5,7 +5,6 @@ alone, fails for a sink whose first hour is not over, and needs a run each time;
 asset was last materialised, of whatever hour, so that a rewrite of an old hour would hide that the last one is missing.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
@@ -133,7 +132,7 @@ def _evaluations(
 
 def _due(sink: Sink) -> list[hours.Range]:
     """Hours since the sink's start whose time is over."""
-    last = hours.shift(hours.key_of_ms(_now_ms() - int(sink.sealed.within * 1000)), -1)
+    last = hours.shift(hours.key_of_ms(hours.now_ms() - int(sink.sealed.within * 1000)), -1)
     return [(sink.start, last)] if sink.start <= last else []
 
 
@@ -151,7 +150,3 @@ def _cursor(text: str | None) -> Cursor:
         return cursor if not cursor.upto or hours.parse(cursor.upto) else Cursor()
     except (msgspec.MsgspecError, ValueError):
         return Cursor()  # another version's
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

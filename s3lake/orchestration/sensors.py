@@ -88,7 +88,7 @@ def topic_sensor(
         description=f"Asks for runs that land topic {topic}, into {' and '.join(sink.name for sink in sinks)}.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        now, cursor = now_ms(), _cursor(context.cursor)
+        now, cursor = hours.now_ms(), _cursor(context.cursor)
         kafka = resource(context.resources, keys.kafka)
         try:
             # Kafka first: it answers, or fails, within its own short time.
@@ -357,8 +357,3 @@ def _cursor(text: str | None) -> Cursor:
         return cursor
     except (msgspec.MsgspecError, ValueError):
         return Cursor()  # another version's: advice that is not understood is no advice
-
-
-def now_ms() -> int:
-    """The clock."""
-    return int(time.time() * 1000)

@@ -37,7 +37,7 @@ pytestmark = [
     pytest.mark.skipif(versitygw_binary() is None, reason="the stack's store, versitygw, is neither on PATH nor built"),
     pytest.mark.skipif(shutil.which("initdb") is None, reason="the stack's database, Postgres, is not installed"),
 ]
-START = hours.shift(hours.key_of_ms(int(time.time() * 1000)), -1)
+START = hours.shift(hours.key_of_ms(hours.now_ms()), -1)
 TEXT = interpolated(
     (DOCKER / "compose.yaml").read_text("utf-8"), {**dotenv(DOCKER / ".env.example"), "S3LAKE_START": START}
 )
@@ -215,7 +215,7 @@ def test_what_is_written_into_the_topic_lands_and_is_counted_as_the_header_says(
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-    fill(producer, "events", [b'{"id": %d, "type": "click"}' % number for number in range(1, 1001)], _now_ms(), 0)
+    fill(producer, "events", [b'{"id": %d, "type": "click"}' % number for number in range(1, 1001)], hours.now_ms(), 0)
     [shown] = re.findall(r"SELECT type, .* GROUP BY type", TEXT)
     query = shown.replace("s3://", f"{stack.home}/data/")
     deadline = time.monotonic() + 420
@@ -229,10 +229,6 @@ def test_what_is_written_into_the_topic_lands_and_is_counted_as_the_header_says(
             rows = []
     with urllib.request.urlopen(f"http://127.0.0.1:{stack.ports['metrics']}/metrics", timeout=30) as answer:
         assert b's3lake_lag_records{sink="events",topic="events"}' in answer.read()
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def test_registry_keeps_its_schemas_in_the_broker(kafka: EmbeddedKafka) -> None:

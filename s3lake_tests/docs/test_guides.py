@@ -39,10 +39,6 @@ MOST_S = 600
 """From a file to its first hour."""
 
 
-def now_ms() -> int:
-    return int(time.time() * 1000)
-
-
 @dataclass
 class Guide:
     """A page that is followed in an empty directory, and what each command printed."""
@@ -114,7 +110,7 @@ class Guide:
 
     def materialise(self) -> None:
         """The hour under way, to which records have come, by the job of the code location that `dagster dev` loads."""
-        now = now_ms()
+        now = hours.now_ms()
         self.produce(now)
         [job] = [job for job in definitions.defs().get_repository_def().get_all_jobs() if job.name.startswith("land_")]
         with dg.DagsterInstance.ephemeral() as instance:
@@ -158,7 +154,7 @@ def guide(
     for name, value in store.items():
         monkeypatch.setenv(name, value)
         monkeypatch.setitem(spark.sparkContext.environment, name, value)  # its JVM was started before
-    yield Guide(page, lake, record, hours.key_of_ms(now_ms()), monkeypatch, capsys)
+    yield Guide(page, lake, record, hours.key_of_ms(hours.now_ms()), monkeypatch, capsys)
     lake.delete(record["topic"])
     lake.delete(DEAD_LETTERS)
     for key in lake.store.list(""):
@@ -184,7 +180,7 @@ def test_the_first_sink_lands_every_hour_and_goes_on_in_dagster(guide: Guide) ->
         f"orders {before}: 3 offsets",
     ]
     assert "compared 9 records of Kafka: 9 landed" in verified
-    guide.produce(now_ms())
+    guide.produce(hours.now_ms())
     assert guide.start not in guide.run("land s3lake.yaml"), "only what is new is landed"
     assert re.search(rf"{guide.start} +sealed +3 +3 +1 ", guide.run("index show s3lake.yaml"))
     assert "compared 12 records of Kafka: 12 landed" in guide.run("verify s3lake.yaml --allow-open")

@@ -23,7 +23,7 @@ class World:
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.instance = instance
         self.at(EIGHT, 0)
-        patch.setattr(in_time, "_now_ms", lambda: self.now)
+        patch.setattr(hours, "now_ms", lambda: self.now)
         self.checks = in_time.in_time_checks(catalogue(SINK), SINK)
         self.sensor = in_time.in_time_sensor(catalogue(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
         self.cursor: str | None = None

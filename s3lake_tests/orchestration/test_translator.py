@@ -11,7 +11,7 @@ from dagster_aws.s3 import S3Resource
 import s3lake
 from s3lake import hours
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import resources, sensors
+from s3lake.orchestration import resources
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import topics_of
@@ -105,7 +105,7 @@ def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Calla
     """A tick of the sensor at twelve o'clock and ten minutes, with records and without an index."""
     store = MemoryStore("lake")
     monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
-    monkeypatch.setattr(sensors, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
+    monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
 
     def evaluate(name: str, built: dg.Definitions, keys: dict[str, Any]) -> Sequence[dg.RunRequest]:
         sensor = built.get_repository_def().get_sensor_def(name)

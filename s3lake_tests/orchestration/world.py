@@ -13,7 +13,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError
-from s3lake.orchestration import resources, sensors
+from s3lake.orchestration import resources
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.source.kafka.reader import Brokers
@@ -108,7 +108,7 @@ class Ticks:
         if store is None:
             patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
         self.now = at(HOUR, 30)
-        patch.setattr(sensors, "now_ms", lambda: self.now)
+        patch.setattr(hours, "now_ms", lambda: self.now)
         self.s3 = resources.S3Resource(config.s3)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None

@@ -5,9 +5,9 @@ Each gives what becomes of an hour, and whether anything does.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 
+from s3lake import hours as hourly
 from s3lake.commit.clean import clean
 from s3lake.land.change.compact import SIZE, Compaction, compact, compactions
 from s3lake.land.change.erase import Erasure, Person, erase, erasures
@@ -42,12 +42,12 @@ def erased(holding: Holding, hours: Iterable[str], person: Person, *, yes: bool)
         for plan in erasures(holding, [hour], person):
             yield plan, not plan.obstacle
     if yes:
-        clean(holding.index, now_ms=_now_ms(), keys=Keys.of(holding.sink, holding.index.topic))
+        clean(holding.index, now_ms=hourly.now_ms(), keys=Keys.of(holding.sink, holding.index.topic))
 
 
 def expired_hours(holding: Holding, *, yes: bool, older_than_s: float | None = None) -> Iterator[tuple[Expiry, bool]]:
     """Let those go that are too old, by what was asked for, else by what the sink says."""
-    seconds, now_ms = kept_s(holding, older_than_s), _now_ms()
+    seconds, now_ms = kept_s(holding, older_than_s), hourly.now_ms()
     for plan in expired(holding, holding.hours(), seconds, now_ms):
         if yes and not plan.obstacle:
             expire(holding, plan.hour)
@@ -63,7 +63,3 @@ def _finished(holding: Holding, hours: Iterable[str]) -> Iterator[str]:
         if stored is not None and stored[0].landed and stored[0].garbage:
             holding.tidied(hour)
         yield hour
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -34,10 +33,6 @@ s3lake.close_grace=0s
 """
 
 
-def now_ms() -> int:
-    return int(time.time() * 1000)
-
-
 def left(lake: Lake, topic: str, committed: int, group: int) -> None:
     """What the connector left of topic-partition 0: a file, its lock and its group's offset."""
     lines = b"".join(value + b"\n" for value in values(committed + 1))
@@ -61,7 +56,7 @@ def config(lake: Lake, tmp_path: Path) -> Path:
             region=lake.s3.region,
             endpoint=lake.s3.endpoint_url,
             servers=lake.kafka.bootstrap_servers,
-            start=hours.key_of_ms(now_ms()),
+            start=hours.key_of_ms(hours.now_ms()),
         )
     )
     return path
@@ -80,14 +75,14 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     loaded = configuration.loaded(str(config))
     (sink,) = loaded.config.sinks
     (topic,) = sink.topics
-    lake.produce(topic, values(10), now_ms())
+    lake.produce(topic, values(10), hours.now_ms())
     left(lake, topic, committed=5, group=6)
     assert adopt(config, monkeypatch) == 0
     assert "topic-partition 0 at 6 (index)" in capsys.readouterr().out
     landing = lake.landing(topic)
     landing.sink = sink
     landing.__post_init__()
-    landing.land([hours.key_of_ms(now_ms())])
+    landing.land([hours.key_of_ms(hours.now_ms())])
     objects = {key: lake.store.get(key) for key in lake.objects("raw/")}
     landed = [json.loads(line)["id"] for key in sorted(objects) for line in objects[key].body.splitlines()]  # type: ignore[union-attr]
     assert landed == list(range(10))
@@ -103,7 +98,7 @@ def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted
     statement = next(line for line in several.splitlines() if "kcql" in line)
     config.write_text(several.replace(statement, f"{statement};{statement.partition('=')[2].replace(first, second)}"))
     for topic in (first, second):
-        lake.produce(topic, values(10), now_ms())
+        lake.produce(topic, values(10), hours.now_ms())
         left(lake, topic, committed=5, group=6)
     assert adopt(config, monkeypatch, "--topic", first) == 0
     capsys.readouterr()
@@ -118,7 +113,7 @@ def test_sources_that_contradict_each_other_are_shown_and_refused(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (topic,) = configuration.loaded(str(config)).config.sinks[0].topics
-    lake.produce(topic, values(10), now_ms())
+    lake.produce(topic, values(10), hours.now_ms())
     left(lake, topic, committed=5, group=9)
     assert adopt(config, monkeypatch) == 2
     said = capsys.readouterr().err

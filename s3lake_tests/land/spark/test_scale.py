@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import NoReturn
 
 import pytest
 
+from s3lake import hours
 from s3lake.commit.clean import DAY_MS
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
@@ -125,7 +125,7 @@ class Scaled:
         report = self.lake.verify(landing)
         assert report.differences == ()
         assert (report.compared, report.landed) == (records, records)
-        landing.clock = lambda: _now_ms() + 2 * DAY_MS
+        landing.clock = lambda: hours.now_ms() + 2 * DAY_MS
         landing.clean()
         assert self.lake.uploads() == []
         assert self.lake.verify(landing).differences == ()
@@ -141,7 +141,7 @@ def scaled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Scaled]:
     def begun(store: S3Store, prefix: str) -> Iterator[Begun]:
-        return (replace(one, begun_ms=_now_ms()) for one in listed(store, prefix))
+        return (replace(one, begun_ms=hours.now_ms()) for one in listed(store, prefix))
 
     listed = S3Store.list_uploads
     monkeypatch.setattr(S3Store, "list_uploads", begun)  # moto says 2010 of every upload
@@ -150,10 +150,6 @@ def scaled(
         lake = Lake(kafka, s3_server, _no_session)
         yield Scaled(lake, cluster, tmp_path, request.param == "standalone", stack)
     until(60, lambda: cluster.executors() == [])
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def _no_session() -> NoReturn:
