@@ -8,12 +8,16 @@ import pytest
 from s3lake.commit import opening, protocol
 from s3lake.commit.recreated import accept
 from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.rollback import roll_back
+from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
+from s3lake.verify import index_side
+from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.works import PACE, materialise
+from s3lake_tests.commit.works import PACE, accepting, materialise
 from s3lake_tests.commit.world import World
 
 TOLD = r"topic-partition 0: offsets 4 to 9\).*only copy.*`s3lake index accept --topic orders`"
@@ -22,7 +26,7 @@ TOLD = r"topic-partition 0: offsets 4 to 9\).*only copy.*`s3lake index accept --
 @pytest.fixture
 def world():
     """Ten records of hour 0, landed while it lasts."""
-    with World(partitions=2, mute=("I4",)) as world:
+    with World(partitions=2, mute=("I4", "I5")) as world:
         world.kafka.produce(0, *[1] * 10)
         world.kafka.produce(1, 1, 2)
         world.do("A", materialise(0), chunk=9)
@@ -220,3 +224,137 @@ def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_s
 
     assert tile(world, 3).partitions == {0: Span(11, 12), 1: Span(4, 5)}
     assert offsets(world, 1) == [0, 1, 2, 3, 4]
+
+
+@pytest.fixture
+def behind(world: World) -> World:
+    """Hour 0 lacks offsets 3 and 4 of topic-partition 1, hour 1 has nothing of it, hour 2 is open; 0 was cut at 11."""
+    world.kafka.produce(1, 3, 4, 5)
+    world.do("A", materialise(0, rounds=1), limit=1)
+    world.kafka.produce(0, 61, 121)
+    world.minute = 125
+    for number in (1, 2):
+        world.do("B", materialise(number))
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, 126)
+    world.minute = 185
+    assert [tile(world, number).partitions[1] for number in range(3)] == [Span(0, 3, 5), Span(5, 5, 5), Span(5, 5)]
+    return world
+
+
+def test_accepted_what_is_landed_from_there_on_is_not_said_to_be_expired(behind: World):
+    accept(behind.index, behind.kafka, PACE)
+    behind.do("C", materialise(3))
+
+    assert [tile(behind, number).partitions[1] for number in range(4)] == [
+        Span(0, 3, 3),
+        Span(3, 3, 3),
+        Span(3, 3, 3),
+        Span(3, 5),
+    ]
+    assert [tile(behind, number).expired for number in range(4)] == [()] * 4
+    assert offsets(behind, 1) == [0, 1, 2, 3, 4]
+
+
+def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_of_them(behind: World):
+    accept(behind.index, behind.kafka, PACE)
+    behind.minute = 250
+    behind.do("C", materialise(3))
+
+    sealing = Sealing.of(behind.index, behind.view().head)
+    assert [sealing.flaw(hour(number)) for number in range(4)] == [None] * 4
+    said: list[str] = []
+    for number in range(3):
+        manifests = behind.view().listed(tile(behind, number))
+        list(index_side.segments(tile(behind, number), manifests, lambda *what: said.append(str(what))))
+        if number:
+            index_side.edges(tile(behind, number - 1), tile(behind, number), lambda *what: said.append(str(what)))
+    assert said == []
+
+
+def test_accepted_what_the_cut_took_before_it_was_landed_is_expired(world: World):
+    """Hour 0 is closed, lacks offsets 10 and 11 of topic-partition 0, and its log is cut below both."""
+    world.kafka.produce(0, 3, 4)
+    world.minute = 65
+    head, _ = world.index.head()
+    opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
+    world.kafka.elect(0, end=4)
+    world.kafka.produce(0, *[66] * 9)
+
+    accept(world.index, world.kafka, PACE)
+    world.do("B", materialise(1), chunk=99)
+
+    assert (tile(world, 0).partitions[0], tile(world, 0).expired) == (Span(0, 12, 12), ((0, 10, 12),))
+    assert tile(world, 1).partitions[0] == Span(4, 13)
+
+
+def test_a_name_that_may_have_been_used_is_not_used_again_where_offsets_are_given_on(behind: World):
+    """What was rolled back had read them."""
+    a = behind.start("A", materialise(0, rounds=1))
+    behind.run(a, until=completes)
+    behind.step(a)
+    a.crash()
+    roll_back(behind.index, behind.kafka, hour(0), pace=PACE)
+
+    accept(behind.index, behind.kafka, PACE)
+    behind.do("C", materialise(3))
+
+    assert [key for key in behind.view().data if key.startswith("data/orders/1+3") and "~" not in key] == []
+    assert offsets(behind, 1) == [0, 1, 2, 3, 4]
+
+
+def writes(request: Request) -> bool:
+    return request.method == "put"
+
+
+@pytest.mark.parametrize("written", range(5))
+def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next_one(behind: World, written: int):
+    a = behind.start("accept", accepting())
+    behind.run(a, until=writes)
+    for _ in range(written):
+        behind.step(a)
+        behind.run(a, until=writes)
+    if a.alive:
+        a.crash()
+    behind.do("accept", accepting())
+    behind.do("C", materialise(3))
+
+    assert [tile(behind, number).expired for number in range(4)] == [()] * 4
+    assert offsets(behind, 1) == [0, 1, 2, 3, 4]
+
+
+def test_an_hour_that_lands_while_a_cut_log_is_accepted_keeps_what_it_landed(behind: World):
+    a = behind.start("accept", accepting())
+    behind.run(a, until=lambda request: writes(request) and request.key.endswith(f"{hour(0)}.json"))
+    behind.do("B", materialise(0))
+    assert tile(behind, 0).partitions[1] == Span(0, 5, 5)
+
+    behind.run(a)
+    behind.do("C", materialise(3))
+
+    assert [tile(behind, number).partitions[1] for number in range(4)] == [
+        Span(0, 5, 5),
+        Span(5, 5, 5),
+        Span(5, 5, 5),
+        Span(5, 5),
+    ]
+
+
+def test_an_hour_that_is_opened_while_a_cut_log_is_accepted_loses_nothing(behind: World):
+    """Who opens it had asked Kafka before the log was cut."""
+    del behind.kafka.logs[0].epochs[1:]
+    opens = behind.start("B", materialise(3))
+    behind.run(opens, until=lambda request: writes(request) and request.key.endswith("topic.json"))
+    behind.kafka.elect(0, end=11)
+    a = behind.start("accept", accepting())
+    behind.run(a, until=lambda request: writes(request) and request.key.endswith("topic.json"))
+    behind.run(opens, until=lambda request: request.method == "snapshot")
+    opens.crash()
+    assert tile(behind, 3).partitions[1] == Span(5, 5)
+
+    behind.run(a)
+    behind.minute = 250
+    behind.do("C", materialise(4))
+
+    assert tile(behind, 4).partitions[1] == Span(3, 5)
+    assert offsets(behind, 1) == [0, 1, 2, 3, 4]
