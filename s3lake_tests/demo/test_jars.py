@@ -1,5 +1,6 @@
 """Maven coordinates become local jars: once by Java, from then on from the cache."""
 
+import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -86,6 +87,28 @@ def test_cached_jars_need_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     first = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     assert jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"]) == first
+
+
+@pytest.mark.usefixtures("java_calls")
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_cache_that_cannot_be_written_to_is_named_with_the_setting_of_another(
+    code: int, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    expected = rf"{cache} cannot be written to \({os.strerror(code)}\).* set S3LAKE_CACHE to a directory that can"
+    with pytest.raises(ConfigurationError, match=expected):
+        jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+
+
+@pytest.mark.usefixtures("java_calls")
+def test_a_cache_below_a_file_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ConfigurationError, match=rf"{tmp_path}/file/jars cannot be written to"):
+        jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
 
 
 @pytest.mark.usefixtures("cache", "java_calls")

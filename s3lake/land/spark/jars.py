@@ -78,16 +78,22 @@ def resolve(name: str, coordinates: Sequence[Coordinate | str]) -> tuple[Path, .
         The jar files, sorted by name.
 
     Raises:
-        ConfigurationError: a coordinate is malformed, or Java or pyspark is missing.
+        ConfigurationError: a coordinate is malformed, Java or pyspark is missing, or the cache cannot be written to.
         TransientError: Ivy did not find or did not get everything.
     """
     artifacts = sorted({c if isinstance(c, Coordinate) else Coordinate.parse(c) for c in coordinates})
     digest = hashlib.sha256("\n".join(map(str, artifacts)).encode()).hexdigest()[:12]
     target = cache_dir() / "jars" / f"{name}-{digest}"
     # The directory appears by one rename, so its being there means that it is complete.
-    if not target.is_dir():
-        _resolve_into(target, artifacts)
-    return tuple(sorted(target.glob("*.jar")))
+    try:
+        if not target.is_dir():
+            _resolve_into(target, artifacts)
+        return tuple(sorted(target.glob("*.jar")))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{target.parent} cannot be written to ({error.strerror}), and the jars of {name} have to be fetched into "
+            f"it once: some 250 MB while they are. Let it be written to, or set S3LAKE_CACHE to a directory that can"
+        ) from error
 
 
 def kafka_broker_jars() -> tuple[Path, ...]:
