@@ -56,7 +56,7 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
             state = "is the one that the index was cut from" if kafka.exists else "does not exist in Kafka"
             raise ConfigurationError(f"topic {index.topic!r} {state}: there is nothing to accept")
         onward = _onward([tile for tile, _ in ending]) if cut else {}
-        given_on = {one: on for one, on in onward.items() if on.at < cut.get(one, on.at + 1)}
+        given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
         # The last hour first: what a later one lands meanwhile is known before an earlier one gives anything on.
         if not all(_end(index, *found, given_on) for found in reversed(ending)):
             continue
@@ -75,7 +75,7 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
     """
     onward = {}
     for partition in existing[-1].partitions:
-        spans = [(tile.hour, tile.partitions.get(partition, NOTHING)) for tile in existing]
+        spans = [(tile.hour, tile.partitions[partition]) for tile in existing if partition in tile.partitions]
         last = max((place for place, (_, span) in enumerate(spans) if span.committed > span.start), default=0)
         at = spans[-1][1].committed
         for (hour, span), (later, _) in reversed(list(pairwise(spans[last:]))):
@@ -95,8 +95,7 @@ def _end(index: TopicIndex, tile: Tile, etag: str, given_on: Mapping[int, _Onwar
         if on is not None and tile.hour >= on.hour:
             at = max(on.landed, min(span.committed, on.at))
             spans[partition] = Span(span.start if span.committed > span.start else at, at, at)
-            if end > at:
-                burnt = tiles.burning(burnt, {partition: end})  # under names that the next tile may not use
+            burnt = tiles.burning(burnt, {partition: end})  # the next tile may not use its names again
         else:
             spans[partition] = Span(span.start, end, end)
             if end > span.committed:

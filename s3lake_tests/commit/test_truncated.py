@@ -8,10 +8,9 @@ import pytest
 from s3lake.commit import opening, protocol
 from s3lake.commit.recreated import accept
 from s3lake.commit.rewrite import begin_rewrite
-from s3lake.commit.rollback import roll_back
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.plan.tile import Span
+from s3lake.plan.tile import Interval, Span
 from s3lake.verify import index_side
 from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.kafka import hour
@@ -272,35 +271,35 @@ def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_
     assert said == []
 
 
-def test_accepted_what_the_cut_took_before_it_was_landed_is_expired(world: World):
-    """Hour 0 is closed, lacks offsets 10 and 11 of topic-partition 0, and its log is cut below both."""
+@pytest.mark.parametrize(
+    ("end", "landed_until", "expired"), [(4, 12, ((0, 10, 12),)), (10, 12, ((0, 10, 12),)), (11, 10, ())]
+)
+def test_accepted_what_the_cut_took_before_it_was_landed_is_expired_unless_some_of_it_is_landed(
+    world: World, end: int, landed_until: int, expired: tuple[Interval, ...]
+):
+    """Hour 0 is closed, and lacks offsets 10 and 11 of topic-partition 0."""
     world.kafka.produce(0, 3, 4)
     world.minute = 65
-    head, _ = world.index.head()
-    opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
-    world.kafka.elect(0, end=4)
+    opening.open_hour(world.index, world.kafka, hour(1))
+    world.kafka.elect(0, end=end)
     world.kafka.produce(0, *[66] * 9)
 
     accept(world.index, world.kafka, PACE)
-    world.do("B", materialise(1), chunk=99)
+    world.minute = 125
+    world.do("B", materialise(2), chunk=99)
 
-    assert (tile(world, 0).partitions[0], tile(world, 0).expired) == (Span(0, 12, 12), ((0, 10, 12),))
-    assert tile(world, 1).partitions[0] == Span(4, 13)
+    assert (tile(world, 0).partitions[0], tile(world, 0).expired) == (Span(0, landed_until, landed_until), expired)
+    assert tile(world, 2).partitions[0] == Span(min(end, 10), end + 9)
 
 
-def test_a_name_that_may_have_been_used_is_not_used_again_where_offsets_are_given_on(behind: World):
-    """What was rolled back had read them."""
-    a = behind.start("A", materialise(0, rounds=1))
-    behind.run(a, until=completes)
-    behind.step(a)
-    a.crash()
-    roll_back(behind.index, behind.kafka, hour(0), pace=PACE)
+def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_landed_from_there_on(behind: World):
+    last, etag = behind.index.tile(hour(2))
+    behind.index.swap_tile(last.changed(burnt={0: 20}), etag)
 
     accept(behind.index, behind.kafka, PACE)
     behind.do("C", materialise(3))
 
-    assert [key for key in behind.view().data if key.startswith("data/orders/1+3") and "~" not in key] == []
-    assert offsets(behind, 1) == [0, 1, 2, 3, 4]
+    assert tile(behind, 3).burnt == {0: 20, 1: 5}
 
 
 def writes(request: Request) -> bool:
