@@ -12,7 +12,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from s3lake.text.dates import names, zones
-from s3lake.text.dates.letters import SIMPLE, Printer, Style, constant, counted, printed, year_of
+from s3lake.text.dates.letters import SIMPLE, Printer, Style, counted, printed, year
 from s3lake.text.dates.tokens import Token, tokens
 
 _EPOCH = datetime(1970, 1, 1)
@@ -126,31 +126,29 @@ def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
     return begin.replace(fold=1) if after >= timedelta(0) else begin  # of two, the one that Joda takes
 
 
-def _fraction(style: Style) -> Printer:
-    return lambda moment: f"{moment.microsecond // 1000:03d}".ljust(style.count, "0")[: style.count]
+def _fraction(moment: datetime, style: Style) -> str:
+    return f"{moment.microsecond // 1000:03d}".ljust(style.count, "0")[: style.count]
 
 
-def _zone_name(style: Style) -> Printer:
-    def short(moment: datetime) -> str:
-        name = moment.tzname() or ""
-        if isinstance(moment.tzinfo, ZoneInfo) and name.isalpha():
-            return name
-        return _offset(moment, ":") if moment.utcoffset() else style.zone
-
-    def long(moment: datetime) -> str:
-        if not isinstance(moment.tzinfo, ZoneInfo):
-            return "Coordinated Universal Time" if style.zone == "UTC" else style.zone
-        from babel.dates import get_timezone_name
-
-        return str(get_timezone_name(moment, "long", locale=style.names.language))
-
-    return long if style.count >= 4 else short
+def _zone_name(moment: datetime, style: Style) -> str:
+    if style.count >= 4:
+        return _long_zone_name(moment, style)
+    name = moment.tzname() or ""
+    if isinstance(moment.tzinfo, ZoneInfo) and name.isalpha():
+        return name
+    return _offset(moment, ":") if moment.utcoffset() else style.zone
 
 
-def _zone_offset(style: Style) -> Printer:
-    if style.count >= 3:
-        return constant(style.zone)
-    return lambda moment: _offset(moment, ":" if style.count == 2 else "")
+def _long_zone_name(moment: datetime, style: Style) -> str:
+    if not isinstance(moment.tzinfo, ZoneInfo):
+        return "Coordinated Universal Time" if style.zone == "UTC" else style.zone
+    from babel.dates import get_timezone_name
+
+    return str(get_timezone_name(moment, "long", locale=style.names.language))
+
+
+def _zone_offset(moment: datetime, style: Style) -> str:
+    return style.zone if style.count >= 3 else _offset(moment, ":" if style.count == 2 else "")
 
 
 def _offset(moment: datetime, between: str) -> str:
@@ -158,12 +156,12 @@ def _offset(moment: datetime, between: str) -> str:
 
 
 _SHARED = {letter: SIMPLE[letter].printer for letter in "EDyMdaKhHkms"}
-_LETTERS: dict[str, Callable[[Style], Printer]] = {
-    "G": lambda style: constant(style.names.era),
-    "C": counted(lambda moment: moment.year // 100),
-    "x": year_of(lambda moment: moment.isocalendar()[0]),
-    "w": counted(lambda moment: moment.isocalendar()[1]),
-    "e": counted(datetime.isoweekday),
+_LETTERS: dict[str, Printer] = {
+    "G": lambda _, style: style.names.era,
+    "C": lambda moment, style: counted(moment.year // 100, style),
+    "x": lambda moment, style: year(moment.isocalendar()[0], style),
+    "w": lambda moment, style: counted(moment.isocalendar()[1], style),
+    "e": lambda moment, style: counted(moment.isoweekday(), style),
     **{"Y": _SHARED["y"], **_SHARED},
     "S": _fraction,
     "z": _zone_name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from operator import attrgetter
@@ -12,8 +12,6 @@ from s3lake.text.dates.iso import day_of_year
 from s3lake.text.dates.names import Names
 from s3lake.text.dates.tokens import Token
 from s3lake.text.dates.zones import java_zone, offset_text
-
-Printer = Callable[[datetime], str]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -44,6 +42,9 @@ class Style:
         if self.count == 5 and not self.simple:
             return "narrow"
         return "wide" if self.count >= 4 else "abbreviated"
+
+
+Printer = Callable[[datetime, Style], str]
 
 
 class Moment:
@@ -84,38 +85,38 @@ class Letter:
     """
 
     most: int
-    printer: Callable[[Style], Printer]
+    printer: Printer
     expression: Callable[[Style], str]
     read: Callable[[Moment, str, Style], None]
     digits_below: int = 0
 
 
-def constant(text: str) -> Printer:
-    """The same text for every moment."""
-    return lambda _: text
-
-
-def printed(parts: Iterable[Token], letters: Mapping[str, Callable[[Style], Printer]], style: Style) -> Printer:
+def printed(parts: Sequence[Token], letters: Mapping[str, Printer], style: Style) -> Callable[[datetime], str]:
     """What the parts of a pattern print, one after the other."""
-    printers = [
-        letters[part.letter](replace(style, count=part.count)) if part.letter else constant(part.text) for part in parts
-    ]
-    return lambda moment: "".join([printer(moment) for printer in printers])
+    styles = [replace(style, count=part.count) for part in parts]
+
+    def text(moment: datetime) -> str:
+        styled = zip(parts, styles, strict=True)
+        return "".join([letters[part.letter](moment, own) if part.letter else part.text for part, own in styled])
+
+    return text
 
 
-def counted(value: Callable[[datetime], int]) -> Callable[[Style], Printer]:
+def counted(number: int, style: Style) -> str:
     """A number, filled up with zeros and never cut."""
-    return lambda style: lambda moment: f"{value(moment):0{style.count}d}"
+    return f"{number:0{style.count}d}"
 
 
-def year_of(value: Callable[[datetime], int]) -> Callable[[Style], Printer]:
+def year(number: int, style: Style) -> str:
     """The same of a year, of which two letters are its last two digits."""
-    whole = counted(value)
-    return lambda style: (lambda moment: f"{value(moment) % 100:02d}") if style.count == 2 else whole(style)
+    return f"{number % 100:02d}" if style.count == 2 else counted(number, style)
 
 
 def _number(most: int, value: Callable[[datetime], int], field: str, low: int, high: int, unit: int = 1) -> Letter:
     """A letter that counts something; times `unit` it is the field of the moment."""
+
+    def printer(moment: datetime, style: Style) -> str:
+        return counted(value(moment), style)
 
     def expression(style: Style) -> str:
         if style.count >= 2 and not style.simple:
@@ -128,7 +129,7 @@ def _number(most: int, value: Callable[[datetime], int], field: str, low: int, h
             raise ValueError(text)
         moment.fields[field] = digits * unit
 
-    return Letter(most, counted(value), expression, read, _ALWAYS)
+    return Letter(most, printer, expression, read, _ALWAYS)
 
 
 def _nothing(moment: Moment, text: str, style: Style) -> None:
@@ -136,14 +137,17 @@ def _nothing(moment: Moment, text: str, style: Style) -> None:
 
 
 def _named(most: int, names: Callable[[Style], tuple[str, ...]], position: Callable[[datetime], int]) -> Letter:
-    def printer(style: Style) -> Printer:
-        choices = names(style)
-        return lambda moment: choices[position(moment)]
+    def printer(moment: datetime, style: Style) -> str:
+        return names(style)[position(moment)]
 
     def expression(style: Style) -> str:
         return "|".join(re.escape(name) for name in sorted(names(style), key=len, reverse=True))
 
     return Letter(most, printer, expression, _nothing)
+
+
+def _print_year(moment: datetime, style: Style) -> str:
+    return year(moment.year, style)
 
 
 def _year_expression(style: Style) -> str:
@@ -160,55 +164,55 @@ def _read_year(moment: Moment, text: str, style: Style) -> None:
 
 
 def _month(names: Callable[[Names], dict[str, tuple[str, ...]]]) -> Letter:
-    def read_name(moment: Moment, text: str, style: Style) -> None:
-        moment.fields["month"] = style.names.month(text)
-
+    """A number, and from three letters on a name."""
     number = _number(5, attrgetter("month"), "month", 1, 12)
     name = _named(5, lambda style: names(style.names)[style.width], lambda moment: moment.month - 1)
-    name = replace(name, read=read_name)
 
-    def of(style: Style) -> Letter:
-        return number if style.count < 3 else name
+    def printer(moment: datetime, style: Style) -> str:
+        return (number if style.count < 3 else name).printer(moment, style)
 
-    return Letter(
-        5,
-        lambda style: of(style).printer(style),
-        lambda style: of(style).expression(style),
-        lambda moment, text, style: of(style).read(moment, text, style),
-        digits_below=3,
-    )
+    def expression(style: Style) -> str:
+        return (number if style.count < 3 else name).expression(style)
+
+    def read(moment: Moment, text: str, style: Style) -> None:
+        if style.count < 3:
+            number.read(moment, text, style)
+        else:
+            moment.fields["month"] = style.names.month(text)
+
+    return Letter(5, printer, expression, read, digits_below=3)
 
 
 def _read_half(moment: Moment, text: str, style: Style) -> None:
     moment.fields["afternoon"] = int(style.names.halves[1].lower() == text.lower())
 
 
-def _print_fraction(style: Style) -> Printer:
-    return lambda moment: f"{moment.microsecond * 1000:09d}"[: style.count]
+def _print_fraction(moment: datetime, style: Style) -> str:
+    return f"{moment.microsecond * 1000:09d}"[: style.count]
 
 
 def _read_fraction(moment: Moment, text: str, _: Style) -> None:
     moment.fields["nanosecond"] = int(f"{text:0<9}")
 
 
-def _print_era(style: Style) -> Printer:
+def _print_era(_: datetime, style: Style) -> str:
     widths = {} if style.simple else {4: "Anno Domini", 5: "A"}
-    return constant(widths.get(style.count, "AD"))
+    return widths.get(style.count, "AD")
 
 
 def _read_zone(moment: Moment, text: str, _: Style) -> None:
     moment.zone = java_zone(text)
 
 
-def _zone(most: int, printer: Callable[[Style], Printer]) -> Letter:
+def _zone(most: int, printer: Printer) -> Letter:
     return Letter(most, printer, lambda _: r"[A-Za-z][A-Za-z0-9_/+:-]*|[+-]\d\d:?\d\d", _read_zone)
 
 
 def _offset(most: int, spelled: Callable[[str, Style], str]) -> Letter:
     """A letter of an offset; `spelled` has it as `+02:00`."""
 
-    def printer(style: Style) -> Printer:
-        return lambda moment: spelled(offset_text(moment.utcoffset() or timedelta(), ":"), style)
+    def printer(moment: datetime, style: Style) -> str:
+        return spelled(offset_text(moment.utcoffset() or timedelta(), ":"), style)
 
     return Letter(most, printer, lambda _: r"Z|GMT|(?:GMT)?[+-]\d\d(?::?\d\d)?", _read_zone)
 
@@ -235,7 +239,7 @@ def _millisecond_of_day(moment: datetime) -> int:
     return _nanosecond_of_day(moment) // 1_000_000
 
 
-_YEAR = Letter(4, year_of(attrgetter("year")), _year_expression, _read_year, _ALWAYS)
+_YEAR = Letter(4, _print_year, _year_expression, _read_year, _ALWAYS)
 
 JAVA_TIME: dict[str, Letter] = {
     "y": _YEAR,
@@ -257,11 +261,11 @@ JAVA_TIME: dict[str, Letter] = {
     "N": _number(9, _nanosecond_of_day, "nanosecond_of_day", 0, _DAY_MS * 1_000_000 - 1),
     "D": _number(3, lambda moment: moment.timetuple().tm_yday, "day_of_year", 1, 366),
     "a": replace(_named(1, lambda style: style.names.halves, lambda moment: moment.hour // 12), read=_read_half),
-    "z": _zone(3, lambda style: lambda moment: moment.tzname() or style.zone),
+    "z": _zone(3, lambda moment, style: moment.tzname() or style.zone),
     "Z": _offset(5, _offset_z),
     "X": _offset(3, lambda offset, style: "Z" if offset[1:] == "00:00" else _offset_x(offset, style)),
     "x": _offset(3, _offset_x),
-    "V": _zone(2, lambda style: constant(style.zone)),
+    "V": _zone(2, lambda _, style: style.zone),
 }
 """Of DateTimeFormatter."""
 
