@@ -5,8 +5,9 @@ A value is read for its JSON in its plainest type: a UUID is whatever text it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -63,38 +64,42 @@ def compiled(plain: Any, type: Type) -> Texts | None:
 
 def spelling(type: Type) -> Spell:
     """How the values of a column are spelt, whatever they were read from; it holds no UUID."""
-    return fold(type, _spelled_leaf, _spelled_list, _spelled_struct, lambda value: lambda array: _object(array, value))
+    return fold(type, _spelled_leaf, _spelled_list, _spelled_struct, _spelled_map)
 
 
 def _spelled_leaf(leaf: Primitive | Decimal | Unknown) -> Spell:
     if isinstance(leaf, Unknown):
-        return lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
+        return _nulls
     spell = _leaf(None, leaf)[1]
     return (lambda array: spell(array.cast(pa.int64()))) if leaf is Primitive.TIMESTAMP else spell
 
 
 def _spelled_list(item: Spell) -> Spell:
-    return lambda array: _between(array, b"[", item(array.values), b"]")
+    return partial(_items, item)
 
 
 def _spelled_struct(fields: dict[str, Spell]) -> Spell:
-    return lambda array: _members(array, fields)
+    return partial(_members, fields)
+
+
+def _spelled_map(value: Spell) -> Spell:
+    return partial(_object, value)
 
 
 def _node(plain: Any, type: Type) -> tuple[Type, Spell]:
     """The type that values are read in, and how they are spelt."""
     if isinstance(type, Unknown):
-        return UNKNOWN, lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
+        return UNKNOWN, _nulls
     branches = [branch for branch in plain if branch != "null"] if isinstance(plain, list) else [plain]
     match type:
         case Primitive() | Decimal():
             return _leaf(branches[0], type)
         case Map(value):
             values, spell = _node(branches[0]["values"], value)
-            return Map(values), lambda array: _object(array, spell)
+            return Map(values), _spelled_map(spell)
         case List(item):
             items, spell = _node(branches[0]["items"], item)
-            return List(items), lambda array: _between(array, b"[", spell(array.values), b"]")
+            return List(items), _spelled_list(spell)
         case Struct(fields):
             # A wide union has a branch for each field, and each branch is a record of that one field.
             is_union = len(branches) > 1
@@ -102,14 +107,14 @@ def _node(plain: Any, type: Type) -> tuple[Type, Spell]:
             nodes = {field["name"]: _node(field["type"], fields.get(field["name"], UNKNOWN)) for field in members}
             types = {name: inner for name, (inner, _) in nodes.items() if inner != UNKNOWN}
             spells = {name: spell for name, (_, spell) in nodes.items()}
-            return Struct(types), lambda array: _members(array, spells)
+            return Struct(types), _spelled_struct(spells)
 
 
 def _leaf(plain: Any, leaf: Primitive | Decimal) -> tuple[Type, Spell]:
     if isinstance(leaf, Decimal):
         if leaf == Decimal(MOST_DIGITS, MOST_DIGITS):  # which stands for more digits after the point too
             raise _OneByOne
-        return leaf, lambda array: _listed(array.to_pylist())
+        return leaf, _listed
     if leaf in _NUMBERS:
         return _NUMBERS[leaf], json_text.numbers
     match leaf:
@@ -126,6 +131,10 @@ def _leaf(plain: Any, leaf: Primitive | Decimal) -> tuple[Type, Spell]:
     raise _OneByOne
 
 
+def _nulls(array: pa.Array) -> pa.BinaryArray:
+    return pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
+
+
 def _booleans(array: pa.Array) -> pa.BinaryArray:
     texts = pc.if_else(array, pa.scalar(b"true", pa.binary()), pa.scalar(b"false", pa.binary()))
     return pc.fill_null(texts, b"null") if array.null_count else texts
@@ -136,7 +145,7 @@ def _quoted(array: pa.Array) -> pa.BinaryArray:
 
 
 def _floats(array: pa.Array) -> pa.BinaryArray:
-    texts = _listed(array.to_pylist())  # where null stands for what is no number too
+    texts = _listed(array)  # where null stands for what is no number too
     odd = pc.fill_null(pc.invert(pc.is_finite(array)), False)
     if not pc.any(odd).as_py():
         return texts
@@ -144,15 +153,19 @@ def _floats(array: pa.Array) -> pa.BinaryArray:
     return pc.replace_with_mask(texts, odd, pa.array(names, pa.binary()))
 
 
-def _listed(values: Sequence[Any]) -> pa.BinaryArray:
+def _listed(array: pa.Array) -> pa.BinaryArray:
     """Numbers, whose texts hold no comma, in one call."""
-    text = _encode(values)
+    text = _encode(array.to_pylist())
     commas = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(","))
     starts, ends = np.concatenate(([0], commas)) + 1, np.append(commas, len(text) - 1)
-    return avro_cursor.every_second(starts, ends, pa.py_buffer(text)) if values else pa.array([], pa.binary())
+    return avro_cursor.every_second(starts, ends, pa.py_buffer(text)) if len(array) else pa.array([], pa.binary())
 
 
-def _object(array: pa.MapArray, spell: Spell) -> pa.BinaryArray:
+def _items(spell: Spell, array: pa.ListArray) -> pa.BinaryArray:
+    return _between(array, b"[", spell(array.values), b"]")
+
+
+def _object(spell: Spell, array: pa.MapArray) -> pa.BinaryArray:
     return _between(array, b"{", json_text.joined(_quoted(array.keys), b":", spell(array.items)), b"}")
 
 
@@ -161,7 +174,7 @@ def _between(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: by
     return json_text.or_null(json_text.joined(opening, pc.binary_join(lists, b","), closing), array)
 
 
-def _members(array: pa.StructArray, spells: Mapping[str, Spell]) -> pa.BinaryArray:
+def _members(spells: Mapping[str, Spell], array: pa.StructArray) -> pa.BinaryArray:
     pieces: list[json_text.Piece] = []
     for name, spell in spells.items():
         pieces.append((b"," if pieces else b"{") + msgspec.json.encode(name) + b":")

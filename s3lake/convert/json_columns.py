@@ -145,15 +145,13 @@ def _spelt_schema(columns: Columns, spelling: Spelling, inferred: pa.Schema = No
 
 def _spelt_leaf(spelling: Spelling, leaf: Primitive | Decimal | Unknown) -> _SpeltType:
     number = _NUMBERS.get(leaf) if isinstance(leaf, Primitive) else None
-    if number is None:
-        plain = pa.string() if leaf in _TEXTS else arrow_type(leaf)
-        return lambda _inferred: plain
+    plain = pa.string() if number is not None or leaf in _TEXTS else arrow_type(leaf)
 
-    def of_time(inferred: Any) -> pa.DataType:
+    def of_leaf(inferred: Any) -> pa.DataType:
         as_number = spelling == "number" if inferred is None else pa.types.is_integer(inferred)
-        return number if as_number else pa.string()
+        return number if number is not None and as_number else plain
 
-    return of_time
+    return of_leaf
 
 
 def _spelt_list(item: _SpeltType) -> _SpeltType:

@@ -5,9 +5,9 @@ Google's library reads each message; what is not plainly right is looked at reco
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -171,7 +171,7 @@ def _reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader
     return f"schema id {number}: {found}" if isinstance(found, str) else found
 
 
-@functools.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[int, ...]) -> _Reader | str:
     try:
         return _compiled(protobuf.message(text, dict(references), path))
@@ -179,7 +179,7 @@ def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[i
         return str(error)
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _of_set(descriptors: bytes, name: str) -> _Reader | str:
     try:
         return _compiled(protobuf.message_of_set(descriptors, name))
@@ -282,18 +282,24 @@ def _values(field: FieldDescriptor, type: Type) -> Build:
     """Makes a column of what a field holds, none of which is absent."""
     arrow, inner = arrow_type(type), field.message_type
     if field.enum_type is not None:
-        name = _name_of(field.enum_type)
-        return lambda values: pa.array(list(map(name, values)), arrow)
+        return partial(_mapped, arrow, _name_of(field.enum_type))
     if inner is None:
-        return lambda values: pa.array(values, arrow)
+        return partial(pa.array, type=arrow)
     if inner.full_name == protobuf.TIMESTAMP:
-        return lambda values: pa.array([one.seconds * 1000 + one.nanos // 1_000_000 for one in values], arrow)
+        return partial(_timestamps, arrow)
     if inner.full_name in protobuf.AS_JSON:
-        return lambda values: pa.array([json_format.MessageToJson(one, indent=None) for one in values], arrow)
+        return partial(_mapped, arrow, partial(json_format.MessageToJson, indent=None))
     if inner.full_name in protobuf.WRAPPERS:
-        get = attrgetter("value")
-        return lambda values: pa.array(list(map(get, values)), arrow)
+        return partial(_mapped, arrow, attrgetter("value"))
     return _struct(inner, type)
+
+
+def _mapped(arrow: pa.DataType, read: Callable[[Any], Any], values: Sequence[Any]) -> pa.Array:
+    return pa.array(list(map(read, values)), arrow)
+
+
+def _timestamps(arrow: pa.DataType, values: Sequence[Any]) -> pa.Array:
+    return pa.array([one.seconds * 1000 + one.nanos // 1_000_000 for one in values], arrow)
 
 
 def _name_of(enum: EnumDescriptor) -> Callable[[int], str]:

@@ -8,6 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -159,7 +160,7 @@ def _spelt(
     plain = {name: type for name, type in known.columns.items() if name not in known.pinned}
     shown_types = _read(block, to_arrow(plain), "infer").schema
     schema = known.spelt_like(shown_types)
-    return _read(block, schema, "infer"), schema, lambda columns: columns.spelt_like(shown_types)
+    return _read(block, schema, "infer"), schema, partial(JsonColumns.spelt_like, schema=shown_types)
 
 
 def _has_infinity(column: Any) -> bool:
