@@ -10,6 +10,7 @@ import base64
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -240,7 +241,7 @@ def _enum(symbols: Sequence[str]) -> _Read:
 
 
 def _fixed(size: int) -> _Read:
-    return _then(lambda data, at: _cut(data, at, size), _base64)
+    return _then(partial(_cut, size=size), _base64)
 
 
 def _cut(data: bytes, at: int, size: int) -> tuple[bytes, int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -64,7 +66,7 @@ class Columns:
             projected = [_projected(values, project) for values, (_, project) in zip(cells, columns, strict=True)]
             if self._by_schema or self._fields:
                 by_name = dict(zip(table.types, projected, strict=True))
-                yield [_named(names, row) for row in zip(*(by_name[name] for name in names), strict=True)]
+                yield _all_named(names, zip(*(by_name[name] for name in names), strict=True))
             else:
                 yield [digest.of(_pack(row)) for row in zip(*projected, strict=True)]
 
@@ -101,15 +103,13 @@ class Columns:
             return self._enveloped(self._fields)
         manifest: list[Type | None] = [self._shape.columns] if self._shape.columns else []
         part = _part(self._converter, [*self._plain(manifest), *map(Struct, self._types)], self._alone)
-        if self._by_schema:
-            return lambda records: [
-                _named_row({}) if value is None else self._row_by_name(part(value)) for value in self._parts(records)
-            ]
-        if self._converter != parts.JSON:
-            return lambda records: [
-                digest.of_record([None if one is None else part(one)]) for one in self._parts(records)
-            ]
         nothing = digest.of_record([None] * len(self._types[0]))
+
+        def by_schema(value: bytes | None) -> bytes:
+            return _named_row({}) if value is None else self._row_by_name(part(value))
+
+        def of_cell(value: bytes | None) -> bytes:
+            return digest.of_record([None if value is None else part(value)])
 
         def of_object(value: bytes | None) -> bytes:
             if value is None:
@@ -117,7 +117,11 @@ class Columns:
             row = part(value)
             return digest.of_record(row) if type(row) is list else digest.unfit(value, _KAFKA)
 
-        return lambda records: list(map(of_object, self._parts(records)))
+        by_converter = of_object if self._converter == parts.JSON else of_cell
+        return partial(self._each, by_schema if self._by_schema else by_converter)
+
+    def _each(self, of_value: Callable[[bytes | None], bytes], records: Records) -> list[bytes]:
+        return list(map(of_value, self._parts(records)))
 
     def _plain(self, manifest: list[Type | None]) -> list[Type | None]:
         """Where files have different columns, those of records without a schema of their own: the manifest's."""
@@ -135,15 +139,19 @@ class Columns:
         columns = [self._column(name) for name in names]
 
         def expected(records: Records) -> list[bytes]:
-            return [_named(names, row) for row in zip(*(column(records) for column in columns), strict=False)]
+            return _all_named(names, zip(*(column(records) for column in columns), strict=False))
 
         return expected
 
-    def _headers_of(self, headers: Iterable[tuple[str, bytes | None]]) -> list[list[Any]] | None:
-        """What a column has of a record's headers: Aiven's is a map, in which the last of a name counts."""
+    def _headers(self, records: Records) -> Iterable[Any]:
+        """What a column has of records' headers: Aiven's is a map, in which the last of a name counts."""
         envelope = self._shape.envelope
         is_map = envelope is not None and envelope.style == "flat" and not self._shape.spelled
-        return [list(header) for header in (dict(headers).items() if is_map else headers)] or None
+        rows = [dict(headers).items() for headers in records.headers] if is_map else records.headers
+        return [list(map(list, row)) or None for row in rows]
+
+    def _metadata(self, records: Records) -> Iterable[Any]:
+        return zip(records.timestamps, repeat(self._topic), repeat(records.partition), records.offsets)
 
     def _column(self, name: str) -> Callable[[Records], Iterable[Any]]:
         """What a column of an envelope holds of each record."""
@@ -157,12 +165,10 @@ class Columns:
 
             return parts_of
         others: dict[str, Callable[[Records], Iterable[Any]]] = {
-            "headers": lambda records: [self._headers_of(one) for one in records.headers],
-            "offset": lambda records: records.offsets,
-            "timestamp": lambda records: records.timestamps,
-            "metadata": lambda records: zip(
-                records.timestamps, repeat(self._topic), repeat(records.partition), records.offsets
-            ),
+            "headers": self._headers,
+            "offset": attrgetter("offsets"),
+            "timestamp": attrgetter("timestamps"),
+            "metadata": self._metadata,
         }
         return others[name]
 
@@ -276,8 +282,8 @@ def _projected(values: Sequence[Any], project: projection.Projection | None) -> 
     return values if project is None else [None if one is None else project(one) for one in values]
 
 
-def _named(names: Sequence[str], row: Sequence[Any]) -> bytes:
-    return _named_row(dict(zip(names, row, strict=True)))
+def _all_named(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[bytes]:
+    return [_named_row(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _named_row(row: dict[str, Any]) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -75,33 +77,25 @@ def _members(shape: Shape, envelope: Envelope, topic: str) -> Iterable[Member]:
         if field in ("key", "value"):
             yield _part(field, field, shape)
         elif field == "headers":
-            yield Member(field, _headers, _headers_in_file)
+            yield _HEADERS
         elif field == "metadata":
-            yield Member(field, lambda records: _metadata(topic, records), _metadata_in_file)
+            yield _member(field, partial(_metadata, topic), _metadata_in_file)
         elif field == "offset":
-            yield Member(field, lambda records: records.offsets, lambda members: _decode_number(members["offset"]))
+            yield _OFFSET
         else:
-            yield Member(field, lambda records: records.timestamps, lambda members: parts.instant(members["timestamp"]))
+            yield _member(field, attrgetter("timestamps"), parts.instant)
 
 
 def _iggy(shape: Shape, envelope: Envelope, topic: str) -> Iterable[Member]:
     if "metadata" in envelope.fields:
         shown = envelope.topic or topic
-        yield Member("offset", lambda records: records.offsets, lambda members: _decode_number(members["offset"]))
-        yield Member(
-            "timestamp",
-            lambda records: [stamp // 1000 * 1000 for stamp in records.timestamps],
-            lambda members: parts.instant(members["timestamp"]),
-        )
-        yield Member("stream", lambda _: repeat(envelope.stream), lambda members: text_of(members["stream"]))
-        yield Member("topic", lambda _: repeat(shown), lambda members: text_of(members["topic"]))
-        yield Member(
-            "partition_id",
-            lambda records: repeat(records.partition),
-            lambda members: _decode_number(members["partition_id"]),
-        )
+        yield _OFFSET
+        yield _member("timestamp", _seconds, parts.instant)
+        yield _member("stream", lambda _: repeat(envelope.stream), text_of)
+        yield _member("topic", lambda _: repeat(shown), text_of)
+        yield _member("partition_id", lambda records: repeat(records.partition), _decode_number)
     if "headers" in envelope.fields:
-        yield Member("headers", _headers, _headers_in_file)
+        yield _HEADERS
     if "value" in envelope.fields:
         yield _part("value", "payload", shape)
 
@@ -113,11 +107,20 @@ def _part(field: str, name: str, shape: Shape) -> Member:
     def in_kafka(records: Records) -> Iterable[Any]:
         return map(of_kafka, records.keys if field == "key" else records.values)
 
-    return Member(name, in_kafka, lambda members: of_text(members[name]))
+    return _member(name, in_kafka, of_text)
+
+
+def _member(name: str, of_kafka: Callable[[Records], Iterable[Any]], of_text: Callable[[msgspec.Raw], Any]) -> Member:
+    """A member that no other one has a say in."""
+    return Member(name, of_kafka, lambda members: of_text(members[name]))
+
+
+def _seconds(records: Records) -> Iterable[Any]:
+    return [stamp // 1000 * 1000 for stamp in records.timestamps]
 
 
 def _headers(records: Records) -> Iterable[Any]:
-    return [[list(header) for header in headers] for headers in records.headers]
+    return [list(map(list, headers)) for headers in records.headers]
 
 
 def _headers_in_file(members: _Members) -> Any:
@@ -129,8 +132,8 @@ def _metadata(topic: str, records: Records) -> Iterable[Any]:
     return [[topic, partition, offset, at] for offset, at in zip(records.offsets, records.timestamps, strict=True)]
 
 
-def _metadata_in_file(members: _Members) -> Any:
-    metadata = _decode_metadata(members["metadata"])
+def _metadata_in_file(text: msgspec.Raw) -> Any:
+    metadata = _decode_metadata(text)
     return [metadata.topic, metadata.partition, metadata.offset, metadata.timestamp]
 
 
@@ -141,3 +144,7 @@ def _flags_fit(members: _Members, extra: set[str]) -> bool:
         for flag, part in _FLAGS.items()
         if flag in extra
     )
+
+
+_HEADERS = Member("headers", _headers, _headers_in_file)
+_OFFSET = _member("offset", attrgetter("offsets"), _decode_number)

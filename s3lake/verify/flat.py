@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from s3lake.objects.parts import flat_fields
@@ -54,14 +54,16 @@ class FlatRows:
         return map(read, records.keys if field == "key" else records.values)
 
     def _texts(self, field: str, records: Records) -> Sequence[bytes]:
-        texts: dict[str, Callable[[], Sequence[bytes]]] = {
-            "key": lambda: list(map(_encoded, records.keys)),
-            "value": lambda: list(map(self._value, records.values)),
-            "offset": lambda: [b"%d" % offset for offset in records.offsets],
-            "timestamp": lambda: [b"%d" % stamp for stamp in records.timestamps],
-            "headers": lambda: list(map(_headers, records.headers)),
-        }
-        return texts[field]()
+        match field:
+            case "key":
+                return list(map(_encoded, records.keys))
+            case "value":
+                return list(map(self._value, records.values))
+            case "offset":
+                return [b"%d" % offset for offset in records.offsets]
+            case "timestamp":
+                return [b"%d" % stamp for stamp in records.timestamps]
+        return list(map(_headers, records.headers))
 
     def _value(self, value: bytes | None) -> bytes:
         return parts.in_one_line(value or b"") if self._as_it_is else _encoded(value)

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
@@ -48,8 +50,8 @@ def keeps_last(sink: "Sink") -> bool:
 
 def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[Segment]:
     """The tile's `[start, committed)` cut into what each commit covers, in order; overlaps go to the earlier one."""
-    expired = sorted(one for manifest in manifests for one in manifest.expired)
-    for partition in sorted({*tile.partitions, *(one for manifest in manifests for one in manifest.partitions)}):
+    expired = sorted(chain.from_iterable(manifest.expired for manifest in manifests))
+    for partition in sorted({*tile.partitions}.union(*(manifest.partitions for manifest in manifests))):
         span = tile.partitions.get(partition)
         if span is None:
             note("index", partition, "commits have this topic-partition, the tile does not")
@@ -128,7 +130,7 @@ def _claims(
     for number, start, end in tile.expired:
         if number == partition:  # what no commit recorded was given up when the topic was created again
             claims += [Segment(partition, *left, landable=left[1]) for left in _without(start, end, recorded)]
-    return sorted(claims, key=lambda claim: (claim.start, claim.end))
+    return sorted(claims, key=attrgetter("start", "end"))
 
 
 def _without(start: int, end: int, taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -152,7 +152,7 @@ def _of(documents: _Documents, place: _Place) -> _Told:
                 return _ANY
             item = _of(documents, here._replace(schema=items))
             document = {"type": "array", "items": {**item.document, "optional": item.nullable}}
-            return _Told(_defaulted(schema, document), False, lambda found: _each(item, found), _is(list))
+            return _Told(_defaulted(schema, document), False, partial(_each, item), _is(list))
         case "boolean" | "string" | "integer" | "number" as name:
             return _scalar(schema, name)
     return _ANY
@@ -171,11 +171,12 @@ def _several(documents: _Documents, here: _Place, branches: list[Any]) -> _Told:
         at = next(at for at, one in enumerate(present) if one.is_of(value))
         return {names[at]: present[at].payload(value)}
 
+    def is_of(value: Any) -> bool:
+        return any(one.is_of(value) for one in present)
+
     members = zip(names, present, strict=True)
     fields = [{**one.document, "field": name, "optional": True} for name, one in members]
-    return _Told(
-        {"type": "struct", "fields": fields}, nullable, payload, lambda value: any(one.is_of(value) for one in present)
-    )
+    return _Told({"type": "struct", "fields": fields}, nullable, payload, is_of)
 
 
 def _object(documents: _Documents, here: _Place) -> _Told:
@@ -184,12 +185,7 @@ def _object(documents: _Documents, here: _Place) -> _Told:
     if isinstance(more, dict) and (not properties or schema.get("connect.type") == "map"):
         inner = _of(documents, here._replace(schema=more))
         document = {"type": "map", "keys": {"type": "string"}, "values": {**inner.document, "optional": inner.nullable}}
-        return _Told(
-            _defaulted(schema, document),
-            False,
-            lambda found: {name: None if one is None else inner.payload(one) for name, one in found.items()},
-            _is(dict),
-        )
+        return _Told(_defaulted(schema, document), False, partial(_each_value, inner), _is(dict))
     if not properties:
         return _ANY
     needed = schema.get("required") if isinstance(schema.get("required"), list) else []
@@ -236,12 +232,11 @@ def _scalar(schema: dict[str, Any], name: str) -> _Told:
             document["name"] = title
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
     test = _TESTS[name]
-    return _Told(
-        _defaulted(schema, document),
-        None in (schema.get("enum") or ()),
-        lambda value: value,
-        lambda value: test(value) and (values is None or value in values),
-    )
+
+    def is_of(value: Any) -> bool:
+        return test(value) and (values is None or value in values)
+
+    return _Told(_defaulted(schema, document), None in (schema.get("enum") or ()), _same, is_of)
 
 
 def _name(schema: dict[str, Any]) -> Any:
@@ -261,6 +256,14 @@ def _defaulted(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, An
 
 def _each(item: _Told, found: Any) -> Any:
     return [None if one is None else item.payload(one) for one in found]
+
+
+def _each_value(inner: _Told, found: Any) -> Any:
+    return {name: None if one is None else inner.payload(one) for name, one in found.items()}
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _dict(value: Any) -> dict[str, Any]:

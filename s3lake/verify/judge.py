@@ -8,6 +8,7 @@ it is the pieces between separators that are compared: a record may be several.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from s3lake.objects import content
@@ -43,7 +44,7 @@ def of(shape: Shape, topic: str) -> Judge:
     if shape.in_columns:
         return Columns(shape, topic)
     if shape.frame is None:
-        return _Texts(shape, _objects, _as_they_are)
+        return _Texts(shape, partial(_digests, _values), _as_they_are)
     if shape.envelope is not None and shape.format not in ("csv", "bytes"):
         envelopes = Envelopes(shape, shape.envelope, topic)
         return _Texts(shape, envelopes.expected, envelopes.rows)
@@ -52,7 +53,7 @@ def of(shape: Shape, topic: str) -> Judge:
         return _Texts(shape, rows.expected, rows.rows)
     if shape.format in ("json", "json_array") or (shape.format == "text" and shape.value == parts.CONNECT):
         return _Texts(shape, *_json(shape))
-    return _Texts(shape, *_bare_texts(shape))
+    return _Texts(shape, partial(_digests, raw_text(shape)), _as_they_are)
 
 
 class _Texts:
@@ -91,10 +92,20 @@ def raw_text(shape: Shape) -> Callable[[Records], list[bytes]]:
     if shape.format == "csv" and shape.envelope:
         return FlatRows(shape).texts
     if shape.envelope and shape.envelope.fields == ("key",):
-        return lambda records: [key or b"" for key in records.keys]
-    if shape.format == "bytes":
-        return lambda records: [value or b"" for value in records.values]
-    return lambda records: [parts.in_one_line(value or b"") for value in records.values]
+        return _keys
+    return _values if shape.format == "bytes" else _values_in_one_line
+
+
+def _keys(records: Records) -> list[bytes]:
+    return [key or b"" for key in records.keys]
+
+
+def _values(records: Records) -> list[bytes]:
+    return [value or b"" for value in records.values]
+
+
+def _values_in_one_line(records: Records) -> list[bytes]:
+    return list(map(parts.in_one_line, _values(records)))
 
 
 def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
@@ -112,17 +123,12 @@ def _json(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
     )
 
 
-def _bare_texts(shape: Shape) -> tuple[_OfRecords, _OfTexts]:
-    spelled = raw_text(shape)
-    return (lambda records: list(map(digest.of, spelled(records)))), _as_they_are
+def _digests(texts: _OfRecords, records: Records) -> list[bytes]:
+    return _as_they_are(texts(records))
 
 
 def _as_they_are(lines: Sequence[bytes]) -> list[bytes]:
     return list(map(digest.of, lines))
-
-
-def _objects(records: Records) -> list[bytes]:
-    return [digest.of(value or b"") for value in records.values]
 
 
 def _lines(records: Records) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 _SHOWN = 8
@@ -177,13 +178,17 @@ class Report:
     @property
     def not_checkable(self) -> int:
         """Offsets that cannot be checked."""
-        return sum(gone.end - gone.first for one in self.checked for gone in one.not_checkable)
+        return sum(gone.end - gone.first for gone in self._unchecked)
 
     @property
     def clean(self) -> bool:
         """Whether all that should be landed is, and nothing differs, in files that can be compared."""
-        incomparable = any(gone.incomparable for one in self.checked for gone in one.not_checkable)
+        incomparable = any(gone.incomparable for gone in self._unchecked)
         return not self.differences and not incomparable and all(one.allowed for one in self.unlanded)
+
+    @property
+    def _unchecked(self) -> Iterable[Unchecked]:
+        return chain.from_iterable(one.not_checkable for one in self.checked)
 
     def allowing_open(self) -> "Report":
         """The same, where what the hour under way lacks is fine."""
@@ -194,7 +199,7 @@ def combined(reports: Iterable[Report]) -> Report:
     """One report of many."""
     every = tuple(reports)
     return Report(
-        tuple(one for report in every for one in report.checked),
-        tuple(one for report in every for one in report.differences),
-        tuple(one for report in every for one in report.unlanded),
+        tuple(chain.from_iterable(report.checked for report in every)),
+        tuple(chain.from_iterable(report.differences for report in every)),
+        tuple(chain.from_iterable(report.unlanded for report in every)),
     )

@@ -1,6 +1,7 @@
 """One tile: its commits' parts of every topic-partition, compared in one pass over Kafka."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from s3lake import hours
 from s3lake.plan.tile import Tile
@@ -75,7 +76,7 @@ def _span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
 
 
 def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
-    files = [file for part in parts for file in part.segment.files]
+    files = list(chain.from_iterable(part.segment.files for part in parts))
     return Checked(
         hour,
         partition,
@@ -89,7 +90,7 @@ def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
         dead_letter_files=sum(file.kind == "dead_letters" for file in files),
         bytes=sum(part.stored for part in parts),
         erased=sum(part.erased for part in parts),
-        not_checkable=_joined(one for part in parts for one in part.unchecked),
+        not_checkable=_joined(chain.from_iterable(part.unchecked for part in parts)),
     )
 
 
