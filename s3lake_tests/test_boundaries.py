@@ -20,6 +20,7 @@ ROOMS = [
     "errors",
     "hours",
     "scratch",
+    "plugins",
     "text",
     "text.dates",
     "schema",
@@ -76,6 +77,7 @@ ROOMS = [
 
 TO_THE_RIGHT = {
     ("cli.demo", "demo.run"): "the command `demo` starts it, and only that command imports it",
+    ("source.opening", "source.kafka.source"): "`kafka` in a configuration is no name that an entry point could have",
 }
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""
 

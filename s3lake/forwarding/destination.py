@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError
+from s3lake.plugins import brought
 
 if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour
@@ -61,22 +60,8 @@ def opened(name: str, options: dict[str, Any]) -> Destination:
     Raises:
         ConfigurationError: no installed package brings it, or it does not know these options.
     """
+    opener: Opener = brought(name, GROUP, _OURS, "to", "destination")
     try:
-        return _opener(name)(**options)
+        return opener(**options)
     except TypeError as error:
         raise ConfigurationError(f"options of {name}: {error}") from None
-
-
-def _opener(name: str) -> Opener:
-    if name in _OURS:
-        module, _, attribute = _OURS[name].partition(":")
-        own: Opener = getattr(import_module(module), attribute)
-        return own
-    for point in entry_points(group=GROUP, name=name):
-        theirs: Opener = point.load()
-        return theirs
-    others = ", ".join(sorted({*_OURS, *(point.name for point in entry_points(group=GROUP))}))
-    raise ConfigurationError(
-        f"to: no installed package brings {name!r}; there are {others}. A package brings a destination by an entry "
-        f"point in the group {GROUP}"
-    )

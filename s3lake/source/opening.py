@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
-from s3lake.errors import ConfigurationError
+from s3lake.plugins import brought
 
 if TYPE_CHECKING:
     from s3lake.sink import Config
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from s3lake.source.records import Reader
 
 GROUP = "s3lake.sources"
-_OURS = {"kafka": "s3lake.source.kafka.source:KafkaSource", "iggy": "s3lake.source.iggy.source:IggySource"}
+_OURS = {"iggy": "s3lake.source.iggy.source:IggySource"}
 
 
 class Source(Protocol):
@@ -50,8 +48,10 @@ def opened(config: Config, timeout_s: float = 5.0) -> Source:
     if config.source is not None:
         return opener(config.source.type)(config.source.settings, timeout_s)
     assert config.kafka is not None, "one of both is there"
+    from s3lake.source.kafka.source import KafkaSource
+
     settings = {"bootstrap_servers": config.kafka.bootstrap_servers, "properties": config.kafka.properties}
-    return opener("kafka")(settings, timeout_s)
+    return KafkaSource(settings, timeout_s)
 
 
 def opener(source_type: str) -> Opener:
@@ -60,15 +60,5 @@ def opener(source_type: str) -> Opener:
     Raises:
         ConfigurationError: no installed package brings it.
     """
-    if source_type in _OURS:
-        module, _, name = _OURS[source_type].partition(":")
-        own: Opener = getattr(import_module(module), name)
-        return own
-    for point in entry_points(group=GROUP, name=source_type):
-        theirs: Opener = point.load()
-        return theirs
-    others = sorted({"iggy", *(point.name for point in entry_points(group=GROUP))})
-    raise ConfigurationError(
-        f"source.type: no installed package brings {source_type!r}; there are {', '.join(others)}. A package brings a "
-        f"source by an entry point in the group {GROUP}"
-    )
+    theirs: Opener = brought(source_type, GROUP, _OURS, "source.type", "source")
+    return theirs
