@@ -18,6 +18,7 @@ from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.recorded import Recorded
 from s3lake.commit.written import Written
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
+from s3lake.plan import tile as tiles
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
@@ -49,9 +50,12 @@ class TopicHead(msgspec.Struct, frozen=True):
     begins: dict[int, int] = {}
     earlier: tuple[str, ...] = ()
 
-    def leads_on(self, earlier: str, later: str) -> bool:
+    def leads_on(self, earlier: Tile, later: Tile) -> bool:
         """Whether the offsets of one hour go on in a later one: nobody began anew between them."""
-        return not any(earlier < since <= later for since in (*self.earlier, self.since) if since is not None)
+        noted = [since for since in (*self.earlier, self.since) if since is not None]
+        if noted and later.hour < noted[0]:  # an earlier s3lake noted only who did so last
+            return not tiles.begins_anew(earlier, later)
+        return not any(earlier.hour < since <= later.hour for since in noted)
 
     def changed(self, **changes: Any) -> "TopicHead":
         """The next revision."""

@@ -65,7 +65,7 @@ class Sealing:
             other = self.tile(hour) if hour else None
             if other is not None:
                 earlier, following = (other, tile) if other.hour < tile.hour else (tile, other)
-                if self.head.leads_on(earlier.hour, following.hour):
+                if self.head.leads_on(earlier, following):
                     yield earlier, following
 
     def upto(self, start: str) -> str | None:

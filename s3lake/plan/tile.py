@@ -190,6 +190,13 @@ def burns(burnt: Burnt, intervals: Mapping[int, tuple[int, int]]) -> bool:
     return any(start < burnt.get(number, 0) for number, (start, _) in intervals.items())
 
 
+def begins_anew(earlier: Tile, later: Tile) -> bool:
+    """Whether a tile repeats offsets of one before it, and takes all names of these for used: a new topic's first."""
+    ends = {number: _until(span) for number, span in earlier.partitions.items()}
+    repeated = {number: end for number, end in ends.items() if later.partitions.get(number, NOTHING).start < end}
+    return bool(repeated) and all(burns(later.burnt, {number: (end - 1, end)}) for number, end in repeated.items())
+
+
 def _still(burnt: Burnt, partitions: Mapping[int, Span]) -> Burnt:
     """What is burnt in a tile that begins there."""
     if isinstance(burnt, bool):

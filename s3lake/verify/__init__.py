@@ -91,7 +91,7 @@ def _hours(question: Question, head: TopicHead, looked_at: list[str], advance: A
             before = None
             continue
         tile = stored[0]
-        if before is not None and head.leads_on(before.hour, hour):
+        if before is not None and head.leads_on(before, tile):
             yield _edges(index.topic, before, tile)
         kafka = question.log.snapshot(index.topic, hour) if _present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:

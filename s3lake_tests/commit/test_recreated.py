@@ -1,12 +1,13 @@
 """A topic that was deleted and created again under the same name."""
 
+import msgspec
 import pytest
 
 from s3lake.commit import opening, recreated
 from s3lake.commit.index import TopicHead
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.plan.tile import Span
+from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import PACE, accepting, materialise
@@ -178,8 +179,25 @@ def test_hours_that_were_sealed_stay_so_when_the_topic_is_created_again_and_agai
     again.minute = 190
     again.do("C", materialise(3), chunk=9)
 
-    sealing = Sealing.of(again.index, again.view().head)
-    assert [sealing.flaw(hour(number)) for number in (0, 1, 2)] == [None] * 3
+    head = again.view().head
+    assert [Sealing.of(again.index, head).flaw(hour(number)) for number in (0, 1, 2)] == [None] * 3
+    of_an_earlier_s3lake = msgspec.structs.replace(head, earlier=())
+    assert [Sealing.of(again.index, of_an_earlier_s3lake).flaw(hour(number)) for number in (0, 1, 2)] == [None] * 3
+
+
+def test_hours_of_one_topic_lead_on_although_names_of_theirs_are_burnt():
+    first, second = Tile(hour(0), {0: Span(0, 4, 4)}), Tile(hour(1), {0: Span(4, 6, 6)}, burnt={0: 6})
+    doubled = Tile(hour(1), {0: Span(3, 6, 6)})
+    fewer = Tile(hour(1), {1: Span(0, 6, 6)}, burnt={0: 4})
+
+    assert TopicHead(since=hour(2)).leads_on(first, second)
+    assert TopicHead(since=hour(2)).leads_on(first, doubled)
+    assert not TopicHead(since=hour(2)).leads_on(first, doubled.changed(burnt={0: 4}))
+    assert not TopicHead(since=hour(2)).leads_on(first, doubled.changed(burnt=True))
+    assert TopicHead(since=hour(2)).leads_on(first, doubled.changed(burnt={0: 3}))
+    assert not TopicHead(since=hour(2)).leads_on(first, fewer)
+    assert TopicHead().leads_on(first, doubled.changed(burnt={0: 4}))
+    assert TopicHead(since=hour(2), earlier=(hour(0),)).leads_on(first, doubled.changed(burnt={0: 4}))
 
 
 def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(world: World):
