@@ -185,19 +185,21 @@ def test_hours_that_were_sealed_stay_so_when_the_topic_is_created_again_and_agai
     assert [Sealing.of(again.index, of_an_earlier_s3lake).flaw(hour(number)) for number in (0, 1, 2)] == [None] * 3
 
 
-def test_hours_of_one_topic_lead_on_although_names_of_theirs_are_burnt():
-    first, second = Tile(hour(0), {0: Span(0, 4, 4)}), Tile(hour(1), {0: Span(4, 6, 6)}, burnt={0: 6})
-    doubled = Tile(hour(1), {0: Span(3, 6, 6)})
-    fewer = Tile(hour(1), {1: Span(0, 6, 6)}, burnt={0: 4})
+@pytest.mark.parametrize(
+    ("head", "leads_on"),
+    [
+        (TopicHead(), True),
+        (TopicHead(since=hour(1)), False),
+        (TopicHead(since=hour(2)), False),  # of an earlier s3lake
+        (TopicHead(since=hour(2), earlier=(hour(0),)), True),
+        (TopicHead(since=hour(3), earlier=(hour(1),)), False),
+        (TopicHead(since=hour(3), earlier=(hour(2),)), False),
+    ],
+)
+def test_a_tile_says_that_it_begins_anew_where_the_head_cannot_have_noted_it(head: TopicHead, leads_on: bool):
+    first, anew = Tile(hour(0), {0: Span(0, 4, 4)}), Tile(hour(1), {0: Span(0, 6, 6)}, burnt={0: 4})
 
-    assert TopicHead(since=hour(2)).leads_on(first, second)
-    assert TopicHead(since=hour(2)).leads_on(first, doubled)
-    assert not TopicHead(since=hour(2)).leads_on(first, doubled.changed(burnt={0: 4}))
-    assert not TopicHead(since=hour(2)).leads_on(first, doubled.changed(burnt=True))
-    assert TopicHead(since=hour(2)).leads_on(first, doubled.changed(burnt={0: 3}))
-    assert not TopicHead(since=hour(2)).leads_on(first, fewer)
-    assert TopicHead().leads_on(first, doubled.changed(burnt={0: 4}))
-    assert TopicHead(since=hour(2), earlier=(hour(0),)).leads_on(first, doubled.changed(burnt={0: 4}))
+    assert head.leads_on(first, anew) == leads_on
 
 
 def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(world: World):

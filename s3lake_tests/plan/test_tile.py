@@ -367,3 +367,24 @@ def test_names_of_a_former_topics_last_tile_may_have_been_used_up_to_its_end():
     made = opened(SIX, kafka(p0=(0, 1, 0, 1), p1=(0, 1, 0, 1), p2=(0, 1, 0, 1)), former=former, earliest=True)
 
     assert made.burnt == {0: 9, 1: 7, 2: 9}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "burnt", "anew"),
+    [
+        ({0: Span(0, 3, 3), 1: Span(0, 1, 1)}, {0: 4, 1: 6}, True),
+        ({0: Span(0, 3, 3), 1: Span(0, 1, 1)}, True, True),  # of an earlier s3lake
+        ({0: Span(0, 3, 3)}, {0: 4, 1: 6}, True),
+        ({0: Span(3, 3, 3), 1: Span(9, 9, 9)}, {0: 4}, True),
+        ({0: Span(4, 5, 5), 1: Span(6, 8, 8)}, {0: 5, 1: 8}, False),
+        ({0: Span(3, 5, 5), 1: Span(6, 8, 8)}, {}, False),
+        ({0: Span(3, 5, 5), 1: Span(6, 8, 8)}, {0: 3}, False),
+        ({0: Span(3, 5, 5), 1: Span(5, 8, 8)}, {0: 4, 1: 5}, False),
+    ],
+)
+def test_a_tile_begins_anew_that_repeats_offsets_and_takes_all_their_names_for_used(
+    partitions: dict[int, Span], burnt: tiles.Burnt, anew: bool
+):
+    former = Tile("2026-11-20T00", {0: Span(0, 4, 4), 1: Span(0, 6, 6)})
+
+    assert tiles.begins_anew(former, Tile("2026-11-20T01", partitions, burnt=burnt)) == anew
