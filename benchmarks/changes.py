@@ -88,8 +88,8 @@ def of_source(source: str, written: str, names: list[str], module: str) -> Itera
         trail = list(_trail(original, mutated))
         if not _of_words(trail, mutated):
             mutated.decorator_list = []
-            mutant = Mutant(f"{module}.{plain}", in_lines(before, after.replace(name, first.name)))
-            yield Change(mutant, module, _lines(trail), mutated)
+            change = in_lines(before.replace(first.name, original.name), after.replace(name, original.name))
+            yield Change(Mutant(f"{module}.{plain}", change), module, _lines(trail), mutated)
 
 
 def in_lines(before: str, after: str) -> str:

@@ -73,6 +73,14 @@ def test_a_mutant_is_its_function_and_the_lines_that_differ(changes: ModuleType)
     ]
 
 
+def test_a_change_of_what_a_function_takes_has_its_own_name(changes: ModuleType):
+    source, mutated = (f"def {{}}(start={start}):\n    return start\n" for start in (1, 2))
+    written = source.format("x_opened__mutmut_orig") + mutated.format("x_opened__mutmut_1")
+    (change,) = changes.of_source(source.format("opened"), written, NAMES[:1], "plan")
+
+    assert change.mutant.change == "- def opened(start=1):\n+ def opened(start=2):"
+
+
 def test_lines_that_come_above_a_change_make_no_other_mutant_of_it(changes: ModuleType):
     sources = [text.replace("(start):\n", "(start):\n    start += 1\n") for text in (SOURCE, WRITTEN)]
     moved, mutant = (next(changes.of_source(*texts, NAMES, "plan")) for texts in (sources, (SOURCE, WRITTEN)))
