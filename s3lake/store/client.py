@@ -34,7 +34,7 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         max_pool_connections=connection.max_pool_connections,
         retries={"total_max_attempts": attempts},
         s3={
-            "addressing_style": "path" if connection.path_style else "auto",
+            "addressing_style": _style(connection),
             "use_accelerate_endpoint": connection.accelerate,
         },
         proxies=_proxies(connection),
@@ -88,6 +88,13 @@ def _moment(value: str) -> datetime:
         return parse_timestamp(value)  # type: ignore[no-any-return]
 
 
+def _style(connection: S3Connection) -> str:
+    """Where the bucket's name stands. `auto` takes the host's name on AWS alone, and there not for all buckets."""
+    if connection.path_style:
+        return "path"
+    return "auto" if connection.endpoint_url is None else "virtual"
+
+
 def _proxies(connection: S3Connection) -> dict[str, str] | None:
     """None leaves it to the environment, as botocore does."""
     address = connection.proxy
@@ -137,7 +144,7 @@ def _assume(core: Any, connection: S3Connection) -> None:
     fetcher = (
         AssumeRoleWithWebIdentityCredentialFetcher(
             client_creator=tokens,
-            web_identity_token_loader=lambda: _token(connection.role_token_file),
+            web_identity_token_loader=functools.partial(_token, connection.role_token_file),
             role_arn=connection.role_arn,
             extra_args=extra,
         )
@@ -152,12 +159,12 @@ def _assume(core: Any, connection: S3Connection) -> None:
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 
-def _token(path: str | None) -> str:
+def _token(path: str) -> str:
     """The web identity's token, which whoever gave the file replaces now and then."""
     from botocore.exceptions import InvalidConfigError
 
     try:
-        return Path(path or "").read_text("utf-8").strip()
+        return Path(path).read_text("utf-8").strip()
     except OSError as error:
         message = f"s3.role.token_file {path} cannot be read: {error.strerror}"
         raise InvalidConfigError(error_msg=message) from None

@@ -88,7 +88,7 @@ class S3Connection:
 
     def __post_init__(self) -> None:
         # The endpoint is named in every error.
-        if "@" in (self.endpoint_url or ""):
+        if self.endpoint_url and "@" in self.endpoint_url:
             raise ConfigurationError(
                 "s3.endpoint_url may hold neither user name nor password: write it as https://host:port, and give the "
                 "keys as s3.credentials."

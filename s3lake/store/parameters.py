@@ -16,7 +16,7 @@ def register(client: Any, connection: S3Connection) -> None:
     """Let `client` add the parameters of `connection` to its requests, each to the operations that know it."""
 
     def added(params: Mapping[str, Any], model: Any, **_: Any) -> dict[str, Any]:
-        names = model.input_shape.members if model.input_shape else ()
+        names = model.input_shape.members
         beside = _of(connection, model.name)
         return {**{name: value for name, value in beside.items() if name in names}, **params}
 
@@ -42,10 +42,9 @@ def ignored(connection: S3Connection, head: Mapping[str, Any]) -> list[str]:
     wanted = {
         "encryption": ("ServerSideEncryption", created.get("ServerSideEncryption")),
         "customer_key": ("SSECustomerAlgorithm", "AES256" if connection.customer_key else None),
-        # Of the usual class S3 says nothing.
-        "storage_class": ("StorageClass", created.get("StorageClass", "STANDARD")),
+        "storage_class": ("StorageClass", created.get("StorageClass")),
     }
-    usual = {"StorageClass": "STANDARD", **head}
+    usual = {"StorageClass": "STANDARD", **head}  # of which S3 says nothing
     lost = [setting for setting, (name, value) in wanted.items() if value is not None and usual.get(name) != value]
     if connection.checksum is not None and f"Checksum{connection.checksum}" not in head:
         lost.append("checksum")

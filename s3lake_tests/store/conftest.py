@@ -11,6 +11,7 @@ from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake_tests.server_of_tests import RUNS_ALREADY, started
+from s3lake_tests.store.scripted import Scripted, ok, serving
 
 BUCKET = "contract"
 
@@ -76,3 +77,18 @@ def s3_store(request: pytest.FixtureRequest) -> S3Store:
 @pytest.fixture
 def prefix() -> str:
     return f"{uuid.uuid4()}/"
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[Scripted]:
+    """One for all tests of a module, because a client for another address takes a while to make."""
+    with serving() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def server(listening: Scripted) -> Scripted:
+    listening.script = [ok()]
+    for seen in (listening.asked, listening.headers, listening.bodies):
+        seen.clear()
+    return listening

@@ -1,11 +1,201 @@
-"""What clients of S3 are made with."""
+"""What clients of S3 are made with, and what their requests carry."""
+
+import os
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.session import Session
 from botocore.utils import parse_timestamp
 
-from s3lake.store.client import _moment
+from s3lake.errors import ConfigurationError
+from s3lake.store import client
+from s3lake.store.connection import S3Connection
+from s3lake_tests.store.scripted import Scripted, answering
+
+PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secret_access_key="b")
+
+
+def test_a_client_has_the_place_and_the_manners_of_its_connection() -> None:
+    patient = replace(PLACE, connect_timeout_s=1.5, read_timeout_s=2.5, max_pool_connections=7)
+    made = client.client(patient, 4)
+    assert (made.meta.endpoint_url, made.meta.region_name) == ("http://store:9000", "eu-north-1")
+    manners = made.meta.config
+    assert (manners.connect_timeout, manners.read_timeout, manners.max_pool_connections) == (1.5, 2.5, 7)
+    assert manners.retries["total_max_attempts"] == 4
+    assert manners.response_checksum_validation == "when_required"
+
+
+def test_a_client_tries_once_where_nobody_says_how_often() -> None:
+    assert client.client(PLACE).meta.config.retries["total_max_attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ({}, "http://store:9000/lake/a"),
+        ({"path_style": False}, "http://lake.store:9000/a"),
+        ({"endpoint_url": None}, "https://s3.eu-north-1.amazonaws.com/lake/a"),
+        ({"endpoint_url": None, "path_style": False}, "https://lake.s3.eu-north-1.amazonaws.com/a"),
+        ({"endpoint_url": None, "use_ssl": False}, "http://s3.eu-north-1.amazonaws.com/lake/a"),
+        ({"endpoint_url": None, "path_style": False, "accelerate": True}, "https://lake.s3-accelerate.amazonaws.com/a"),
+    ],
+)
+def test_where_an_object_is_asked_for(settings: dict[str, Any], address: str) -> None:
+    class Answered(Exception): ...
+
+    def answer(request: Any, **_: Any) -> None:
+        raise Answered(request.url)
+
+    made = client.client(replace(PLACE, **settings))
+    made.meta.events.register("before-send.s3", answer)
+    with pytest.raises(Answered, match=f"^{re.escape(address)}$"):
+        made.head_object(Bucket="lake", Key="a")
+
+
+@pytest.mark.parametrize(
+    ("settings", "checks"),
+    [
+        ({}, True),
+        ({"verify": False}, False),
+        ({"ca_file": __file__}, __file__),
+        ({"ca_file": __file__, "verify": False}, __file__),
+    ],
+)
+def test_a_certificate_is_checked_as_the_connection_says(
+    settings: dict[str, Any], checks: bool | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    assert client.client(replace(PLACE, **settings))._endpoint.http_session._verify == checks
+
+
+def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"s3\.ca_file .*/ca\.pem: no such file where this runs"):
+        client.client(replace(PLACE, ca_file=str(tmp_path / "ca.pem")))
+
+
+def test_models_of_services_are_looked_for_where_the_environment_says_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str | None] = []
+    models = client._models
+    monkeypatch.setattr(client, "_models", lambda path: asked.append(path) or models(path))
+    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+    client.client(PLACE)
+    assert asked == [str(tmp_path)]
+
+
+def test_the_date_of_an_answer_is_read_by_ours(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    moment = client._moment
+    monkeypatch.setattr(client, "_moment", lambda date: read.append(date) or moment(date))
+    server.script = [answering(200, b"", {"Last-Modified": "Sun, 22 Nov 2026 10:14:48 GMT"})]
+    client.client(server.store().connection).head_object(Bucket="lake", Key="a")
+    assert read == ["Sun, 22 Nov 2026 10:14:48 GMT"]
+
+
+@pytest.mark.parametrize(
+    ("source", "places"),
+    [
+        ("environment", ["env"]),
+        ("profile", ["assume-role", "sso", "shared-credentials-file", "login", "custom-process", "config-file"]),
+        ("web_identity", ["assume-role-with-web-identity"]),
+        ("container", ["container-role"]),
+        ("instance", ["iam-role"]),
+    ],
+)
+def test_each_place_of_credentials_is_one_of_botocores(source: str, places: list[str]) -> None:
+    session = Session()
+    client._look_only_in(session, source)
+    assert sorted(place.METHOD for place in session.get_component("credential_provider").providers) == sorted(places)
 
 
 @pytest.mark.parametrize("date", ["Sun, 22 Nov 2026 10:14:48 GMT", "2026-11-22T10:14:48.123Z", "1795342488"])
 def test_dates_are_read_as_botocore_reads_them(date: str) -> None:
-    assert _moment(date) == parse_timestamp(date)
+    assert client._moment(date) == parse_timestamp(date)
+
+
+def test_a_store_s_log_shows_who_asks(server: Scripted) -> None:
+    server.store().get("k")
+    assert server.headers[0]["user-agent"].startswith("s3lake ")
+
+
+def test_requests_go_through_the_proxy(server: Scripted) -> None:
+    server.store(
+        endpoint_url="http://store.invalid:9000", proxy_url=server.url, proxy_user="me", proxy_password="hush"
+    ).put("k", b"")
+    assert server.asked == ["PUT http://store.invalid:9000/lake/k"]
+    assert server.headers[0]["proxy-authorization"].startswith("Basic ")
+
+
+def test_requests_over_https_go_through_the_proxy_too() -> None:
+    proxied = client.client(replace(PLACE, proxy_url="http://proxy:3128"))
+    assert proxied.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
+
+
+def test_unsigned_sends_no_credentials(server: Scripted) -> None:
+    server.store(unsigned=True).put("k", b"")
+    assert "authorization" not in server.headers[0]
+
+
+def test_uploads_carry_no_checksum_that_other_stores_refuse(server: Scripted) -> None:
+    server.store().put("k", b"body")
+    assert not [name for name in server.headers[0] if "checksum" in name or name == "x-amz-trailer"]
+    assert server.headers[0]["content-length"] == "4"
+
+
+def test_the_bucket_is_in_the_path(server: Scripted) -> None:
+    server.store().put("raw/a b", b"")
+    assert server.asked == ["PUT /lake/raw/a%20b"]
+
+
+def test_threads_share_one_client(server: Scripted) -> None:
+    store = server.store(region="one-client")
+    with ThreadPoolExecutor(8) as pool:
+        clients = set(pool.map(lambda _: id(client.shared(store.connection)), range(8)))
+    assert len(clients) == 1
+
+
+def test_what_s3_is_is_read_by_the_first_client_alone(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.client(server.store().connection)
+    read: list[str] = []
+    monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))
+    client.client(server.store(region="elsewhere").connection)
+    assert read == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_makes_a_client_of_its_own(server: Scripted) -> None:
+    store = server.store()
+    store.put("parent", b"")
+    held = threading.Event()
+    release = threading.Event()
+
+    def hold() -> None:
+        with client._making:
+            held.set()
+            release.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            empty = not client._clients
+            store.put("child", b"")  # would wait for ever for the lock that a thread of the parent holds
+            os._exit(0 if empty else 2)
+        except BaseException:
+            os._exit(1)
+    try:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        release.set()
+        thread.join()
+    store.put("parent again", b"")
+    assert server.asked == ["PUT /lake/parent", "PUT /lake/child", "PUT /lake/parent%20again"]

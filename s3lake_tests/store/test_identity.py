@@ -3,7 +3,6 @@
 import base64
 import json
 import logging
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -11,24 +10,26 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from botocore.session import Session
 
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
-from s3lake_tests.proxy import Answer, ProxiedS3
+from s3lake_tests.proxy import Answer as Passed
+from s3lake_tests.proxy import ProxiedS3
 from s3lake_tests.store.conftest import BUCKET
-from s3lake_tests.store.watching import Watching
+from s3lake_tests.store.scripted import Answer, Scripted, answering, ok
 
-pytestmark = pytest.mark.s3
 ROLE = "arn:aws:iam::123456789012:role/lake"
 KEYS = {"access_key_id": "AKIAOWN", "secret_access_key": "hush-hush"}
 
 
 @pytest.fixture(autouse=True)
 def _nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No credentials of this machine."""
+    """No credentials of this machine, nor clients that have some."""
+    monkeypatch.setattr("s3lake.store.client._clients", {})
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ROLE_ARN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -36,89 +37,126 @@ def _nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
 
 
-@pytest.fixture
-def watched(moto: EmbeddedS3) -> Iterator[Watching]:
-    with Watching(moto.endpoint_url) as proxy:
-        yield proxy
+ASSUMED = b"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result><Credentials>
+<AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>role</SecretAccessKey><SessionToken>of-the-role</SessionToken>
+<Expiration>2126-11-20T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>"""
 
 
-def store_of(watched: Watching, **s3: Any) -> S3Store:
-    return S3Store(S3Connection.of(S3.model_validate({"endpoint_url": watched.url, **s3})), BUCKET)
+def assuming(action: str = "AssumeRole") -> list[Answer]:
+    """A token service that lets whoever asks be the role, and then a store."""
+    return [answering(200, ASSUMED.replace(b"{action}", action.encode())), ok()]
 
 
-def signed_by(watched: Watching) -> str:
+def store_of(server: Scripted, **s3: Any) -> S3Store:
+    return S3Store(S3Connection.of(S3.model_validate({"endpoint_url": server.url, **s3})), BUCKET)
+
+
+def signed_by(server: Scripted) -> str:
     """The access key of the last request."""
-    authorization = watched.asked[-1].headers.get("authorization", "")
-    return authorization.partition("Credential=")[2].partition("/")[0]
+    return server.headers[-1].get("authorization", "").partition("Credential=")[2].partition("/")[0]
 
 
-def assumed(watched: Watching) -> dict[str, str]:
+def assumed(server: Scripted) -> dict[str, str]:
     """What the one request to the token service said."""
-    [asked] = [request for request in watched.asked if b"Action=AssumeRole" in request.body]
-    return {name: value for name, [value] in parse_qs(asked.body.decode()).items()}
+    [asked] = [content for content in server.bodies if b"Action=AssumeRole" in content]
+    return {name: value for name, [value] in parse_qs(asked.decode()).items()}
 
 
 def test_a_role_is_assumed_with_what_it_asks_for_and_its_keys_sign(
-    watched: Watching, caplog: pytest.LogCaptureFixture
+    server: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
     role = {"arn": ROLE, "external_id": "ours-alone", "session_name": "night", "duration": "15m"}
-    store = store_of(watched, credentials=KEYS, role={**role, "endpoint_url": watched.url})
+    store = store_of(server, credentials=KEYS, role={**role, "endpoint_url": server.url})
+    server.script = assuming()
     with caplog.at_level(logging.DEBUG, "s3lake"):
         store.head("a")
-    asked = assumed(watched)
+    asked = assumed(server)
     assert (asked["RoleArn"], asked["ExternalId"], asked["RoleSessionName"]) == (ROLE, "ours-alone", "night")
     assert asked["DurationSeconds"] == "900"
-    assert signed_by(watched).startswith("ASIA")
-    assert "x-amz-security-token" in watched.asked[-1].headers
+    assert signed_by(server).startswith("ASIA")
+    assert "x-amz-security-token" in server.headers[-1]
     for text in (caplog.text, repr(store), repr(store.connection)):
         assert "ours-alone" not in text
 
 
-def test_a_web_identity_assumes_the_role_without_keys(watched: Watching, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("header.payload.signature")
-    role = {"arn": ROLE, "token_file": str(tmp_path / "token"), "endpoint_url": watched.url}
-    store_of(watched, role=role).head("a")
-    asked = assumed(watched)
+def test_a_web_identity_assumes_the_role_without_keys(server: Scripted, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("header.payload.signature\n")
+    server.script = assuming("AssumeRoleWithWebIdentity")
+    role = {"arn": ROLE, "token_file": str(tmp_path / "token"), "endpoint_url": server.url}
+    store_of(server, role=role).head("a")
+    asked = assumed(server)
     assert (asked["Action"], asked["WebIdentityToken"]) == ("AssumeRoleWithWebIdentity", "header.payload.signature")
-    assert signed_by(watched).startswith("ASIA")
+    assert (asked["RoleArn"], asked["RoleSessionName"], asked["DurationSeconds"]) == (ROLE, "s3lake", "3600")
+    assert "ExternalId" not in asked
+    assert signed_by(server).startswith("ASIA")
 
 
-def test_a_web_identity_without_its_file_is_told(watched: Watching, tmp_path: Path) -> None:
-    role = {"arn": ROLE, "token_file": str(tmp_path / "none"), "endpoint_url": watched.url}
+def test_the_token_service_is_asked_by_the_keys_where_the_role_is_and_through_the_proxy(server: Scripted) -> None:
+    server.script = assuming()
+    role = {"arn": ROLE, "endpoint_url": "http://sts.invalid"}
+    store_of(server, credentials=KEYS, role=role, region="eu-north-1", proxy={"url": server.url}).head("a")
+    assert server.asked[0] == "POST http://sts.invalid/"
+    assert "Credential=AKIAOWN/" in server.headers[0]["authorization"]
+    assert "/eu-north-1/sts/" in server.headers[0]["authorization"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_certificates_of_ones_own_are_for_a_token_service_of_ones_own(
+    server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    asked: list[Any] = []
+    create = Session.create_client
+
+    def noted(session: Session, service: str, **settings: Any) -> Any:
+        if service == "sts":
+            asked.append(settings["verify"])
+            settings |= {"verify": None, "endpoint_url": server.url}
+        return create(session, service, **settings)
+
+    monkeypatch.setattr(Session, "create_client", noted)
+    server.script = assuming()
+    (tmp_path / "ca.pem").write_text("")
+    role = {"arn": ROLE} | ({"endpoint_url": server.url} if own else {})
+    store_of(server, credentials=KEYS, role=role, ca_file=str(tmp_path / "ca.pem")).head("a")
+    assert asked == [str(tmp_path / "ca.pem") if own else None]
+
+
+def test_a_web_identity_without_its_file_is_told(server: Scripted, tmp_path: Path) -> None:
+    role = {"arn": ROLE, "token_file": str(tmp_path / "none"), "endpoint_url": server.url}
     with pytest.raises(StoreDeniedError, match=r"s3\.role\.token_file .*none cannot be read: No such file"):
-        store_of(watched, role=role).head("a")
+        store_of(server, role=role).head("a")
 
 
 @pytest.mark.parametrize(
     ("source", "access"), [("default", "AKIAVARIABLE"), ("environment", "AKIAVARIABLE"), ("profile", "AKIAFILE")]
 )
 def test_credentials_are_looked_for_in_the_one_place_that_is_named(
-    watched: Watching, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, access: str
+    server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, access: str
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAVARIABLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
     (tmp_path / "credentials").write_text("[default]\naws_access_key_id = AKIAFILE\naws_secret_access_key = hush\n")
-    store_of(watched, credentials=source).head("a")
-    assert signed_by(watched) == access
+    store_of(server, credentials=source).head("a")
+    assert signed_by(server) == access
 
 
 def test_a_place_without_credentials_is_told_though_another_one_has_some(
-    watched: Watching, monkeypatch: pytest.MonkeyPatch
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAVARIABLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
     for source in ("profile", "instance", "container", "web_identity"):
         with pytest.raises(StoreDeniedError, match=r"Unable to locate credentials\. To go on: correct s3\.credentials"):
-            store_of(watched, credentials=source).head("a")
+            store_of(server, credentials=source).head("a")
 
 
-def test_a_profile_is_taken_by_its_name(watched: Watching, tmp_path: Path) -> None:
+def test_a_profile_is_taken_by_its_name(server: Scripted, tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[lake]\naws_access_key_id = AKIALAKE\naws_secret_access_key = hush\n")
-    store_of(watched, profile="lake").head("a")
-    assert signed_by(watched) == "AKIALAKE"
+    store_of(server, profile="lake").head("a")
+    assert signed_by(server) == "AKIALAKE"
 
 
-def test_the_containers_credentials_are_asked_for(watched: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {
         "AccessKeyId": "ASIACONTAINER",
         "SecretAccessKey": "hush",
@@ -138,13 +176,13 @@ def test_the_containers_credentials_are_asked_for(watched: Watching, monkeypatch
 
     with serving(Agent) as address:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://{address}/keys")
-        store_of(watched, credentials="container").head("a")
-    assert signed_by(watched) == "ASIACONTAINER"
+        store_of(server, credentials="container").head("a")
+    assert signed_by(server) == "ASIACONTAINER"
 
 
-def test_nobody_in_particular_signs_nothing(watched: Watching) -> None:
-    store_of(watched, credentials="anonymous").head("a")
-    assert "authorization" not in watched.asked[-1].headers
+def test_nobody_in_particular_signs_nothing(server: Scripted) -> None:
+    store_of(server, credentials="anonymous").head("a")
+    assert "authorization" not in server.headers[-1]
 
 
 class serving:
@@ -164,11 +202,12 @@ class serving:
         self._server.server_close()
 
 
+@pytest.mark.s3
 def test_data_and_index_go_through_the_proxy_with_its_user(moto: EmbeddedS3, prefix: str) -> None:
     passed: list[tuple[str, str, str | None]] = []
 
     class Forward(ProxiedS3):
-        def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
+        def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Passed, bytes]:
             address = urlsplit(request.path)
             place, login = f"{address.scheme}://{address.netloc}", request.headers["Proxy-Authorization"]
             passed.append((str(request.command), place, login))

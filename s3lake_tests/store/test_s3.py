@@ -1,154 +1,22 @@
 """What S3 over HTTP adds to the contract: retries with an end, errors with a remedy, secrets that stay secret."""
 
 import logging
-import os
 import pickle
 import re
-import socket
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from dagster import EnvVar
-from dagster_aws.s3 import S3Resource
-from pydantic import SecretStr
 
-from s3lake import sink
-from s3lake.errors import ConfigurationError, StoreConflictError, StoreDeniedError, StoreUnavailableError
-from s3lake.store import client
-from s3lake.store.connection import S3Connection
+from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store.s3 import S3Store
-
-SECRET = "wJalrXUtnFEMI/K7MDENG"
-TOKEN = "IQoJb3JpZ2luX2VjEXAMPLE"
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-def status(code: int, error: str = "", message: str = "") -> Answer:
-    """An answer with an error document, or without a body."""
-    text = f"<Error><Code>{error}</Code><Message>{message}</Message></Error>" if error else ""
-    return _body(code, f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode() if text else b"")
-
-
-def ok(body: bytes = b"") -> Answer:
-    return _body(200, body)
-
-
-def _body(code: int, body: bytes) -> Answer:
-    def answer(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(code)
-        handler.send_header("ETag", '"e"')
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        if handler.command != "HEAD":
-            handler.wfile.write(body)
-
-    return answer
-
-
-def dropped(handler: BaseHTTPRequestHandler) -> None:
-    """No answer at all."""
-    handler.connection.shutdown(socket.SHUT_RDWR)
-    handler.close_connection = True
-
-
-def cut(handler: BaseHTTPRequestHandler) -> None:
-    """An answer that breaks off in its body."""
-    handler.send_response(200)
-    handler.send_header("ETag", '"e"')
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    handler.wfile.write(b"only this")
-    handler.close_connection = True
-
-
-def garbage(handler: BaseHTTPRequestHandler) -> None:
-    """A proxy's idea of an answer."""
-    _body(200, b"<html>come back later")(handler)
-
-
-def slow(handler: BaseHTTPRequestHandler) -> None:
-    time.sleep(1.2)
-    ok()(handler)
-
-
-ASSUMED = b"""<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
-<AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>role</SecretAccessKey><SessionToken>of-the-role</SessionToken>
-<Expiration>2126-11-20T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"""
-
-
-@dataclass
-class Scripted:
-    """A server that answers from a script, and its last answer ever after."""
-
-    url: str = ""
-    script: list[Answer] = field(default_factory=lambda: [ok()])
-    asked: list[str] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
-
-    def store(self, **settings: object) -> S3Store:
-        connection = S3Connection(
-            endpoint_url=self.url,
-            region="eu-north-1",
-            access_key_id="AKIAEXAMPLE",
-            secret_access_key=SECRET,
-            session_token=TOKEN,
-            max_attempts=3,
-            backoff_ms=1,
-            patience_s=0,
-        )
-        return S3Store(replace(connection, **settings), "lake")  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def listening() -> Iterator[Scripted]:
-    """One for all tests of this module, because a client for another address takes a while to make."""
-    scripted, lock = Scripted(), threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            with lock:
-                scripted.asked.append(f"{self.command} {self.path}")
-                scripted.headers.append({name.lower(): value for name, value in self.headers.items()})
-                respond = scripted.script.pop(0) if len(scripted.script) > 1 else scripted.script[0]
-            respond(self)
-
-        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Quiet(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:  # dropped connections are meant
-            pass
-
-    with Quiet(("127.0.0.1", 0), Handler) as http:
-        scripted.url = f"http://127.0.0.1:{http.server_port}"
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield scripted
-        http.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def server(listening: Scripted) -> Scripted:
-    listening.script = [ok()]
-    for seen in (listening.asked, listening.headers):
-        seen.clear()
-    return listening
+from s3lake_tests.store.scripted import SECRET, TOKEN, Answer, Scripted, cut, dropped, garbage, ok, slow, status
 
 
 class TestRetries:
@@ -218,10 +86,6 @@ class TestRetries:
         server.script = [slow]
         with pytest.raises(StoreUnavailableError, match=r"failed 3 times in . s, at last with ReadTimeoutError"):
             store.get("k")
-
-    def test_a_store_s_log_shows_who_asks(self, server: Scripted) -> None:
-        server.store().get("k")
-        assert server.headers[0]["user-agent"].startswith("s3lake ")
 
     def test_it_ends_and_says_everything(self, server: Scripted) -> None:
         store = server.store()
@@ -451,125 +315,6 @@ class TestSecrets:
         assert SECRET not in str(error) + repr(error)
         assert TOKEN not in str(error) + repr(error)
 
-    def test_a_password_in_the_endpoint_is_refused(self) -> None:
-        with pytest.raises(ConfigurationError, match=r"s3\.endpoint_url may hold neither.*s3\.credentials") as caught:
-            S3Connection(endpoint_url=f"http://me:{SECRET}@127.0.0.1:1")
-        assert SECRET not in str(caught.value)
-
-
-class TestConnection:
-    def test_of_the_configuration(self) -> None:
-        config = sink.S3(
-            endpoint_url="http://x",
-            region="eu-north-1",
-            path_style=False,
-            max_pool_connections=7,
-            credentials=sink.Credentials(
-                access_key_id="a", secret_access_key=SecretStr(SECRET), session_token=SecretStr(TOKEN)
-            ),
-            retries=sink.Retries(max_attempts=9, backoff_ms=8),
-        )
-        assert S3Connection.of(config) == S3Connection(
-            endpoint_url="http://x",
-            region="eu-north-1",
-            path_style=False,
-            max_pool_connections=7,
-            access_key_id="a",
-            secret_access_key=SECRET,
-            session_token=TOKEN,
-            max_attempts=9,
-            backoff_ms=8,
-        )
-        assert S3Connection.of(sink.S3()) == S3Connection(region="us-east-1")
-
-    def test_of_dagsters_resource(self) -> None:
-        resource = S3Resource(
-            endpoint_url="http://x",
-            region_name="eu-north-1",
-            aws_access_key_id="a",
-            aws_secret_access_key=SECRET,
-            aws_session_token=TOKEN,
-            profile_name="p",
-            use_unsigned_session=True,
-            use_ssl=False,
-            verify=False,
-            max_attempts=9,
-        )
-        assert S3Connection.from_resource(resource) == S3Connection(
-            endpoint_url="http://x",
-            region="eu-north-1",
-            access_key_id="a",
-            secret_access_key=SECRET,
-            session_token=TOKEN,
-            profile="p",
-            unsigned=True,
-            use_ssl=False,
-            verify=False,
-            max_attempts=9,
-        )
-        assert S3Connection.from_resource(S3Resource()) == S3Connection()
-
-    def test_variables_of_dagsters_resource_are_resolved(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("LAKE_SECRET", SECRET)
-        resource = S3Resource(aws_secret_access_key=EnvVar("LAKE_SECRET"))
-        assert S3Connection.from_resource(resource).secret_access_key == SECRET
-
-    def test_every_field_of_dagsters_resource_is_known(self) -> None:
-        """A field that Dagster adds would be ignored in silence."""
-        known = {"endpoint_url", "region_name", "max_attempts", "profile_name", "use_ssl", "verify"}
-        known |= {"use_unsigned_session", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
-        assert set(S3Resource.model_fields) == known
-
-    def test_it_is_plain_values(self) -> None:
-        connection = S3Connection(secret_access_key=SECRET)
-        assert pickle.loads(pickle.dumps(connection)) == connection
-        assert all(
-            isinstance(getattr(connection, f.name), str | int | float | tuple | None) for f in fields(connection)
-        )
-
-    def test_a_role_is_assumed_with_the_keys_and_its_token_is_sent(self, server: Scripted) -> None:
-        server.script = [_body(200, ASSUMED), ok()]
-        server.store(role_arn="arn:aws:iam::1:role/lake", role_external_id="ours", role_endpoint_url=server.url).put(
-            "k", b""
-        )
-        assert server.asked == ["POST /", "PUT /lake/k"]
-        assert server.headers[1]["x-amz-security-token"] == "of-the-role"
-
-    def test_objects_are_created_with_what_the_connection_says(self, server: Scripted) -> None:
-        said = (("ServerSideEncryption", "aws:kms"), ("SSEKMSKeyId", "key-1"), ("ACL", "private"))
-        server.store(created_with=said).put("k", b"")
-        sent = server.headers[0]
-        assert sent["x-amz-server-side-encryption"] == "aws:kms"
-        assert sent["x-amz-server-side-encryption-aws-kms-key-id"] == "key-1"
-        assert sent["x-amz-acl"] == "private"
-
-    def test_requests_go_through_the_proxy(self, server: Scripted) -> None:
-        server.store(
-            endpoint_url="http://store.invalid:9000", proxy_url=server.url, proxy_user="me", proxy_password="hush"
-        ).put("k", b"")
-        assert server.asked == ["PUT http://store.invalid:9000/lake/k"]
-        assert server.headers[0]["proxy-authorization"].startswith("Basic ")
-
-    def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects(self) -> None:
-        connection = S3Connection(proxy_url="http://proxy:3128", proxy_user="me@x", proxy_password="hu/sh")
-        assert connection.proxy == "http://me%40x:hu%2Fsh@proxy:3128"
-        assert {"hu/sh", "hu%2Fsh"} <= set(connection.secrets)
-        assert S3Connection(proxy_url="http://proxy:3128").proxy == "http://proxy:3128"
-        assert S3Connection().proxy is None
-
-    def test_unsigned_sends_no_credentials(self, server: Scripted) -> None:
-        server.store(unsigned=True).put("k", b"")
-        assert "authorization" not in server.headers[0]
-
-    def test_uploads_carry_no_checksum_that_other_stores_refuse(self, server: Scripted) -> None:
-        server.store().put("k", b"body")
-        assert not [name for name in server.headers[0] if "checksum" in name or name == "x-amz-trailer"]
-        assert server.headers[0]["content-length"] == "4"
-
-    def test_the_bucket_is_in_the_path(self, server: Scripted) -> None:
-        server.store().put("raw/a b", b"")
-        assert server.asked == ["PUT /lake/raw/a%20b"]
-
 
 class TestProcesses:
     def test_nothing_heavy_is_imported_before_the_first_request(self) -> None:
@@ -581,56 +326,9 @@ class TestProcesses:
         )
         assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
-    def test_threads_share_one_client(self, server: Scripted) -> None:
-        store = server.store(region="one-client")
-        with ThreadPoolExecutor(8) as pool:
-            clients = set(pool.map(lambda _: id(client.shared(store.connection)), range(8)))
-        assert len(clients) == 1
-
-    def test_what_s3_is_is_read_by_the_first_client_alone(
-        self, server: Scripted, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        client.client(server.store().connection)
-        read: list[str] = []
-        monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))
-        client.client(server.store(region="elsewhere").connection)
-        assert read == []
-
     def test_requests_of_many_threads_are_all_counted(self, server: Scripted) -> None:
         store = server.store()
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: store.put(f"{number}", b""), range(200)))
         assert store.requests == Counter({"PutObject": 200})
         assert len(server.asked) == 200
-
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-    def test_a_forked_process_makes_a_client_of_its_own(self, server: Scripted) -> None:
-        store = server.store()
-        store.put("parent", b"")
-        held = threading.Event()
-        release = threading.Event()
-
-        def hold() -> None:
-            with client._making:
-                held.set()
-                release.wait()
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait()
-        child = os.fork()
-        if child == 0:
-            try:
-                empty = not client._clients
-                store.put("child", b"")  # would wait for ever for the lock that a thread of the parent holds
-                os._exit(0 if empty else 2)
-            except BaseException:
-                os._exit(1)
-        try:
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        finally:
-            release.set()
-            thread.join()
-        store.put("parent again", b"")
-        assert server.asked == ["PUT /lake/parent", "PUT /lake/child", "PUT /lake/parent%20again"]

@@ -1,0 +1,57 @@
+"""What a configuration may ask of S3 beside keeping bytes."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from s3lake.sink import S3
+from s3lake.store.connection import S3Connection
+
+MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+
+
+@pytest.mark.parametrize(
+    ("s3", "why"),
+    [
+        ({"objects": {"customer_key": "c2hvcnQ="}}, "is no key of 32 bytes in base64"),
+        ({"objects": {"customer_key": MINE, "encryption": "AES256"}}, "take encryption or customer_key out"),
+        ({"objects": {"customer_key": MINE}, "endpoint_url": "http://minio:9000"}, "travel in the clear"),
+        ({"objects": {"kms_key_id": "k"}}, "write encryption: aws:kms"),
+        ({"objects": {"kms_context": {"a": "b"}, "encryption": "AES256"}}, "write encryption: aws:kms"),
+        ({"objects": {"tags": {str(number): "" for number in range(11)}}}, "11 tags are too many"),
+        ({"objects": {"tags": {"aws:x": "y"}}}, "not beginning with aws:"),
+        ({"objects": {"storage_class": "DEEP_ARCHIVE"}}, "'GLACIER_IR'"),
+        ({"objects": {"acl": "everybody"}}, "bucket-owner-full-control"),
+        ({"accelerate": True}, "path_style: false"),
+        ({"credentials": "instance", "profile": "lake"}, "credentials: profile"),
+        ({"credentials": "anonymous", "role": {"arn": "arn:aws:iam::1:role/a"}}, "cannot assume a role"),
+        ({"role": {"arn": "arn:aws:iam::1:role/a", "token_file": "t", "external_id": "e"}}, "no external id"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_write(s3: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        S3.model_validate(s3)
+    assert "c2hvcnQ" not in str(refused.value)
+    assert MINE not in str(refused.value)
+
+
+def test_beside_them_an_object_has_room_for_seven_tags() -> None:
+    tags = {f"tag {number}": "x" for number in range(8)}
+    with pytest.raises(ValueError, match="8 tags are too many beside offset_tags: an object has at most 10"):
+        S3.model_validate({"objects": {"tags": tags, "offset_tags": "tried"}})
+
+
+def test_no_secret_of_it_is_in_what_is_printed_of_a_configuration() -> None:
+    s3 = S3.model_validate(
+        {
+            "objects": {"customer_key": MINE},
+            "role": {"arn": "arn:aws:iam::1:role/a", "external_id": "hush-hush"},
+        }
+    )
+    connection = S3Connection.of(s3)
+    assert (connection.customer_key, connection.role_external_id) == (MINE, "hush-hush")
+    for text in (repr(s3), str(s3), json.dumps(s3.model_dump(mode="json")), repr(connection)):
+        assert MINE not in text
+        assert "hush-hush" not in text

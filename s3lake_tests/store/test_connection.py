@@ -1,0 +1,139 @@
+"""How to reach an S3 API, as plain values: of a configuration, of Dagster's resource."""
+
+import base64
+import pickle
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from dagster import EnvVar
+from dagster_aws.s3 import S3Resource
+
+from s3lake import sink
+from s3lake.errors import ConfigurationError
+from s3lake.store.connection import S3Connection
+from s3lake_tests.store.scripted import SECRET, TOKEN
+
+KEYS = {"access_key_id": "a", "secret_access_key": SECRET, "session_token": TOKEN}
+OWN_KEY = base64.b64encode(bytes(32)).decode()
+
+
+@pytest.mark.parametrize(
+    ("s3", "plain"),
+    [
+        (
+            {"endpoint_url": "http://x", "region": "eu-north-1", "max_pool_connections": 7, "console": "http://x/"},
+            {"endpoint_url": "http://x", "region": "eu-north-1", "max_pool_connections": 7, "console": "http://x/"},
+        ),
+        ({"credentials": KEYS}, KEYS),
+        ({"credentials": "environment"}, {"source": "environment"}),
+        ({"credentials": "profile", "profile": "lake"}, {"source": "profile", "profile": "lake"}),
+        ({"credentials": "anonymous"}, {"unsigned": True}),
+        (
+            {"retries": {"max_attempts": 9, "backoff_ms": 8, "patience": "7s"}},
+            {"max_attempts": 9, "backoff_ms": 8, "patience_s": 7.0},
+        ),
+        (
+            {
+                "role": {
+                    "arn": "arn:aws:iam::1:role/a",
+                    "external_id": "ours",
+                    "session_name": "night",
+                    "duration": "15m",
+                    "endpoint_url": "http://sts",
+                }
+            },
+            {
+                "role_arn": "arn:aws:iam::1:role/a",
+                "role_external_id": "ours",
+                "role_session_name": "night",
+                "role_duration_s": 900,
+                "role_endpoint_url": "http://sts",
+            },
+        ),
+        (
+            {"role": {"arn": "arn:aws:iam::1:role/a", "token_file": "/token"}},
+            {"role_arn": "arn:aws:iam::1:role/a", "role_token_file": "/token", "role_duration_s": 3600},
+        ),
+        (
+            {"proxy": {"url": "http://proxy:3128", "user": "me", "password": "hush"}, "ca_file": "/ca.pem"},
+            {"proxy_url": "http://proxy:3128", "proxy_user": "me", "proxy_password": "hush", "ca_file": "/ca.pem"},
+        ),
+        (
+            {"objects": {"storage_class": "STANDARD_IA", "checksum": "SHA256", "customer_key": OWN_KEY}},
+            {"created_with": (("StorageClass", "STANDARD_IA"),), "checksum": "SHA256", "customer_key": OWN_KEY},
+        ),
+        (
+            {"objects": {"tags": {"team": "data"}, "offset_tags": "tried"}},
+            {"created_with": (("Tagging", "team=data"),), "tags": (("team", "data"),), "offset_tags": "tried"},
+        ),
+        (
+            {"requester_pays": True, "accelerate": True, "path_style": False},
+            {"requester_pays": True, "accelerate": True, "path_style": False},
+        ),
+    ],
+    ids=lambda value: ", ".join(value) if "region" not in value else "place",
+)
+def test_all_that_a_configuration_says_is_kept(s3: dict[str, Any], plain: dict[str, Any]) -> None:
+    assert S3Connection.of(sink.S3.model_validate(s3)) == replace(S3Connection(region="us-east-1"), **plain)
+
+
+def test_of_dagsters_resource() -> None:
+    resource = S3Resource(
+        endpoint_url="http://x",
+        region_name="eu-north-1",
+        aws_access_key_id="a",
+        aws_secret_access_key=SECRET,
+        aws_session_token=TOKEN,
+        profile_name="p",
+        use_unsigned_session=True,
+        use_ssl=False,
+        verify=False,
+        max_attempts=9,
+    )
+    assert S3Connection.from_resource(resource) == S3Connection(
+        endpoint_url="http://x",
+        region="eu-north-1",
+        access_key_id="a",
+        secret_access_key=SECRET,
+        session_token=TOKEN,
+        profile="p",
+        unsigned=True,
+        use_ssl=False,
+        verify=False,
+        max_attempts=9,
+    )
+    assert S3Connection.from_resource(S3Resource()) == S3Connection()
+
+
+def test_variables_of_dagsters_resource_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_SECRET", SECRET)
+    resource = S3Resource(aws_secret_access_key=EnvVar("LAKE_SECRET"))
+    assert S3Connection.from_resource(resource).secret_access_key == SECRET
+
+
+def test_every_field_of_dagsters_resource_is_known() -> None:
+    """A field that Dagster adds would be ignored in silence."""
+    known = {"endpoint_url", "region_name", "max_attempts", "profile_name", "use_ssl", "verify"}
+    known |= {"use_unsigned_session", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
+    assert set(S3Resource.model_fields) == known
+
+
+def test_it_is_plain_values() -> None:
+    connection = S3Connection(secret_access_key=SECRET)
+    assert pickle.loads(pickle.dumps(connection)) == connection
+    assert all(isinstance(getattr(connection, f.name), str | int | float | tuple | None) for f in fields(connection))
+
+
+def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects() -> None:
+    connection = S3Connection(proxy_url="http://proxy:3128", proxy_user="me@x", proxy_password="hu/sh")
+    assert connection.proxy == "http://me%40x:hu%2Fsh@proxy:3128"
+    assert {"hu/sh", "hu%2Fsh"} <= set(connection.secrets)
+    assert S3Connection(proxy_url="http://proxy:3128").proxy == "http://proxy:3128"
+    assert S3Connection().proxy is None
+
+
+def test_a_password_in_the_endpoint_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"s3\.endpoint_url may hold neither.*s3\.credentials") as caught:
+        S3Connection(endpoint_url=f"http://me:{SECRET}@127.0.0.1:1")
+    assert SECRET not in str(caught.value)
