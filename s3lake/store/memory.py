@@ -86,7 +86,7 @@ class MemoryStore:
                 return "gone"
             if key in self.objects and not (replace or self.overwrites):
                 return "taken"
-            if [_etag(started.parts[number]) for number in sorted(started.parts)] != list(parts):
+            if {number: _etag(part) for number, part in started.parts.items()} != dict(enumerate(parts, 1)):
                 raise ValueError(f"{key}: the parts named are not the parts uploaded")
             del self.uploads[upload]
             self._write(key, b"".join(started.parts[number] for number in sorted(started.parts)), started.metadata)

@@ -60,8 +60,9 @@ def created(store: Store, data: str) -> None:
         StoreDeniedError: the store does not do it, or does not let us write and delete there at all.
         StoreUnavailableError: the store does not answer.
     """
-    place = (str(getattr(store, "endpoint", "")), store.bucket, data, _terms(store))
-    if _terms(store) and place not in _honest:
+    terms = _terms(store)
+    place = (_place(store), data, terms)
+    if terms and place not in _honest:
         _tried(store, _trial(data), _upload_alone)
         _honest.add(place)
 
@@ -157,7 +158,7 @@ def _tried(store: Store, key: str, trial: Callable[[Store, str], None]) -> None:
 
 
 def _write_on_condition(store: Store, key: str) -> None:
-    first, second, third = (f"{number} {uuid.uuid4()}".encode() for number in (1, 2, 3))
+    first, second, third = (str(uuid.uuid4()).encode() for _ in range(3))
     etag = _put(store, key, first, if_absent=True)
     if etag is None:
         raise _dishonest(store, "a PUT with If-None-Match: * of a new key was refused")

@@ -43,9 +43,11 @@ def test_what_is_none_of_boto3s_means_nothing():
 
 
 def test_what_did_not_answer_is_quoted_without_secrets_and_its_last_full_stop():
-    error = exceptions.ProxyConnectionError(proxy_url="http://me:hunter2@proxy.")
+    error = exceptions.HTTPClientError(error="hunter2 has no route to PHX.")
 
-    assert str(meaning(error)) == 'ProxyConnectionError: Failed to connect to proxy URL: "http://me:********@proxy."'
+    assert str(meaning(error)) == (
+        "HTTPClientError: An HTTP Client raised an unhandled exception: ******** has no route to PHX"
+    )
     assert str(meaning(exceptions.IncompleteReadError(actual_bytes=1, expected_bytes=2))) == (
         "IncompleteReadError: 1 read, but total bytes expected is 2"
     )
@@ -65,11 +67,11 @@ def test_what_was_asked_for_is_an_answer(error: exceptions.ClientError, answers:
 
 
 def test_an_answer_has_its_status_its_code_and_what_the_store_says():
-    answer = meaning(refusal(200, "ConditionalRequestConflict", "hunter2 is under way."), frozenset({409}))
+    answer = meaning(refusal(200, "ConditionalRequestConflict", "hunter2 is under way at PHX."), frozenset({409}))
 
     assert isinstance(answer, Answer)
     assert (answer.status, answer.code) == (409, "ConditionalRequestConflict")
-    assert str(answer) == "409 ConditionalRequestConflict (******** is under way)"
+    assert str(answer) == "409 ConditionalRequestConflict (******** is under way at PHX)"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,11 @@ def test_what_may_pass_is_no_answer(error: exceptions.ClientError):
         (refusal(404, "NoSuchBucket"), "create the bucket"),
         (refusal(501, "NotImplemented"), "use a store that has this operation"),
         (refusal(403, "AccessDenied"), "allow these credentials s3:GetObject and s3:ListBucket here"),
-        (refusal(401, ""), "allow these credentials s3:GetObject and s3:ListBucket here"),
+        (
+            refusal(401, ""),
+            "allow these credentials s3:GetObject and s3:ListBucket here, and the use of the bucket's encryption key "
+            "if it has one.",
+        ),
         (refusal(400, "400", None), "where objects are written with a key of your own"),
         (refusal(400, "InvalidRequest", "Wrong ENCRYPTION KEY"), "where objects are written with a key of your own"),
         (refusal(400, "InvalidRequest", "The server side encryption"), "where objects are written with a key of"),

@@ -23,3 +23,13 @@ def test_an_upload_is_known_by_its_key_and_its_id_together() -> None:
         store.upload_part("b", upload, 1, b"y")
     assert store.complete_upload("b", upload, [part]) == "gone"
     assert store.complete_upload("a", upload, [part]) == "completed"
+
+
+@pytest.mark.parametrize(("number", "body"), [(2, b"x"), (1, b"y")])
+def test_parts_are_named_by_what_they_are_and_by_their_numbers_from_one(number: int, body: bytes) -> None:
+    store = MemoryStore()
+    upload, other = store.create_upload("a", {}), store.create_upload("b", {})
+    store.upload_part("a", upload, number, body)
+
+    with pytest.raises(ValueError, match="a: the parts named are not the parts uploaded"):
+        store.complete_upload("a", upload, [store.upload_part("b", other, 1, b"x")])

@@ -1,17 +1,19 @@
 """A store is believed to honour conditional writes when it has shown it."""
 
+import re
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from s3lake.errors import StoreDeniedError, StoreUnavailableError
-from s3lake.store import Document, Store
+from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
+from s3lake.store import COMMIT, Begun, Completion, Document, Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.probe import probe, sweep, trust
+from s3lake.store.probe import created, probe, sweep, trust
 from s3lake.store.s3 import S3Store
+from s3lake_tests.counted import CountedStore
 
 TRIED_AND_REMEMBERED = 3
 """Keys: one of the index, one of data, and the memory of both."""
@@ -22,7 +24,8 @@ class Counting(MemoryStore):
 
     def __init__(self, endpoint: str | None) -> None:
         super().__init__()
-        self.endpoint = endpoint
+        if endpoint is not None:
+            self.endpoint = endpoint
         self.keys: list[str] = []
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
@@ -74,6 +77,29 @@ class LooksAndThenWrites(MemoryStore):
         return super().put(key, body) if document and document.etag == if_match else None
 
 
+class LetsTwoWin(MemoryStore):
+    """Of those that write at once the first two."""
+
+    def __init__(self, bucket: str) -> None:
+        super().__init__(bucket)
+        self.winners = threading.Semaphore(2)
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        if threading.current_thread() is threading.main_thread():
+            return super().put(key, body, if_match=if_match, if_absent=if_absent)
+        return super().put(key, body) if self.winners.acquire(blocking=False) else None
+
+
+class AnswersConflict(MemoryStore):
+    """As AWS does to all but one of those that write at once."""
+
+    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
+        etag = super().put(key, body, if_match=if_match, if_absent=if_absent)
+        if etag is None and threading.current_thread() is not threading.main_thread():
+            raise StoreConflictError(key)
+        return etag
+
+
 class LosesMetadata(MemoryStore):
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:  # noqa: ARG002
         return super().create_upload(key, {})
@@ -86,6 +112,40 @@ class KeepsData(MemoryStore):
         if key.startswith("raw/"):
             raise StoreDeniedError(f"DeleteObject {key} was refused: allow these credentials s3:DeleteObject here")
         super().delete(key)
+
+
+class KeepsAll(MemoryStore):
+    """A store that says that it deletes."""
+
+    def delete(self, key: str) -> None: ...
+
+
+class ForgetsUploads(MemoryStore):
+    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
+        self.abort_upload(key, upload)
+        return super().complete_upload(key, upload, parts, replace=replace)
+
+
+class Asked(MemoryStore, S3Store):
+    """A store that has to do more than keep bytes, as only S3's is asked to."""
+
+    endpoint = "http://s3"
+    terms = "encrypted"
+
+    def __init__(self, *ignored: str) -> None:
+        super().__init__("lake")
+        self._ignored = list(ignored)
+        self.looked: list[str] = []
+        self.commits: list[str] = []
+
+    def ignored(self, key: str) -> list[str]:
+        assert key in self.objects
+        self.looked.append(key)
+        return self._ignored
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        self.commits.append(metadata[COMMIT])
+        return super().create_upload(key, metadata)
 
 
 class LosesAnswers(MemoryStore):
@@ -109,13 +169,26 @@ def test_every_store_of_ours_passes_and_is_left_as_it_was(store: Store, prefix: 
     assert list(store.list(prefix)) == []
 
 
-def test_it_really_writes_where_the_index_and_the_data_go() -> None:
+PLACES = [(".indexes/events/", "raw/"), ("EX/EX", "X/")]
+
+
+@pytest.mark.parametrize(("index", "data"), PLACES)
+def test_it_really_writes_where_the_index_and_the_data_go(
+    index: str, data: str, caplog: pytest.LogCaptureFixture
+) -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    probe(store, ".indexes/events/", "raw/")
-    index, data = store.keys
-    assert index.startswith(".indexes/events/.probe/")
-    assert data.startswith("raw/.probe/")
+    probe(store, index, data)
+    of_index, of_data = store.keys
+    assert of_index.startswith(f"{index.removesuffix('/')}/.probe/")
+    assert of_data.startswith(f"{data}.probe/")
     assert store.objects == store.uploads == {}
+    assert caplog.text == ""
+
+
+def test_only_the_upload_that_came_to_nothing_is_dropped() -> None:
+    store = CountedStore()
+    probe(store, "p", "raw/")
+    assert (store.requests["create_upload"], store.requests["abort_upload"]) == (2, 1)
 
 
 class Killed(BaseException):
@@ -132,16 +205,36 @@ def test_what_a_killed_trial_left_is_swept_a_day_later(methods: Sequence[str], m
         for method in methods:
             patch.setattr(store, method, killed)
         with pytest.raises(Killed):
-            probe(store, ".indexes/events", "raw/")
-    store.put(".indexes/events/.probe/0123456789abcdef", b"what is remembered")
+            probe(store, ".indexes/EX/", "raw/")
+    store.put(".indexes/EX/.probe/0123456789abcdef", b"what is remembered")
     left = len(store.objects) + len(store.uploads)
     assert left > 1
 
-    assert sweep(store, ".indexes/events", "raw/", time.time() + 80_000) == 0
-    assert sweep(store, ".indexes/events", "raw/", time.time() + 90_000, dry_run=True) == left - 1
+    assert sweep(store, ".indexes/EX/", "raw/", time.time() + 80_000) == 0
+    assert sweep(store, ".indexes/EX/", "raw/", time.time() + 90_000, dry_run=True) == left - 1
     assert len(store.objects) + len(store.uploads) == left
-    assert sweep(store, ".indexes/events", "raw/", time.time() + 90_000) == left - 1
-    assert [*store.objects, *store.uploads] == [".indexes/events/.probe/0123456789abcdef"]
+    assert sweep(store, ".indexes/EX/", "raw/", time.time() + 90_000) == left - 1
+    assert [*store.objects, *store.uploads] == [".indexes/EX/.probe/0123456789abcdef"]
+
+
+def test_what_began_exactly_a_day_ago_is_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, began = MemoryStore(), 1_800_000_000
+    monkeypatch.setattr("time.time", lambda: began)
+    store.put(f"p/.probe/{began}-trial", b"")
+    store.create_upload(f"p/.probe/{began}-trial", {})
+    assert sweep(store, "p", "raw/", began + 86_400) == 0
+    assert sweep(store, "p", "raw/", began + 86_401) == 2
+
+
+def test_who_may_not_list_uploads_sweeps_objects() -> None:
+    class Private(MemoryStore):
+        def list_uploads(self, prefix: str) -> Iterator[Begun]:
+            raise StoreDeniedError(prefix)
+
+    store = Private()
+    store.put("p/.probe/1800000000-trial", b"")
+    assert sweep(store, "p", "raw/", 1_900_000_000) == 1
+    assert store.objects == {}
 
 
 def test_without_a_prefix_it_writes_at_the_top() -> None:
@@ -158,6 +251,7 @@ def test_without_a_prefix_it_writes_at_the_top() -> None:
         (RefusesIfNoneMatch("lake"), r"a PUT with If-None-Match: \* of a new key was refused"),
         (RefusesIfMatch("lake"), "a PUT with If-Match and the right ETag was refused"),
         (LooksAndThenWrites("lake"), r"of 4 PUTs with If-Match and one ETag, sent at once, \d won"),
+        (LetsTwoWin("lake"), r"of 4 PUTs with If-Match and one ETag, sent at once, 2 won"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, MemoryStore) else "",
 )
@@ -165,7 +259,7 @@ def test_a_store_that_does_not_honour_conditions_is_refused(store: MemoryStore, 
     with pytest.raises(
         StoreDeniedError,
         match=f"^bucket 'lake' cannot be landed in exactly once: it does not honour conditional writes: {what}.*"
-        "set exactly_once: false or use a store with conditional writes",
+        r"set exactly_once: false or use a store with conditional writes \(AWS S3, MinIO, versitygw, ",
     ):
         probe(store, "p", "raw/")
     assert store.objects == {}
@@ -180,6 +274,32 @@ def test_a_store_that_loses_metadata_is_refused_before_anything_is_landed() -> N
     ):
         probe(store, "p", "raw/")
     assert store.objects == {}
+
+
+def test_a_store_that_lets_one_win_and_answers_the_others_with_a_conflict_passes() -> None:
+    probe(AnswersConflict("lake"), "p", "raw/")
+
+
+def test_a_store_that_deletes_nothing_is_refused() -> None:
+    with pytest.raises(
+        StoreDeniedError,
+        match=r"an object was still there after it was deleted \(p/\.probe/\S+\), .*or let these credentials delete",
+    ):
+        probe(KeepsAll("lake"), "p", "raw/")
+
+
+def test_tidying_up_that_fails_does_not_hide_what_went_wrong() -> None:
+    class Both(LosesMetadata, KeepsData): ...
+
+    with pytest.raises(StoreDeniedError, match="does not give back an object's metadata"):
+        probe(Both("lake"), "p", "raw/")
+
+
+def test_an_upload_that_came_to_nothing_says_nothing_of_the_store() -> None:
+    with pytest.raises(
+        StoreUnavailableError, match=r"CompleteMultipartUpload s3://lake/raw/\.probe/\S+ was answered 'go"
+    ):
+        probe(ForgetsUploads("lake"), "p", "raw/")
 
 
 def test_a_right_to_delete_that_is_missing_where_data_goes_shows_before_the_first_landing() -> None:
@@ -203,6 +323,7 @@ def test_a_place_is_tried_once_in_a_process() -> None:
     endpoint = f"http://{uuid.uuid4()}"
     store, other = Counting(endpoint), Counting(endpoint)
     trust(store, "p", "raw/")
+    assert [key.partition(".probe/")[0] for key in store.keys] == ["p/", "raw/", "p/"]
     trust(other, "p", "raw/")
     assert other.keys == []
     trust(other, "p", "rights/may/differ/")
@@ -212,25 +333,27 @@ def test_a_place_is_tried_once_in_a_process() -> None:
     assert len(other.keys) == 2 * TRIED_AND_REMEMBERED
 
 
-def test_another_process_trusts_the_trial_of_the_last_day(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("index", "data"), PLACES)
+def test_a_trial_is_remembered_beside_the_index(index: str, data: str) -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    trust(store, "p", "raw/")
-    later = time.time() + 86_000
-    monkeypatch.setattr("s3lake.store.probe._honest", set())
-    monkeypatch.setattr("time.time", lambda: later)
-    trust(store, "p", "raw/")
-    assert len(store.keys) == TRIED_AND_REMEMBERED
+    trust(store, index, data)
+    (memory,) = store.objects
+    assert re.fullmatch(rf"{index.removesuffix('/')}/\.probe/[0-9a-f]{{16}}", memory)
 
 
-@pytest.mark.parametrize("seconds", [90_000, -60], ids=["older than a day", "from the future"])
-def test_another_process_tries_again_after_a_trial(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Counting(f"http://{uuid.uuid4()}")
+@pytest.mark.parametrize(
+    ("seconds", "again"),
+    [(0, False), (86_399, False), (86_400, True), (90_000, True), (-60, True)],
+    ids=["of now", "of a day", "older than a day", "much older", "from the future"],
+)
+def test_another_process_trusts_a_trial_for_a_day(seconds: int, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, now = Counting(f"http://{uuid.uuid4()}"), 1_800_000_000
+    monkeypatch.setattr("time.time", lambda: now)
     trust(store, "p", "raw/")
-    later = time.time() + seconds
     monkeypatch.setattr("s3lake.store.probe._honest", set())
-    monkeypatch.setattr("time.time", lambda: later)
+    monkeypatch.setattr("time.time", lambda: now + seconds)
     trust(store, "p", "raw/")
-    assert len(store.keys) == TRIED_AND_REMEMBERED + 2
+    assert len(store.keys) == TRIED_AND_REMEMBERED + 2 * again
 
 
 def test_a_memory_that_cannot_be_read_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,8 +379,67 @@ def test_a_store_without_an_address_is_tried_every_time() -> None:
     store = Counting(None)
     trust(store, "p", "raw/")
     trust(store, "p", "raw/")
-    assert len(store.keys) == 4
+    assert [key.partition(".probe/")[0] for key in store.keys] == ["p/", "raw/"] * 2
     assert store.objects == {}
+
+
+# Stores that have to do more than keep bytes
+
+
+@pytest.fixture
+def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.store.probe._honest", set())
+
+
+def test_whether_a_store_does_it_is_seen_at_objects_of_the_index_and_of_the_data() -> None:
+    store = Asked()
+    probe(store, "p", "raw/")
+    assert [key.partition(".probe/")[0] for key in store.looked] == ["p/", "raw/"]
+    assert [len(commit) for commit in store.commits] == [32, 32]
+    assert len(set(store.commits)) == 2
+
+
+def test_a_store_that_does_not_do_it_is_refused() -> None:
+    with pytest.raises(
+        StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and did not heed s3\.objects\.acl\. "
+    ):
+        probe(Asked("s3.objects.acl"), "p", "raw/")
+
+
+@pytest.mark.usefixtures("_nothing_was_tried")
+def test_a_trial_of_a_store_holds_for_what_it_was_asked_to_do() -> None:
+    store = Asked()
+    trust(store, "p", "raw/")
+    trust(store, "p", "raw/")
+    assert len(store.looked) == 2
+    store.terms = "tagged"
+    trust(store, "p", "raw/")
+    assert len(store.looked) == 4
+
+
+@pytest.mark.usefixtures("_nothing_was_tried")
+def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_asked() -> None:
+    store = Asked()
+    for change in ({}, {}, {"bucket": "other"}, {"endpoint": "http://other"}, {"terms": "tagged"}):
+        vars(store).update(change)
+        created(store, "raw/")
+    created(store, "new/")
+    assert [key.partition(".probe/")[0] for key in store.looked] == ["raw/"] * 4 + ["new/"]
+    assert {len(commit) for commit in store.commits} == {32}
+    assert store.objects == store.uploads == {}
+
+
+@pytest.mark.usefixtures("_nothing_was_tried")
+def test_a_store_that_does_not_create_as_asked_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(StoreDeniedError, match=r"did not heed s3\.objects\.acl"):
+            created(Asked("s3.objects.acl"), "raw/")
+
+
+def test_a_store_that_has_only_to_keep_bytes_is_not_tried_for_more() -> None:
+    store = CountedStore()
+    created(store, "raw/")
+    assert store.requests == {}
 
 
 def test_a_trial_of_a_real_store_costs_one_request_in_the_next_process(
