@@ -112,8 +112,9 @@ class Production:
 
     @property
     def runs(self) -> list[psutil.Process]:
-        """Processes of runs, with what they have started."""
-        return [one for one in self.services[CODE].tree[1:] if "resource_tracker" not in " ".join(_command_line(one))]
+        """Processes of runs, with what they have started; runs are forked from a child of the code server."""
+        tree = self.services[CODE].tree
+        return [one for one in tree[1:] if _parent(one) != tree[0].pid]
 
     def start(self, *names: str) -> None:
         """Start services, all of them where none is named, one after another as each answers."""
@@ -146,10 +147,10 @@ def kill(processes: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(processes, timeout=10)
 
 
-def _command_line(process: psutil.Process) -> list[str]:
+def _parent(process: psutil.Process) -> int | None:
     with contextlib.suppress(psutil.Error):  # it ended just now
-        return process.cmdline()
-    return []
+        return process.ppid()
+    return None
 
 
 @contextlib.contextmanager
@@ -248,8 +249,7 @@ def _services(home: Path, environment: Mapping[str, str], code_port: int, spark_
     if spark_port is not None:
         command = [*S3LAKE, "spark", home / "s3lake.yaml", "--port", str(spark_port)]
         yield service(CONNECT, lambda said: "serves" in said, command)
-    command = ["-m", "dagster", "api", "grpc", "--host", "127.0.0.1", "--port", str(code_port)]
-    command += ["--module-name", "s3lake.definitions", "--working-directory", home / "code"]  # it comes before all else
+    command = [*S3LAKE, "code-server", "--port", str(code_port)]
     yield service(CODE, lambda said: "Started Dagster" in said, command)
     command = ["-m", "dagster._daemon", "run", "--workspace", home / "workspace.yaml"]
     yield service(DAEMON, lambda said: "daemons" in said, command)

@@ -10,6 +10,7 @@ import typer
 from s3lake.cli import (
     adoption,
     change,
+    code_server,
     configuration,
     ddl,
     dead_letters,
@@ -67,6 +68,7 @@ for command in (
     change.restore,
     change.retention,
     spark.spark,
+    code_server.code_server,
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
 app.add_typer(index.app, name="index")

@@ -19,6 +19,7 @@ import sqlglot
 import yaml
 from dagster._config import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
+from dagster._core.workspace.load import location_origins_from_config
 from dagster_dg_cli.cli import create_dg_cli
 
 import s3lake
@@ -210,7 +211,7 @@ def fields(model: Any) -> set[str]:
 
 @pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")  # Dagster's own, where it reads a component
 @of_languages("yaml")
-def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dagsters_instance(block: Block) -> None:
+def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dagster(block: Block) -> None:
     document = yaml.safe_load(block.text)
     if "attributes" in document:  # of a component
         component = getattr(s3lake, document["type"].removeprefix("s3lake."))
@@ -231,6 +232,8 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dag
         variables = dict.fromkeys(re.findall(r"\$\{(\w+)", text), "kafka:9092") | {"LAKE_KEY": f"{'A' * 43}="}
         config = loads(text, str(block), None, variables).config
         _is_known_to_librdkafka(config.kafka.properties if config.kafka else {})
+    elif "load_from" in document:
+        assert location_origins_from_config(document, str(block))
     else:
         assert process_config(dagster_instance_config_schema(), document).errors in ([], None)
 

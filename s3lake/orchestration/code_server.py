@@ -1,0 +1,37 @@
+"""Dagster's code server, whose runs are forked from a process that has imported what they need."""
+
+import multiprocessing
+from multiprocessing import forkserver
+from typing import Any
+
+from dagster._cli.api import grpc_command
+from dagster._grpc import server
+
+IMPORTS = (
+    "boto3",
+    "confluent_kafka",
+    "dagster._core.storage.event_log.sqlite",
+    "dagster._grpc.impl",
+    "pyspark.sql.connect.session",
+    "s3lake.land.fleet",
+    "s3lake.orchestration.build",
+)
+"""What every run imports sooner or later, and nobody's definitions: those are loaded by each run, as they are then."""
+
+
+class ForkingServer(server.DagsterApiServer):
+    """Dagster's own starts an interpreter for each run, which imports for longer than a small run lands."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Start the process that imports, and do not wait for it."""
+        super().__init__(*args, **kwargs)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(IMPORTS))
+        forkserver.ensure_running()
+        self._mp_ctx: Any = context
+
+
+def serve(module: str, host: str, port: int) -> None:
+    """Serve a module's definitions until SIGTERM or SIGINT; the log goes to stderr."""
+    server.DagsterApiServer = ForkingServer  # type: ignore[misc]  # the command takes it from there, and from nowhere else
+    grpc_command.main(["--module-name", module, "--host", host, "--port", str(port)], prog_name="s3lake code-server")
