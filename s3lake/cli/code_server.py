@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from s3lake.cli.options import ConfigArgument
+from s3lake.cli.options import ConfigArgument, load
 from s3lake.config.load import LOCATION
 from s3lake.errors import ConfigurationError
 
@@ -25,6 +25,7 @@ def code_server(
     from s3lake.orchestration.code_server import serve
 
     if config is not None:
+        load(config)  # what is wrong in it is said here, and not only in the UI
         os.environ[LOCATION] = config
     try:
         socket.create_server((host, port)).close()
