@@ -19,9 +19,16 @@ from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.replacing import must_hold_as_much
 from s3lake.commit.sums import Commits, waited
-from s3lake.commit.truncated import same_log
+from s3lake.commit.truncated import cut_below, same_log
 from s3lake.commit.written import Written
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, StoreConflictError
+from s3lake.errors import (
+    ConfigurationError,
+    DataLossError,
+    FencedError,
+    ForeignObjectError,
+    KafkaUnavailableError,
+    StoreConflictError,
+)
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
 from s3lake.plan.freshness import Wait
@@ -173,6 +180,26 @@ def attempt(
 def mark_of(commit: str) -> str:
     """What names of its files get (rule R2)."""
     return f"~{commit[:12]}"
+
+
+def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attempt: Attempt) -> None:
+    """Step 2, once all is read: tasks know topics by name, and offsets by number, and read what they find there.
+
+    Raises:
+        DataLossError: the topic is another one, or its log was cut below what is landed.
+        KafkaUnavailableError: the log was cut behind it: what was read may not be what stands there now.
+    """
+    kafka = opening.asked(index, offsets, head, attempt.tile.hour)
+    ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
+    epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
+    read = attempt.tile.changed(partitions=tiles.committed(attempt.tile, ends), epochs=epochs)
+    if cut := cut_below(index, offsets, read, kafka):
+        same_log(index, offsets, attempt.tile, kafka)
+        ranges = ", ".join(f"topic-partition {partition} was cut off at offset {at}" for partition, at in cut.items())
+        raise KafkaUnavailableError(
+            f"topic {index.topic!r}: a leader was elected that lacked records while they were read ({ranges}); nothing "
+            "of this micro-batch is visible. The next run reads what stands there now"
+        )
 
 
 def commit(

@@ -238,11 +238,10 @@ class Landing:
         self.follower(tile.hour)
 
     def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
-        """Stage an attempt, and see that Kafka's topic is still the one that it was planned on."""
+        """Stage an attempt, and see that Kafka's log is still the one that it was planned on."""
         batch = self._stage(attempt)
         try:
-            # Tasks know topics by name: records of one that was created again meanwhile are not this tile's.
-            opening.asked(self.index, self.offsets, head, attempt.tile.hour)
+            protocol.must_be_the_log(self.index, self.offsets, head, attempt)
         except BaseException:
             abort(self.store, batch.files)
             raise
