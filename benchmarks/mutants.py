@@ -1,7 +1,7 @@
 """Mutation testing: `benchmarks/mutants.py s3lake/plan s3lake/commit/recovery.py`, or `make mutants`.
 
-The functions of these modules are changed, one place at a time as mutmut does it, and the fast tests of the room that
-mirrors theirs run. A mutant that no test notices has to stand in `s3lake_tests/survivors.yaml` with its reason, and
+The functions of these modules are changed, one place at a time as mutmut does it, and the fast tests of their room run,
+which for a room within a room are all of the outer one. A mutant that no test notices has to stand in `s3lake_tests/survivors.yaml` with its reason, and
 nothing else may stand there. Changes are made in memory, in forked processes: nothing is left in the tree.
 
 What a log or an error says is left alone: the calls of `_log`, and texts in a `raise` or in the call of an `...Error`.
@@ -42,7 +42,8 @@ def main() -> None:
     rooms: dict[Path, list[str]] = defaultdict(list)
     for path in arguments.paths:
         module = Path(path.partition("::")[0])
-        rooms["s3lake_tests" / (module.parent if module.suffix else module).relative_to("s3lake")].append(path)
+        room = (module.parent if module.suffix else module).relative_to("s3lake").parts[:1]
+        rooms[Path("s3lake_tests", *room)].append(path)
     survivors: Counter[Mutant] = Counter()
     with tempfile.TemporaryDirectory(prefix="s3lake-mutants-") as scratch:
         tempfile.tempdir = os.environ["TMPDIR"] = scratch

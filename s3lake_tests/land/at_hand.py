@@ -22,6 +22,7 @@ class World:
 
     Attributes:
         batch_rows: how many records a task gets at once.
+        table: that follows the index.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -30,6 +31,7 @@ class World:
         self.records: list[Record] = []
         self.settings = settings
         self.batch_rows = 10_000
+        self.table: Any = None
 
     @property
     def sink(self) -> Sink:
@@ -54,6 +56,7 @@ class World:
             offsets=self.kafka,
             reader=Brokers("nowhere:1"),
             clock=lambda: ms(now_minute),
+            table=self.table,
             engine=lambda _: GivenEngine(self._read, lambda: pytest.fail("no session is needed")),
         )
 

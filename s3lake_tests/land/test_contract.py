@@ -91,7 +91,7 @@ def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
     with pytest.raises(GateError) as error:
         landing.land([FIRST])
     assert isinstance(error.value, TerminalError)
-    assert f"hour {FIRST}: nothing of this micro-batch is visible: {words}" in str(error.value)
+    assert f"topic 'orders', hour {FIRST}: nothing of this micro-batch is visible: {words}" in str(error.value)
     assert str(error.value).endswith(("more", "fewer"))
     assert made.store.uploads == {}
     assert [key for key in made.store.objects if not key.startswith(".indexes")] == []

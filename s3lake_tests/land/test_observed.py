@@ -7,8 +7,10 @@ import pytest
 from s3lake.commit.index import Manifest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
+from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.land import at_hand
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, World
 
 
 class Told:
@@ -23,11 +25,17 @@ class Told:
     def committed(self, manifest: Manifest) -> None:
         self.lines.append(("committed", manifest.hour, sum(read.landed for read in manifest.partitions.values())))
 
+    def merged(self, hour: str, outcome: str) -> None:
+        self.lines.append(("merged", hour, outcome))
+
+    def followed(self, outcome: str, *, behind: bool) -> None:
+        self.lines.append(("followed", outcome, behind))
+
     def done(self, landed: LandedHour) -> None:
         self.lines.append(("done", landed.tile.hour, landed.new))
 
 
-def watched(landing: Landed) -> Told:
+def watched(landing: Landing) -> Told:
     """Its observer from now on."""
     landing.observer = told = Told()
     return told
@@ -119,3 +127,31 @@ def test_a_rewrite_tells_the_same() -> None:
     told = watched(landing)
     landing.rewrite(FIRST)
     assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]
+
+
+def merged(now_minute: float = 600, **settings: Any) -> Told:
+    """What is told of an hour of five records in commits of two."""
+    world = at_hand.World(batch_records=2, **settings)
+    world.produce(0, *[b'{"id":1}'] * 5)
+    landing = world.landing(now_minute)
+    told = watched(landing)
+    landing.land([FIRST])
+    return told
+
+
+def test_an_hour_of_several_commits_is_done_when_they_are_merged() -> None:
+    assert merged().lines[-2:] == [("merged", FIRST, "3 commits of 3 files became one of 1"), ("done", FIRST, 4)]
+
+
+def test_an_hour_whose_files_cannot_be_joined_is_done_and_why_is_told() -> None:
+    csv = {"type": "csv", "header": False}
+    *_, outcome, done = merged(format=csv).lines
+    words = "its small files stay: CSV without header lines does not say which columns a file has"
+    assert (outcome, done) == (("merged", FIRST, words), ("done", FIRST, 3))
+
+
+@pytest.mark.parametrize(("now_minute", "settings"), [(600, {"flush": {"merge": False}}), (30, {})])
+def test_an_hour_under_way_and_one_of_a_sink_that_merges_none_keep_their_commits(
+    now_minute: float, settings: dict[str, Any]
+) -> None:
+    assert [line[0] for line in merged(now_minute, **settings).lines] == ["planned", *["committed"] * 3, "done"]

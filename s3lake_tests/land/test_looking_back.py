@@ -1,0 +1,156 @@
+"""What a landing says of what is landed, and removes of what dead writers left."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from s3lake.commit.clean import Cleaned
+from s3lake.plan.tile import Span, Tile
+from s3lake.store import Document
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.commit.kafka import TOPIC, ms
+from s3lake_tests.land.unstaged import FIRST, SECOND, Filed, World
+
+THREE_DAYS = 3 * 24 * 60
+LEFT = {
+    "uploads": [f"{TOPIC}/date=2026-11-20/hour=01/0-000000000010.json"],
+    "trials": [f".indexes/events/.probe/{ms(70) // 1000}-a", f".probe/{ms(70) // 1000}-b"],
+}
+
+
+@dataclass
+class Group:
+    """A consumer group that nobody but the test looks at."""
+
+    told: list[tuple[str, Mapping[int, int]]] = field(default_factory=list)
+
+    def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
+        self.told.append((topic, offsets))
+
+
+class Noted(MemoryStore):
+    """Notes which keys are read."""
+
+    def __init__(self) -> None:
+        super().__init__("lake")
+        self.keys: list[str] = []
+
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
+        self.keys.append(key)
+        return super().get(key, span)
+
+
+@pytest.fixture
+def world() -> World:
+    """One of files, in commits of four records that nobody merges."""
+    made = World(batch_records=4, flush={"merge": False})
+    made.lands = Filed
+    return made
+
+
+def test_after_each_commit_the_group_is_told_how_far_the_topic_is(world: World) -> None:
+    landing = world.landing()
+    group: Any = Group()
+    landing.group = group
+    landing.land([FIRST])
+    assert group.told == [(TOPIC, {0: 4}), (TOPIC, {0: 8}), (TOPIC, {0: 10})]
+
+
+def test_a_topic_without_a_tile_has_reached_nothing(world: World) -> None:
+    assert world.landing().reached() == {}
+
+
+def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
+    world.landing().land([FIRST])
+    newer = Tile(SECOND, {0: Span(10, 13)})
+    assert world.landing().reached([newer]) == {0: 13}
+    assert world.landing().reached([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {0: 10}
+
+
+def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: World) -> None:
+    landed = world.landing().report(FIRST)
+    assert (landed.tile, list(landed.manifests), landed.new) == (Tile(FIRST, {}), [], 0)
+
+
+def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: World) -> None:
+    world.store = store = Noted()
+    world.settings["batch_records"] = 10
+    landing = world.landing()
+    (landed,) = landing.land([FIRST])
+    (manifest,) = landed.manifests
+    assert store.keys.count(landing.index.tile_key(FIRST)) == 1
+    assert store.keys.count(landing.index.manifest_key(FIRST, manifest.id)) == 1
+
+
+def test_an_hour_that_is_told_twice_is_told_as_it_is_then(world: World) -> None:
+    landing = world.landing(now_minute=30)
+    landing.land([FIRST])
+    world.landing().land([FIRST])
+    assert landing.report(FIRST).tile.complete
+
+
+def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: World) -> None:
+    landing = world.landing()
+    landing.land([FIRST])
+    landed = landing.rewrite(FIRST)
+    assert landed.tile.complete
+    assert [manifest.id for manifest in landed.manifests] == list(landed.tile.commits)
+
+
+def test_the_sums_of_a_tile_are_those_of_all_its_commits(world: World) -> None:
+    landing = world.landing()
+    (landed,) = landing.land([FIRST])
+    assert landing.recent(landed.tile).landed == 10
+
+
+def test_a_tile_of_an_earlier_s3lake_says_what_its_last_commit_holds(world: World) -> None:
+    landing = world.landing()
+    (landed,) = landing.land([FIRST])
+    assert landing.recent(msgspec.structs.replace(landed.tile, sums=msgspec.UNSET)).landed == 2
+
+
+def leave(world: World) -> None:
+    """What writers that died left: an upload without a manifest, and trials of the store."""
+    for key in [*LEFT["uploads"], "clicks/date=2026-11-20/hour=01/0-000000000010.json"]:
+        world.store.uploads[world.store.create_upload(key, {})].begun_ms = ms(70)
+    for key in LEFT["trials"]:
+        world.store.put(key, b"")
+
+
+def left(world: World) -> dict[str, list[str]]:
+    """What is still there of that."""
+    uploads = [upload.key for upload in world.store.uploads.values()]
+    return {
+        "uploads": [key for key in LEFT["uploads"] if key in uploads],
+        "trials": [key for key in LEFT["trials"] if key in world.store.objects],
+    }
+
+
+@pytest.mark.parametrize("how", [{}, {"dry_run": False}, {"dry_run": True}])
+def test_uploads_and_trials_of_dead_writers_go_unless_they_are_only_looked_for(
+    world: World, how: dict[str, bool]
+) -> None:
+    world.landing().land([FIRST])
+    leave(world)
+    assert world.landing(THREE_DAYS).clean(**how) == [
+        Cleaned("", "", 1, "end uploads"),
+        Cleaned("", "", 2, "end trials of the store"),
+    ]
+    assert left(world) == (LEFT if how.get("dry_run") else {"uploads": [], "trials": []})
+    assert [upload.key for upload in world.store.uploads.values()][-1].startswith("clicks")  # another sink's
+
+
+def test_what_is_younger_than_a_day_may_be_at_work(world: World) -> None:
+    world.landing().land([FIRST])
+    leave(world)
+    assert world.landing(now_minute=71).clean() == []
+    assert left(world) == LEFT
+
+
+def test_trials_that_began_a_day_ago_are_over(world: World) -> None:
+    leave(world)
+    assert world.landing(now_minute=70 + 24 * 60).clean() == []
+    assert world.landing(now_minute=71 + 24 * 60).clean() == [Cleaned("", "", 2, "end trials of the store")]

@@ -1,0 +1,123 @@
+"""What the tasks of a micro-batch are given, and what becomes of what they say."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from s3lake.commit.index import Read
+from s3lake.commit.recorded import Recorded
+from s3lake.errors import ConfigurationError, RecordError, StoreUnavailableError, TooManyFilesError
+from s3lake.land import staged
+from s3lake.land.given import GivenEngine
+from s3lake.land.job import TaskEngine
+from s3lake.land.task.outcomes import Done
+from s3lake.plan.tasks import TASK_RECORDS
+from s3lake.source.kafka import dead_letter_topic
+from s3lake.source.kafka.reader import Brokers
+from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, topic
+
+
+def world(*values: bytes, **settings: Any) -> World:
+    made = World(**settings)
+    made.produce(0, *(values or (b'{"id":1}', b'{"id":2}', b'{"id":3}')))
+    return made
+
+
+def keys(made: World) -> list[str]:
+    """Of its objects but for the index."""
+    return [key for key in made.store.objects if not key.startswith(".indexes/")]
+
+
+@pytest.mark.parametrize(("count", "records"), [(7, 7), (None, TASK_RECORDS)])
+def test_they_read_the_topic_from_its_source_in_ranges_worth_a_file(count: int | None, records: int) -> None:
+    engines: list[TaskEngine] = []
+    landing = world(flush={"count": count}).landing()
+    own: Callable[[TaskEngine], Any] = landing.engine
+    landing.engine = lambda engine: (engines.append(engine), own(engine))[1]
+    landing.land([FIRST])
+    assert engines == [TaskEngine(TOPIC, landing.spark, Brokers("nowhere:1"), records)]
+
+
+def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
+    made = world(layout={"template": "{time:yyyy-MM-dd-HH-mm}/{partition}-{offset}", "time": {"source": "wallclock"}})
+    made.landing(now_minute=601).land([FIRST])
+    assert [key.split("/")[-2] for key in keys(made)] == ["2026-11-20-10-01"]
+
+
+def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letter_topic, "_ensure", lambda *_: None)
+    producer = FakeProducer()
+    landing = world(b"{", b"{}", errors={"tolerance": "all"}).landing()
+    landing.dead_letter_topic = topic(producer)
+    landing.land([FIRST])
+    assert [record["value"] for record in producer.taken] == [b"{"]
+
+
+def test_a_record_that_they_refuse_is_named_with_its_topic() -> None:
+    with pytest.raises(RecordError, match="record refused in topic 'orders', partition 0, offset 0, stage convert"):
+        world(b"{").landing().land([FIRST])
+
+
+def test_columns_are_not_read_for_a_format_that_has_none() -> None:
+    made = world()
+    landing = made.landing()
+    landing.index.create(landing.index.columns_key, Recorded({"id": "no type"}))
+    (landed,) = landing.land([FIRST])
+    assert landed.sums.landed == 3
+
+
+def test_a_column_whose_type_is_another_than_its_files_have_is_refused() -> None:
+    made = world(format={"type": "parquet"})
+    made.produce(1, b'{"id":4}')
+    made.landing().land([FIRST])
+    made.settings["columns"] = {"id": "string"}
+    with pytest.raises(ConfigurationError, match=r"column 'id' is string now, and .* in the files of topic 'orders'"):
+        made.landing().land([SECOND])
+
+
+def test_a_session_is_asked_for_where_the_sink_has_sql() -> None:
+    def away() -> Any:
+        raise StoreUnavailableError("no session today")
+
+    made = world(sql={"select": "id"})
+    landing = made.landing()
+    landing.index.create(landing.index.columns_key, Recorded({}))
+    landing.spark = away
+    with pytest.raises(StoreUnavailableError, match="no session today"):
+        landing.land([FIRST])
+
+
+def test_requests_are_those_of_the_driver_and_of_every_task() -> None:
+    class Tasks(GivenEngine):
+        def outcomes(self, *_: Any) -> list[Any]:
+            done = Done([], {0: Read(0, 3, 3, 3)}, {"put": 2}, retries=1)
+            return [done, done]
+
+    made = world()
+    made.store.requests = Counter(put=1)  # type: ignore[attr-defined]
+    landing = made.landing()
+    landing.engine = lambda _: Tasks(lambda _: {}, lambda: pytest.fail("no session is needed"))
+    landing.land([FIRST])
+    assert (landing.requests, landing.retries) == ({"put": 5}, 2)
+
+
+def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(staged, "MOST_FILES", 2)
+    made = world(layout={"partition_by": ["id"]}, flush={"merge": False})
+    (landed,) = made.landing().land([FIRST])
+    assert [len(manifest.files) for manifest in landed.manifests] == [1, 1, 1]
+    assert (len(keys(made)), made.store.uploads) == (3, {})
+
+
+def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "MOST_FILES", 0)
+    made = world(b"{}")
+    with pytest.raises(TooManyFilesError, match=f"a micro-batch of orders {FIRST} has 1 files, one commit may have 0"):
+        made.landing().land([FIRST])
+    assert made.store.uploads == {}

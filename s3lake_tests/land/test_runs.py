@@ -1,0 +1,225 @@
+"""What a run makes of its hours, and what it leaves where it ends early: no Spark, no Kafka, no S3."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.commit.index import MOST_FILES, TopicIndex
+from s3lake.commit.protocol import Attempt
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, TooManyFilesError
+from s3lake.plan.tile import Tile
+from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
+
+
+def world(**settings: Any) -> World:
+    """One in which there are files."""
+    made = World(**settings)
+    made.lands = Filed
+    return made
+
+
+def committed(landing: Landed, hour: str) -> list[tuple[int, int]]:
+    """The offsets of each commit of an hour."""
+    reads = [manifest.partitions[0] for manifest in landing.report(hour).manifests]
+    return [(read.start, read.end) for read in reads]
+
+
+def disturb(index: TopicIndex, hour: str) -> None:
+    """Change a tile, as a writer that closes it does."""
+    stored = index.tile(hour)
+    assert stored is not None
+    index.swap_tile(stored[0].changed(), stored[1])
+
+
+# Hours
+
+
+def test_records_that_come_while_an_hour_is_landed_wait_for_the_next_run() -> None:
+    made = world()
+    landing = made.landing(now_minute=130)
+    landing.before = lambda _: made.kafka.produce(0, 129)
+    landing.land([THIRD])
+    assert committed(landing, THIRD) == [(20, 30)]
+    made.landing(now_minute=130).land([THIRD])
+    assert committed(landing, THIRD) == [(20, 30), (30, 31)]
+
+
+def test_an_hour_is_left_open_for_late_records_until_its_grace_is_over() -> None:
+    made = world(close_grace=15)
+    (landed,) = made.landing(now_minute=60.2).land([FIRST])
+    assert not landed.tile.closed
+    (landed,) = made.landing(now_minute=60.25).land([FIRST])
+    assert landed.tile.complete
+
+
+@pytest.mark.parametrize(("setting", "start"), [("earliest", 0), ("start", 3)])
+def test_the_first_hour_takes_what_is_older_where_the_sink_begins_at_the_log_s_start(setting: str, start: int) -> None:
+    made = world(**{"from": setting})
+    made.kafka.logs[0].stamps[:0] = [made.kafka.logs[0].stamps[0] - 3_600_000] * 3
+    landing = made.landing()
+    landing.land([FIRST])
+    assert committed(landing, FIRST) == [(start, 13)]
+
+
+def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = World()
+    made.kafka.delete_topic()
+    monkeypatch.setattr(made.kafka, "topics", lambda: ["clicks", "order", "users"], raising=False)
+    with pytest.raises(ConfigurationError, match=r"sink events: topic 'orders' does not exist.*did you mean 'order'"):
+        made.landing().land([FIRST])
+
+
+def test_a_topic_that_never_was_is_refused_though_none_is_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = World()
+    made.kafka.delete_topic()
+    monkeypatch.setattr(made.kafka, "topics", list, raising=False)
+    with pytest.raises(ConfigurationError, match="there is nothing to land: Correct topics"):
+        made.landing().land([FIRST])
+
+
+def test_a_topic_that_is_waited_for_has_empty_hours() -> None:
+    made = World(missing_topic="wait")
+    made.kafka.delete_topic()
+    (landed,) = made.landing().land([FIRST])
+    assert (landed.tile, landed.new) == (Tile(FIRST, {}), 0)
+
+
+def test_a_topic_that_was_deleted_is_no_topic_that_never_was() -> None:
+    made = World()
+    made.landing(now_minute=30).land([FIRST])
+    made.kafka.delete_topic()
+    with pytest.raises(DataLossError, match="was deleted"):
+        made.landing().land([FIRST])
+
+
+# Other writers
+
+
+def test_an_hour_that_another_writer_changed_is_staged_and_landed_once_more() -> None:
+    made = world()
+    landing = made.landing(now_minute=130)
+
+    def change(_: Attempt) -> None:
+        landing.before = lambda _: made.kafka.produce(0, 129)
+        disturb(landing.index, THIRD)
+
+    landing.before = change
+    (landed,) = landing.land([THIRD])
+    assert (landed.new, committed(landing, THIRD)) == (1, [(20, 30)])
+    assert made.store.uploads == {}
+
+
+def test_an_hour_that_others_change_each_time_is_tried_six_times() -> None:
+    made = world()
+    landing, tries = made.landing(), 0
+
+    def change(attempt: Attempt) -> None:
+        nonlocal tries
+        tries += 1
+        disturb(landing.index, attempt.tile.hour)
+
+    landing.before = change
+    with pytest.raises(FencedError):
+        landing.land([FIRST])
+    assert tries == 6
+    assert made.store.uploads == {}
+
+
+def test_what_another_writer_landed_of_an_hour_that_this_one_began_is_told() -> None:
+    made = world(batch_records=4, flush={"merge": False})
+    landing = made.landing()
+
+    def overtake(attempt: Attempt) -> None:
+        if attempt.tile.commits:
+            landing.before = lambda _: None
+            made.landing().land([FIRST])
+
+    landing.before = overtake
+    (landed,) = landing.land([FIRST])
+    assert landed.new == 1
+    assert landed.tile.complete
+    assert sum(read.landed for one in landed.manifests for read in one.partitions.values()) == 10
+
+
+# What goes wrong
+
+
+def test_what_is_staged_of_the_next_hour_is_dropped_where_a_commit_fails() -> None:
+    made = world()
+    made.store.put(f"{TOPIC}/0/0.txt", b"somebody else's")
+    with pytest.raises(ForeignObjectError):
+        made.landing().land([FIRST, SECOND])
+    assert made.store.uploads == {}
+    assert [key for key in made.store.objects if not key.startswith(".indexes/")] == [f"{TOPIC}/0/0.txt"]
+
+
+def test_what_was_staged_of_a_topic_that_was_created_again_meanwhile_is_dropped() -> None:
+    made = world()
+    landing = made.landing()
+    landing.before = lambda _: made.kafka.create_topic()
+    with pytest.raises(DataLossError, match="created again"):
+        landing.land([FIRST])
+    assert made.store.uploads == {}
+
+
+def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
+    made = world(prefix="lake")
+    made.store.put("lake/orders/0/0.txt", b"somebody else's")
+
+    class Below(Filed):
+        def _key(self, *of: Any) -> str:
+            return self.sink.root + super()._key(*of)
+
+    made.lands = Below
+    with pytest.raises(ForeignObjectError):
+        made.landing().land([FIRST])
+    made.settings["prefix"] = "pond"
+    (landed,) = made.landing().land([FIRST])
+    assert landed.tile.complete
+
+
+# Files of one commit
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({}, 3 * MOST_FILES),
+        ({"sidecars": {"keys": "json"}}, 3 * (MOST_FILES // 2)),
+        ({"sidecars": {"keys": "json", "headers": "json"}}, 3 * (MOST_FILES // 3)),
+        ({"batch_records": 7}, 7),
+    ],
+)
+def test_a_micro_batch_reads_no_more_than_one_commit_can_list_files_of(settings: dict[str, Any], limit: int) -> None:
+    assert World(flush={"count": 3}, **settings).landing().limit == limit
+
+
+def refusing(most: int, landing: Landed) -> Landed:
+    """A landing whose tasks have too many files of more offsets than that."""
+
+    def refuse(attempt: Attempt) -> None:
+        if sum(end - start for start, end in attempt.batch.reads.values()) > most:
+            raise TooManyFilesError("too many")
+
+    landing.before = refuse
+    return landing
+
+
+def test_a_micro_batch_of_too_many_files_becomes_four_and_so_do_those_that_follow() -> None:
+    made = world(flush={"merge": False})
+    made.kafka.produce(0, 129, 129, 129)
+    landing = refusing(4, made.landing())
+    landing.land([THIRD])
+    assert committed(landing, THIRD) == [(20, 23), (23, 26), (26, 29), (29, 32), (32, 33)]
+
+
+def test_two_records_that_have_too_many_files_together_become_two_commits() -> None:
+    landing = refusing(1, world(flush={"merge": False}, batch_records=2).landing())
+    landing.land([FIRST])
+    assert committed(landing, FIRST) == [(at, at + 1) for at in range(10)]
+
+
+def test_a_record_that_has_too_many_files_alone_ends_the_run() -> None:
+    with pytest.raises(TooManyFilesError):
+        refusing(0, world().landing()).land([FIRST])
