@@ -1,8 +1,8 @@
 """Mutation testing: `benchmarks/mutants.py s3lake/plan s3lake/commit/recovery.py`, or `make mutants`.
 
 The functions of these modules are changed, one place at a time as mutmut does it, and the fast tests of their room run,
-which for a room within a room are all of the outer one. A mutant that no test notices has to stand in `s3lake_tests/survivors.yaml` with its reason, and
-nothing else may stand there. Changes are made in memory, in forked processes: nothing is left in the tree.
+those of rooms within it too. A mutant that no test notices has to stand in `s3lake_tests/survivors.yaml` with its
+reason, and nothing else may stand there. Changes are made in memory, in forked processes: nothing is left in the tree.
 
 What a log or an error says is left alone: the calls of `_log`, and texts in a `raise` or in the call of an `...Error`.
 

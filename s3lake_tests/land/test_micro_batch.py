@@ -16,8 +16,11 @@ from s3lake.land.task.outcomes import Done
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.reader import Brokers
+from s3lake.source.records import Range
 from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.land import in_process
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.in_process import Session
 from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, topic
 
 
@@ -30,6 +33,25 @@ def world(*values: bytes, **settings: Any) -> World:
 def keys(made: World) -> list[str]:
     """Of its objects but for the index."""
     return [key for key in made.store.objects if not key.startswith(".indexes/")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "tasks"),
+    [
+        ({"flush": {"count": 2}}, [(0, 3), (3, 6), (6, 9), (9, 10)]),
+        ({"flush": {"count": 3}}, [(0, 10)]),
+        ({"flush": {"count": 2}, "layout": {"partition_by": ["id"]}}, [(0, 10)]),
+    ],
+)
+def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_records_say_where_they_go(
+    settings: dict[str, Any], tasks: list[tuple[int, int]]
+) -> None:
+    made = world(*(b'{"id":%d}' % number for number in range(10)), **settings)
+    session = Session()
+    landing, given = in_process.landing(made, session)
+    (landed,) = landing.land([FIRST])
+    assert sorted(given.tasks) == [(TOPIC, Range(0, *ends)) for ends in tasks]
+    assert (session.jobs, landed.sums.landed) == ([len(tasks)], 10)
 
 
 @pytest.mark.parametrize(("count", "records"), [(7, 7), (None, TASK_RECORDS)])

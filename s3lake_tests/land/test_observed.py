@@ -129,6 +129,9 @@ def test_a_rewrite_tells_the_same() -> None:
     assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]
 
 
+UNJOINABLE = {"type": "csv", "header": False}
+
+
 def merged(now_minute: float = 600, **settings: Any) -> Told:
     """What is told of an hour of five records in commits of two."""
     world = at_hand.World(batch_records=2, **settings)
@@ -144,13 +147,12 @@ def test_an_hour_of_several_commits_is_done_when_they_are_merged() -> None:
 
 
 def test_an_hour_whose_files_cannot_be_joined_is_done_and_why_is_told() -> None:
-    csv = {"type": "csv", "header": False}
-    *_, outcome, done = merged(format=csv).lines
+    *_, outcome, done = merged(format=UNJOINABLE).lines
     words = "its small files stay: CSV without header lines does not say which columns a file has"
     assert (outcome, done) == (("merged", FIRST, words), ("done", FIRST, 3))
 
 
-@pytest.mark.parametrize(("now_minute", "settings"), [(600, {"flush": {"merge": False}}), (30, {})])
+@pytest.mark.parametrize(("now_minute", "settings"), [(600, {"flush": {"merge": False}}), (30, {"format": UNJOINABLE})])
 def test_an_hour_under_way_and_one_of_a_sink_that_merges_none_keep_their_commits(
     now_minute: float, settings: dict[str, Any]
 ) -> None:

@@ -1,0 +1,127 @@
+"""What the driver makes of what tasks say: counts that add up, and columns that the index has for all of them."""
+
+import pyarrow as pa
+import pytest
+
+from s3lake.commit.index import Read, TopicIndex
+from s3lake.commit.recorded import Changed, Recorded
+from s3lake.land.task.outcomes import Counts, Done, Grown, merged, record, recorded
+from s3lake.schema.changes import Change
+from s3lake.store.memory import MemoryStore
+
+HOUR = "2026-11-20T05"
+NEXT = "2026-11-20T06"
+
+
+def grown(*columns: str, source: bool = False) -> Grown:
+    return Grown(0, 0, dict.fromkeys(columns, "int64"), source)
+
+
+def new(column: str) -> Change:
+    return Change(column, None, "int64")
+
+
+# Counts
+
+
+def test_every_count_of_several_tasks_is_their_sum_and_times_are_the_outermost() -> None:
+    one = Read(5, 9, 1, 20, 300, 4000, 50_000, 700, 900, 6)
+    other = Read(0, 5, 2, 10, 100, 1000, 10_000, 600, 800, 1)
+    whole = Read(0, 9, 3, 30, 400, 5000, 60_000, 600, 900, 7)
+    assert merged([{0: one}, {0: other}]) == merged([{0: other}, {0: one}]) == {0: whole}
+
+
+def test_a_task_whose_records_have_no_time_says_nothing_of_times() -> None:
+    assert merged([{0: Read(0, 1)}, {0: Read(1, 2, oldest_ms=5, newest_ms=6)}]) == {0: Read(0, 2, 0, 0, 0, 0, 0, 5, 6)}
+    assert merged([{0: Read(0, 1)}, {0: Read(1, 2)}]) == {0: Read(0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("stamps", "ends"),
+    [([7, 3, 5], (3, 7)), ([0, 5, 9], (5, 9)), ([-1, 1], (1, 1)), ([0], (0, 0)), ([], (0, 0)), ([None], (0, 0))],
+)
+def test_the_outermost_times_are_of_records_that_have_one(stamps: list[int | None], ends: tuple[int, int]) -> None:
+    counts = Counts(0, 9)
+    counts.stamped(pa.array(stamps, pa.int64()))
+    assert (counts.oldest_ms, counts.newest_ms) == ends
+
+
+# Columns
+
+
+@pytest.fixture
+def index() -> TopicIndex:
+    return TopicIndex(MemoryStore(), ".indexes/events", "orders")
+
+
+def test_the_first_columns_are_recorded_with_the_hour_and_the_commit_that_saw_them(index: TopicIndex) -> None:
+    columns = record(index, 9, HOUR, "c1", [grown("a")])
+    assert columns == Recorded({"a": "int64"}, history=(Changed(HOUR, "c1", (new("a"),)),))
+    stored = index.columns()
+    assert stored is not None
+    assert stored[0] == columns
+
+
+def test_columns_that_come_later_are_recorded_beside_the_first(index: TopicIndex) -> None:
+    first = record(index, 9, HOUR, "c1", [grown("a")])
+    columns = record(index, 9, NEXT, "c2", [grown("a", "b")])
+    added = Changed(NEXT, "c2", (new("b"),))
+    assert columns == Recorded({"a": "int64", "b": "int64"}, history=(*first.history, added), rev=1)
+    stored = index.columns()
+    assert stored is not None
+    assert stored[0] == columns
+
+
+def test_no_more_columns_are_recorded_than_a_sink_may_have(index: TopicIndex) -> None:
+    assert list(record(index, 1, HOUR, "c1", [grown("a", "b")]).columns) == ["a"]
+    assert list(record(index, 2, HOUR, "c2", [grown("a", "b", "c")]).columns) == ["a", "b"]
+
+
+def test_what_sql_reads_is_limited_and_recorded_apart(index: TopicIndex) -> None:
+    columns = record(index, 2, HOUR, "c1", [grown("a", "b", "c", source=True), grown("n")])
+    assert (list(columns.columns), list(columns.source)) == (["n"], ["a", "b"])
+
+
+def test_columns_that_nobody_saw_anything_new_of_are_not_written(index: TopicIndex) -> None:
+    record(index, 9, HOUR, "c1", [grown("a")])
+    before = index.columns()
+    assert record(index, 9, NEXT, "c2", [grown("a")]).rev == 0
+    assert index.columns() == before
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_columns_that_another_landing_recorded_in_between_stay(index: TopicIndex, there: bool) -> None:
+    if there:
+        record(index, 9, HOUR, "c1", [grown("a")])
+    columns = index.columns
+
+    def overtaken() -> tuple[Recorded, str] | None:
+        index.columns = columns  # type: ignore[method-assign]
+        before = columns()
+        record(index, 9, HOUR, "other", [grown("theirs")])
+        return before
+
+    index.columns = overtaken  # type: ignore[method-assign]
+    assert {"ours", "theirs"} <= record(index, 9, HOUR, "c2", [grown("ours")]).columns.keys()
+
+
+def test_what_one_attempt_sees_in_several_steps_is_one_entry_of_the_history(index: TopicIndex) -> None:
+    record(index, 9, HOUR, "c1", [grown("a")])
+    record(index, 9, NEXT, "c2", [grown("b")])
+    columns = record(index, 9, NEXT, "c2", [Grown(0, 0, {"b": "double", "c": "int64"})])
+    first, second = columns.history
+    assert first == Changed(HOUR, "c1", (new("a"),))
+    assert second == Changed(NEXT, "c2", (Change("b", None, "double"), new("c")))
+
+
+def test_the_words_of_the_last_schema_are_kept() -> None:
+    done = [Done([], {}, {}, words={"a": "of the first"}), Done([], {}, {}, words={"a": "of the last", "b": "new"})]
+    columns = recorded(Recorded({}, words={"z": "of before"}), done, 9)
+    assert (columns.words, columns.rev) == ({"z": "of before", "a": "of the last", "b": "new"}, 1)
+
+
+def test_a_type_that_fits_no_column_is_a_change_once() -> None:
+    apart = Done([], {}, {}, seen={"a": "string"})
+    columns = recorded(Recorded({"a": "int64"}), [apart], 9, HOUR, "c1")
+    assert columns.history == (Changed(HOUR, "c1", (Change("a", "int64", "string, in files of its own"),)),)
+    assert recorded(columns, [apart], 9, NEXT, "c2") is columns

@@ -1,0 +1,101 @@
+"""Topics that are landed together, in this process: each gets what the shared job says of it, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.errors import RecordError, TransientError
+from s3lake.land import fleet
+from s3lake.land.fleet import Fleet, TopicLanding, together
+from s3lake.land.landing import Landing
+from s3lake.land.observer import LandedHour
+from s3lake_tests.land.at_hand import FIRST, World
+from s3lake_tests.land.in_process import Session, landing
+
+Outcome = list[LandedHour] | BaseException
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow this machine is, they wait for one another."""
+    monkeypatch.setattr(fleet, "PATIENCE_S", 60.0)
+
+
+def topics(*sizes: int, **settings: Any) -> list[World]:
+    """A world for each topic, of so many records, each of which says which topic it is of."""
+    worlds = [World(**settings) for _ in sizes]
+    for number, (world, size) in enumerate(zip(worlds, sizes, strict=True)):
+        world.produce(0, *(b'{"topic":%d,"n":%d}' % (number, at) for at in range(size)))
+    return worlds
+
+
+def land(worlds: list[World], session: Session) -> list[Outcome]:
+    landings = [landing(world, session)[0] for world in worlds]
+    under_way: Fleet[list[LandedHour]] = together([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    return [outcome.exception(60) or outcome.result() for outcome in under_way.outcomes]
+
+
+def _of(one: Landing) -> TopicLanding[list[LandedHour]]:
+    return TopicLanding(one, lambda: one.land([FIRST]))
+
+
+def bodies(world: World) -> bytes:
+    """All data that is there."""
+    return b"".join(body for key, (body, _) in world.store.objects.items() if not key.startswith(".indexes/"))
+
+
+def lines(number: int, size: int) -> bytes:
+    return b"".join(b'{"topic":%d,"n":%d}\n' % (number, at) for at in range(size))
+
+
+def test_each_topic_lands_its_own_records_by_one_job() -> None:
+    worlds, session = topics(3, 1, 7, 2, 5, 4), Session()
+    landed = land(worlds, session)
+    assert session.jobs == [4]
+    assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((3, 1, 7, 2, 5, 4))]
+    assert [one[0].sums.landed for one in landed if isinstance(one, list)] == [3, 1, 7, 2, 5, 4]
+
+
+def test_a_topic_whose_record_is_refused_fails_alone() -> None:
+    worlds = topics(3, 3, 3)
+    worlds[1].produce(0, b"{")
+    first, second, third = land(worlds, Session())
+    assert isinstance(second, RecordError)
+    assert (bodies(worlds[1]), worlds[1].store.uploads) == (b"", {})
+    assert isinstance(first, list)
+    assert isinstance(third, list)
+
+
+def test_a_topic_of_many_records_has_a_job_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "SMALL", 4)
+    worlds, session = topics(3, 4, 2), Session()
+    land(worlds, session)
+    assert sorted(session.jobs) == [1, 2]
+    assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 4), lines(2, 2)]
+
+
+def test_where_the_shared_job_fails_each_topic_has_one_of_its_own() -> None:
+    worlds, session = topics(3, 1), Session(failures=[OSError("a worker died")])
+    landed = land(worlds, session)
+    assert all(isinstance(one, list) for one in landed)
+    assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 1)]
+
+
+def test_a_job_of_one_topic_that_fails_is_that_topic_s_failure() -> None:
+    (world,), session = topics(3), Session(failures=[OSError("a worker died")])
+    (failure,) = land([world], session)
+    assert isinstance(failure, TransientError)
+    assert "Spark went away while landing 1 topics in one job" in str(failure)
+
+
+def test_where_spark_is_gone_no_topic_is_tried_alone() -> None:
+    worlds, session = topics(3, 1), Session(failures=[OSError("gone"), OSError("gone")])
+    assert [type(one).__name__ for one in land(worlds, session)] == ["SparkUnavailableError"] * 2
+    assert [bodies(world) for world in worlds] == [b"", b""]
+
+
+def test_more_topics_than_land_at_once_are_all_landed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "MOST", 2)
+    worlds = topics(1, 2, 3, 4, 5)
+    land(worlds, Session())
+    assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((1, 2, 3, 4, 5))]
