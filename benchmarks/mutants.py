@@ -69,7 +69,9 @@ def mutated(paths: Sequence[str], tests: Path, processes: int, one_a_line: bool)
     below = tuple(map(named, paths))
     tried = [change for path in modules for change in changes(ROOT, path) if _below(change.mutant, below)]
     trials = Trials(tried, processes, one_a_line)
-    options = ["-qs", "-m", FAST, "-p", "no:cacheprovider", "--tb=native", "--assert=plain", "-o", "timeout=60"]
+    # A test that waits for a thread that never ends can only be ended with its process.
+    limits = ["-o", "timeout=60", "-o", "timeout_method=thread"]
+    options = ["-qs", "-m", FAST, "-p", "no:cacheprovider", "--tb=native", "--assert=plain", *limits]
     code = pytest.main([*options, str(tests)], plugins=[trials])
     if code != 0:
         raise SystemExit(f"the tests in {tests} ended with code {code}")

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from s3lake.commit.recovery import abort
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError
 from s3lake.land import binding
 from s3lake.land.spark import meaning, parallelism
+from s3lake.land.sql.search import failing
 from s3lake.land.sql.statement import failure, projected, statement, table_types
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Outcome, Refused, outcome_of
@@ -197,10 +199,10 @@ class Job:
             except Exception as error:
                 if failure(error) is None:
                     raise
-                failing = self._failing(work, tabulate, reads)
-                if not failing:
+                records = self._failing(work, tabulate, reads)
+                if not records:
                     raise
-                tabulate = replace(tabulate, excluded=_merged(tabulate.excluded, failing))
+                tabulate = replace(tabulate, excluded=_merged(tabulate.excluded, records))
 
     def _sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
@@ -258,29 +260,19 @@ class Job:
         return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
 
     def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals) -> Failing:
-        """The records that SQL fails on, by halves; an intolerant sink has to know only the first."""
-        found: Failing = {}
-        waiting = [dict(reads)]
-        while waiting:
-            part = waiting.pop()
-            reason = self._fails(tabulate, part)
-            if reason is None:
-                continue
-            if sum(end - start for start, end in part.values()) > 1:
-                first, second = _halves(part)
-                waiting += [second, first]
-                continue
-            ((partition, (offset, _)),) = part.items()
+        """The records that SQL fails on; an intolerant sink has to know only the first."""
+        records: Failing = {}
+        for partition, offset, reason in failing(reads, partial(self._fails, tabulate)):
             if not work.tolerant:
                 raise self._refused(Refused(partition, offset, "sql", reason))
-            found.setdefault(partition, {})[offset] = reason
-            if sum(map(len, found.values())) > _MOST_FAILING:
+            records.setdefault(partition, {})[offset] = reason
+            if sum(map(len, records.values())) > _MOST_FAILING:
                 raise RecordError(
                     f"sink {self.sink.name}: SQL fails on more than {_MOST_FAILING} records of a micro-batch of topic "
                     f"{self.topic!r}, last on partition {partition}, offset {offset}: {reason}. Use functions that "
                     "give null instead, for example try_cast or try_divide"
                 )
-        return found
+        return records
 
     def _fails(self, tabulate: Tabulate, reads: Intervals) -> str | None:
         try:
@@ -314,18 +306,6 @@ def _merged(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:
     return {
         partition: {**one.get(partition, {}), **other.get(partition, {})} for partition in one.keys() | other.keys()
     }
-
-
-def _halves(reads: Intervals) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
-    """Two parts of about as many topic-partitions, or of as many offsets where there is one."""
-    partitions = sorted(reads)
-    if len(partitions) > 1:
-        middle = len(partitions) // 2
-        return {one: reads[one] for one in partitions[:middle]}, {one: reads[one] for one in partitions[middle:]}
-    (partition,) = partitions
-    start, end = reads[partition]
-    middle = (start + end) // 2
-    return {partition: (start, middle)}, {partition: (middle, end)}
 
 
 def _place(outcome: Refused | Failed) -> tuple[int, int, int]:

@@ -18,15 +18,15 @@ FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
 
 
 class World:
-    """A topic of one topic-partition, and a sink called events.
+    """A topic, of one topic-partition unless more are asked for, and a sink called events.
 
     Attributes:
         batch_rows: how many records a task gets at once.
         table: that follows the index.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        self.kafka = FakeKafka(1)
+    def __init__(self, partitions: int = 1, **settings: Any) -> None:
+        self.kafka = FakeKafka(partitions)
         self.store = MemoryStore("lake")
         self.records: list[Record] = []
         self.settings = settings
@@ -39,12 +39,14 @@ class World:
         least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST, "errors": {"retry_interval": 0}}
         return Sink.model_validate(least | self.settings)
 
-    def produce(self, number: int, *values: bytes | None) -> None:
+    def produce(self, number: int, *values: bytes | None, partition: int = 0, key: bytes | None = None) -> None:
         """Records of the hour of that number."""
         minute = 60 * number + 1
-        self.kafka.produce(0, *[minute] * len(values))
-        first = len(self.records)
-        self.records += [Record(TOPIC, 0, first + at, ms(minute), None, value, ()) for at, value in enumerate(values)]
+        first = len(self.kafka.logs[partition].stamps)
+        self.kafka.produce(partition, *[minute] * len(values))
+        self.records += [
+            Record(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
+        ]
 
     def landing(self, now_minute: float = 600) -> Landing:
         """What lands the topic; minutes are counted from the start of the first hour."""

@@ -196,6 +196,20 @@ def test_old_and_new_producers_together_give_a_file_for_each_schema_and_flush_at
     assert landed.sums.landed == 40
 
 
+def test_fields_that_got_the_default_of_a_newer_schema_are_counted_in_the_commit() -> None:
+    defaulted = {**V2, "fields": [*V1["fields"], {"name": "note", "type": "string", "default": "none"}]}
+    with serving() as registry:
+        made = World(
+            **PARQUET,
+            converter={"value": "avro", "registry": {"url": registry.url}},
+            schema={"compatibility": "backward"},
+        )
+        old, new = registry.add(V1), registry.add(defaulted)
+        made.produce(0, framed(new, datum(defaulted, {"id": 1, "note": "n"})), framed(old, datum(V1, {"id": 2})))
+        (landed,) = made.landing().land([FIRST])
+    assert landed.manifests[0].filled == {"note": 1}
+
+
 def test_a_type_of_a_producer_s_schema_that_fits_no_column_is_a_change_that_is_told_once() -> None:
     with serving() as registry:
         made = World(**PARQUET, converter={"value": "avro", "registry": {"url": registry.url}})

@@ -143,3 +143,19 @@ def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(m
     with pytest.raises(TooManyFilesError, match=f"a micro-batch of orders {FIRST} has 1 files, one commit may have 0"):
         made.landing().land([FIRST])
     assert made.store.uploads == {}
+
+
+def test_a_commit_may_list_as_many_files_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staged, "MOST_FILES", 3)
+    (landed,) = world(layout={"partition_by": ["id"]}).landing().land([FIRST])
+    assert [len(manifest.files) for manifest in landed.manifests] == [3]
+
+
+def test_of_several_files_with_one_key_the_last_stays_and_the_others_are_dropped() -> None:
+    made = World(partitions=2, exactly_once=False, layout={"template": "latest/{key}"})
+    made.produce(0, b"1", b"2", key=b"k")
+    made.produce(0, b"3", partition=1, key=b"k")
+    (landed,) = made.landing().land([FIRST])
+    (manifest,) = landed.manifests
+    assert [made.store.objects[key][0] for key in keys(made)] == [b"3\n"]
+    assert (made.store.uploads, manifest.replacing, landed.sums.landed) == ({}, True, 3)
