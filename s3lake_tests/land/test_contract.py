@@ -101,6 +101,14 @@ def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
     assert (landed.sums.landed, landed.sums.dead) == (2, 1)
 
 
+@pytest.mark.parametrize("gate", [{"min_rows": 1}, {"max_dead_letters": "50%"}, {"max_dead_letters": "60%"}])
+def test_a_gate_lets_through_what_is_no_more_and_no_less_than_it_asks_for(gate: dict[str, Any]) -> None:
+    made = World(**PARQUET, **TOLERANT, schema={"gate": gate})
+    made.produce(0, b'{"id":1}', b"{")
+    (landed,) = made.landing().land([FIRST])
+    assert (landed.sums.landed, landed.sums.dead) == (1, 1)
+
+
 def test_a_gate_lets_through_what_read_no_record() -> None:
     made = World(**PARQUET, schema={"gate": {"min_rows": 1}})
     made.produce(0, None)

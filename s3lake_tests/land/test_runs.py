@@ -1,5 +1,6 @@
 """What a run makes of its hours, and what it leaves where it ends early: no Spark, no Kafka, no S3."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from s3lake.commit.index import MOST_FILES, TopicIndex
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, TooManyFilesError
 from s3lake.plan.tile import Tile
+from s3lake.store.memory import MemoryStore
+from s3lake.store.s3 import S3Store
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
 
@@ -223,3 +226,35 @@ def test_two_records_that_have_too_many_files_together_become_two_commits() -> N
 def test_a_record_that_has_too_many_files_alone_ends_the_run() -> None:
     with pytest.raises(TooManyFilesError):
         refusing(0, world().landing()).land([FIRST])
+
+
+# The store
+
+
+class Tried(MemoryStore):
+    """Notes where uploads begin."""
+
+    def __init__(self) -> None:
+        super().__init__("lake")
+        self.begun: list[str] = []
+
+    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        self.begun.append(key)
+        return super().create_upload(key, metadata)
+
+
+class Encrypting(Tried, S3Store):
+    """Is asked to encrypt what it is given, and does."""
+
+    terms = "aws:kms"
+
+    def ignored(self, _: str) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize(("store", "exactly_once"), [(Tried, True), (Encrypting, False)])
+def test_the_store_is_tried_where_the_sink_s_data_will_be(store: type[Tried], exactly_once: bool) -> None:
+    made = World(prefix="lake", exactly_once=exactly_once)
+    made.store = tried = store()
+    made.landing().land([FIRST])
+    assert {key[: len("lake/.probe/")] for key in tried.begun} == {"lake/.probe/"}
