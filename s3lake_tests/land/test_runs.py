@@ -39,13 +39,13 @@ def disturb(index: TopicIndex, hour: str) -> None:
 
 
 def test_records_that_come_while_an_hour_is_landed_wait_for_the_next_run() -> None:
-    made = world()
+    made = world(batch_records=5)
     landing = made.landing(now_minute=130)
     landing.before = lambda _: made.kafka.produce(0, 129)
     landing.land([THIRD])
-    assert committed(landing, THIRD) == [(20, 30)]
+    assert committed(landing, THIRD) == [(20, 25), (25, 30)]
     made.landing(now_minute=130).land([THIRD])
-    assert committed(landing, THIRD) == [(20, 30), (30, 31)]
+    assert committed(landing, THIRD) == [(20, 25), (25, 30), (30, 32)]
 
 
 def test_an_hour_is_left_open_for_late_records_until_its_grace_is_over() -> None:
