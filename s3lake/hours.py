@@ -11,6 +11,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
+from itertools import chain
 from operator import itemgetter
 
 FORMAT = "%Y-%m-%dT%H"
@@ -149,7 +150,7 @@ def earliest(among: Iterable[Range], most: int) -> list[str]:
 
 def expand(among: Iterable[Range]) -> list[str]:
     """Every hour of the ranges, in order: for whoever looks at each of them anyway."""
-    return [hour for first, last in among for hour in span(first, last)]
+    return list(chain.from_iterable(span(first, last) for first, last in among))
 
 
 def _number(hour: str) -> int:

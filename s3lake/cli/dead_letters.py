@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -56,7 +57,7 @@ def letters_list(
         table.add_column(column, no_wrap=True, justify="right" if column == "count" else "left")
     for lander in routes(load(config), sink, topic):
         for tile, commits in hours_of(lander.index, *span):
-            replayed = sum(taken.count for one in commits for taken in one.taken)
+            replayed = sum(taken.count for taken in chain.from_iterable(one.taken for one in commits))
             reasons = [msgspec.to_builtins(one) for one in united(reasons_of(lander.store, one) for one in commits)]
             for reason in reasons or ([{}] if replayed else []):
                 none = False
@@ -101,7 +102,7 @@ def letters_show(
     chosen, span, count = Chosen(reason), _span(hour, first, last), 0
     for lander in routes(load(config), sink, topic):
         for tile, commits in hours_of(lander.index, *span):
-            for letter in (letter for one in commits for letter in letters_of(lander.store, one, partition)):
+            for letter in chain.from_iterable(letters_of(lander.store, one, partition) for one in commits):
                 if not chosen(letter) or offset not in (None, letter.offset):
                     continue
                 if count == limit:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake.errors import S3LakeError
@@ -27,7 +28,7 @@ def attempts(config: Config) -> Iterator[Sequence[Attempt]]:
     from s3lake.store.s3 import S3Store
 
     source = opened(config)
-    topics = sorted({topic for sink in config.sinks for topic in sink.topics})
+    topics = sorted(set(chain.from_iterable(sink.topics for sink in config.sinks)))
     yield [(source.place, functools.partial(_topics, source.offsets, topics))]
     for sink in config.sinks:
         if sink.converter.registry is not None and sink.converter.registry.url:

@@ -1,6 +1,7 @@
 """The command that compares Kafka and the bucket, for a cron job as for people: exit 0 only where all is landed."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import typer
@@ -83,7 +84,7 @@ def verified(config: Config, landings: Sequence["Landing"], grids: Sequence["Gri
 
 def _offsets(lander: "Landing", grid: "Grid") -> int:
     tiles = (lander.index.tile(hour) for hour in _tiles(lander, grid))
-    spans = (span for tile in tiles if tile for span in tile[0].partitions.values())
+    spans = chain.from_iterable(tile[0].partitions.values() for tile in tiles if tile)
     return sum(span.committed - span.start for span in spans)
 
 

@@ -1,6 +1,7 @@
 """Merge: commits of a landed hour become one, made of their committed objects, under new names."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.protocol import Attempt, attempt, ready
@@ -33,17 +34,22 @@ def begin_merge(
     commits, intervals = tuple(manifest.id for manifest in replaced), united(replaced)
     if not tile.complete or intervals is None or not set(commits) <= set(tile.commits):
         return None
-    batch = Batch(intervals, reads={}, expired=tiles.joined(one for each in replaced for one in each.expired))
+    batch = Batch(
+        intervals, reads={}, expired=tiles.joined(chain.from_iterable(manifest.expired for manifest in replaced))
+    )
     return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=reason, known=tuple(replaced))
+
+
+def spans(manifests: Iterable[Manifest]) -> list[tuple[int, int, int]]:
+    """Each commit's interval of each topic-partition, in order: topic-partition, start and end."""
+    reads = chain.from_iterable(manifest.partitions.items() for manifest in manifests)
+    return sorted((partition, read.start, read.end) for partition, read in reads)
 
 
 def united(manifests: Iterable[Manifest]) -> dict[int, tuple[int, int]] | None:
     """What commits cover together, per topic-partition; None where something between them is not theirs."""
-    spans = sorted(
-        (partition, read.start, read.end) for manifest in manifests for partition, read in manifest.partitions.items()
-    )
     united: dict[int, tuple[int, int]] = {}
-    for partition, start, end in spans:
+    for partition, start, end in spans(manifests):
         first, last = united.get(partition, (start, start))
         if start != last:
             return None

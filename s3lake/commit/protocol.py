@@ -4,7 +4,6 @@ It is staged as invisible uploads, entered in the tile by compare-and-swap, and 
 recovers it when its writer dies.
 """
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +57,7 @@ class Attempt:
     replaces: tuple[str, ...] = ()
     reason: str = ""
     known: tuple[Manifest, ...] = ()
-    begun_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    begun_ms: int = field(default_factory=hours.now_ms)
 
 
 @dataclass(frozen=True)
@@ -324,7 +323,7 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         raise ConfigurationError(
             f"two files of one commit have the key {twice}: the layout lacks topic-partition or offset"
         )
-    now_ms = int(time.time() * 1000)
+    now_ms = hours.now_ms()
     return Manifest(
         id=attempt.commit,
         topic=index.topic,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from s3lake.config.connectors import components
@@ -75,7 +76,7 @@ class Keys:
 
     def integer(self, key: str, default: int, low: int, high: int | None = None) -> Given[int]:
         """A whole number within bounds."""
-        return self.read(key, default, lambda text: options.whole_number(text, low, high))
+        return self.read(key, default, partial(options.whole_number, low=low, high=high))
 
     def boolean(self, key: str, default: bool) -> Given[bool]:
         """`true` or `false`, in any case."""

@@ -7,6 +7,7 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -86,7 +87,7 @@ def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) ->
     if len(sketches) == 1:
         return sketches[0].loaded(variables)
     own = [tuple(map(prefix_of, sketch.sinks)) for sketch in sketches]
-    every = tuple(prefix for prefixes in own for prefix in prefixes)
+    every = tuple(chain.from_iterable(own))
     loaded = []
     for sketch, mine in zip(sketches, own, strict=True):
         # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
@@ -111,7 +112,7 @@ def _together(parts: Sequence[Loaded], location: str) -> Loaded:
                 )
     values = {
         **{name: getattr(first, name) for name in ("kafka", "source", "s3", "spark")},
-        "sinks": [sink for part in parts for sink in part.config.sinks],
+        "sinks": list(chain.from_iterable(part.config.sinks for part in parts)),
         "examples": any(part.config.examples for part in parts),
     }
     try:
@@ -128,7 +129,7 @@ def _together(parts: Sequence[Loaded], location: str) -> Loaded:
         for path, reference in part.references.items():
             references.setdefault(_shifted(path, before), reference)
         before += len(part.config.sinks)
-    notices = tuple(notice for part in parts for notice in part.notices)
+    notices = tuple(chain.from_iterable(part.notices for part in parts))
     connectors = {name: connector for part in parts for name, connector in part.connectors.items()}
     return Loaded(config, notices, origins, connectors, references)
 

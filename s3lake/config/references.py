@@ -51,7 +51,7 @@ class References:
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
         """The settings with their references replaced; those that lead nowhere are noted, and their settings left."""
         report.secrets |= {setting.value for setting in settings if is_secret(setting.key)}
-        report.secrets |= {user for setting in settings for user in users(setting.value)}
+        report.secrets.update(*(users(setting.value) for setting in settings))
         return [self._resolved(setting, report) if "${" in setting.value else setting for setting in settings]
 
     def _resolved(self, setting: Setting, report: Report) -> Setting:

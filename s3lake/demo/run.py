@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -334,7 +335,7 @@ def _staged(given: Config, own: Config) -> Config:
 
 def _topics(config: Config) -> tuple[str, str]:
     """The sinks' first two topics, for orders and for clicks."""
-    named = list(dict.fromkeys(topic for sink in config.sinks for topic in sink.topics))
+    named = list(dict.fromkeys(chain.from_iterable(sink.topics for sink in config.sinks)))
     other = [topic for topic in TOPICS if topic not in named and any(sink.reads(topic) for sink in config.sinks)]
     found = [*named, *other]
     if not found:

@@ -8,6 +8,7 @@ long column; the items of one row are neighbours there, so its bytes are a slice
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,7 @@ class _Branch:
 
 def datums(batch: pa.RecordBatch) -> pa.BinaryArray:
     """One datum for each row of `batch`, in the schema that `schema.avro_written.schema_of` gives."""
-    fields = zip(batch.schema, batch.columns, strict=True)
-    return _joined([piece for field, column in fields for piece in _pieces(field, column)])
+    return _joined(list(chain.from_iterable(map(_pieces, batch.schema, batch.columns))))
 
 
 def _pieces(field: pa.Field, column: pa.Array) -> list[pa.BinaryArray]:
@@ -93,8 +93,7 @@ def _text(column: pa.Array, branch: _Branch | None) -> list[pa.BinaryArray]:
 
 def _record(column: pa.StructArray, branch: _Branch | None) -> list[pa.BinaryArray]:
     pieces = [_fixed(np.empty((len(column), 0), np.uint8), branch)] if branch else []
-    members = zip(column.type, column.flatten(), strict=True)
-    fields = [piece for field, member in members for piece in _pieces(field, member)]
+    fields = list(chain.from_iterable(map(_pieces, column.type, column.flatten())))
     if not column.null_count:
         return pieces + fields
     return [*pieces, masked(_joined(fields), column)] if fields else pieces

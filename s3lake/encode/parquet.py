@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
@@ -139,9 +140,7 @@ def _repeating(table: pa.Table) -> list[str] | bool:
     if table.num_rows < _LOOKED_AT // 4:
         return True
     (rows,) = table.slice(0, _LOOKED_AT).combine_chunks().to_batches()
-    leaves = [
-        leaf for name, column in zip(rows.schema.names, rows.columns, strict=True) for leaf in _leaves(name, column)
-    ]
+    leaves = chain.from_iterable(map(_leaves, rows.schema.names, rows.columns))
     return [path for path, values in leaves if 3 * pc.count_distinct(values).as_py() <= 2 * len(values)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from decimal import Decimal, Inexact, InvalidOperation, Overflow
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -132,7 +132,7 @@ class MongoDB:
         from pymongo.errors import BulkWriteError
 
         slot = _slot(hour)
-        rows = (row for batch in hour.batches() for row in batch)
+        rows = chain.from_iterable(hour.batches())
         with self._opened(self._collection) as collection:
             while chunk := list(islice(rows, _ROWS_AT_ONCE)):
                 documents = [self._of(hour, row, slot) for row in chunk]

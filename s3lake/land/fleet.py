@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -160,7 +161,7 @@ class _SharedJob:
             if self._is_first(request):
                 self._grant(self._gathered())
             outcomes = request.granted.result()
-        return self.alone(lambda: engine.outcomes(work, reads)) if outcomes is None else outcomes
+        return self.alone(partial(engine.outcomes, work, reads)) if outcomes is None else outcomes
 
     def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
         """What the tasks of a job of its own have to say; one at a time, so each has all cores."""
@@ -268,7 +269,7 @@ class _Shared:
         """See `Engine.outcomes`."""
         if sum(end - start for start, end in reads.values()) < SMALL:
             return self.shared_job.outcomes(self.own, work, reads)
-        return self.shared_job.alone(lambda: self.own.outcomes(work, reads))
+        return self.shared_job.alone(partial(self.own.outcomes, work, reads))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""
@@ -276,7 +277,7 @@ class _Shared:
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
         """See `Engine.projected`."""
-        return self.shared_job.alone(lambda: self.own.projected(work, frame))
+        return self.shared_job.alone(partial(self.own.projected, work, frame))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake.errors import GateError
@@ -19,7 +20,7 @@ def must_be_open(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> Non
         GateError: it may not be committed.
     """
     gate = sink.contract.gate
-    reads = [read for each in done for read in each.reads.values()]
+    reads = list(chain.from_iterable(each.reads.values() for each in done))
     read, landed, dead = (
         sum(one.read for one in reads),
         sum(one.landed for one in reads),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -68,7 +69,7 @@ class GivenEngine:
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""
-        records = (batch for part in self.read(reads).values() for batch in part)
+        records = chain.from_iterable(self.read(reads).values())
         table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
         return self.session().createDataFrame(table)
 
@@ -79,7 +80,7 @@ class GivenEngine:
     def _ran(self, work: Work, parts: Batches) -> list[Outcome]:
         self.refusals.clear()
         watched = replace(work, witness=lambda *place: self.refusals.append(Refusal(work.keys.topic, *place)))
-        return [outcome for partition in sorted(parts) for outcome in run(watched, parts[partition])]
+        return list(chain.from_iterable(run(watched, parts[partition]) for partition in sorted(parts)))
 
 
 def _by_partition(table: pa.Table) -> Batches:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from s3lake.layout.elements import wallclock_text
 from s3lake.layout.pieces import (
@@ -129,7 +130,7 @@ class Composition:
     @property
     def elements(self) -> list[Element]:
         """What differs between records, in the order of the key."""
-        return [piece for part in self.parts for piece in part if isinstance(piece, _ELEMENTS)]
+        return [piece for piece in chain.from_iterable(self.parts) if isinstance(piece, _ELEMENTS)]
 
     @property
     def numbers(self) -> frozenset[NumberName]:

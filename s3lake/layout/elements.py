@@ -191,7 +191,7 @@ def _alone(value: bytes, names: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=64)
 def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
-    if any(char in '"\\' or not char.isprintable() for name in names for char in name):
+    if any(char in '"\\' or not char.isprintable() for char in "".join(names)):
         return msgspec.json.Decoder()
     # Attributes are numbered, as names can be anything.
     slots = {name: f"f{position}" for position, name in enumerate(names)}

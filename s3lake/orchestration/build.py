@@ -90,11 +90,8 @@ def definitions_of(
     cleans = {name: clean_job(catalogue, config.sink(name)) for name in jobs}
     replays = [replay_job(catalogue, config.sink(name)) for name in jobs if config.sink(name).errors.tolerance == "all"]
     changeable = [config.sink(name) for name in jobs if config.sink(name).exactly_once]
-    changes = [
-        job(catalogue, sink)
-        for sink in changeable
-        for job in (compact_job, reformat_job, erase_job, *([restore_job] if config.kafka else ()))
-    ]
+    change_jobs = (compact_job, reformat_job, erase_job, *([restore_job] if config.kafka else ()))
+    changes = [job(catalogue, sink) for sink, job in itertools.product(changeable, change_jobs)]
     kept = {sink.name: retention_job(catalogue, sink) for sink in changeable if sink.retention is not None}
     single = {name: topics_of_sink for name, topics_of_sink in by_sink.items() if name not in fleets}
     landed = {topic: _landing(topic, single, config.sinks) for topic in topics}
@@ -163,7 +160,7 @@ def _is_fleet(sink: Sink, topics: Sequence[str]) -> bool:
 def _earlier(name: str, fleets: Iterable[str], by_sink: Mapping[str, Sequence[str]]) -> set[str]:
     """Topics that the sensor of an earlier fleet observes."""
     before = itertools.takewhile(lambda one: one != name, fleets)
-    return {topic for one in before for topic in by_sink[one]}
+    return set(chain.from_iterable(by_sink[one] for one in before))
 
 
 def _has_types(config: Config, sink: Sink) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -98,7 +99,7 @@ def fleet_sensor(
             run_requests=[_request(catalogue, sink, asked, now)] if asked else [],
             skip_reason=None if asked else tick.why(looks),
             cursor=kept(memory),
-            asset_events=[*(event for looked in looks for event in looked.sealed), *observations],
+            asset_events=[*chain.from_iterable(looked.sealed for looked in looks), *observations],
         )
 
     return sense

@@ -5,6 +5,7 @@ retention, is read by more people, and whoever erases a person's records does no
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -40,7 +41,7 @@ def of_hour(landed: "LandedHour", lander: "Landing") -> dict[str, Any] | None:
     if sums.taken:
         metadata |= {
             "replayed": sums.taken,
-            "replays": _replays(taken for one in landed.manifests for taken in one.taken),
+            "replays": _replays(chain.from_iterable(one.taken for one in landed.manifests)),
         }
     if manifests:
         try:

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -113,10 +114,12 @@ def topic_sensor(
         if not asked:
             raise dg.Failure(str(failed[0])) from failed[0]
         requests = [one.request for one in asked if one.request]
-        events: list[dg.AssetObservation | dg.AssetMaterialization] = [event for one in asked for event in one.sealed]
+        events: list[dg.AssetObservation | dg.AssetMaterialization] = list(
+            chain.from_iterable(one.sealed for one in asked)
+        )
         if requests or now - cursor.observed_ms >= OBSERVE_EVERY_MS:
             lags = {one.sink: one.lag for one in asked if one.lag is not None}
-            waits = [wait for one in asked for wait in one.waits]
+            waits = list(chain.from_iterable(one.waits for one in asked))
             events.append(observation(catalogue, topic, ends, lags, cursor, now, waits))
             cursor.observed_ms, cursor.ends = now, ends
         return dg.SensorResult(

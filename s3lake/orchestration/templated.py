@@ -1,6 +1,7 @@
 """The sink model as Dagster's YAML has it: any value may be a template, and each setting says what it means."""
 
 import functools
+import operator
 import warnings
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -81,7 +82,7 @@ def _inner(annotation: Any) -> Any:
         return templated(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
-        return functools.reduce(lambda one, other: one | other, map(_inner, arguments))
+        return functools.reduce(operator.or_, map(_inner, arguments))
     if origin in (tuple, list, dict):
         return origin[tuple(map(_inner, arguments))]
     return annotation

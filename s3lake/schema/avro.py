@@ -12,8 +12,9 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -207,8 +208,8 @@ class _Compiler:
         return Node(
             List(items.type),
             plain,
-            (lambda found: list(map(mend, found))) if mend else None,
-            (lambda found: any(map(is_odd, found))) if is_odd else None,
+            mend and partial(_mend_items, mend),
+            is_odd and partial(_any_odd, is_odd),
             items.written and {"type": "array", "items": items.written},
             Detail(required=True, inner=(items.detail,)),
         )
@@ -330,16 +331,28 @@ def _primitive(name: str) -> Node:
 
 
 def _map(values: Node) -> Node:
-    mend, is_odd, plain = values.mend, values.is_odd, {"type": "map", "values": values.plain}
-
-    def mend_values(values: dict[str, Any]) -> dict[str, Any]:
-        assert mend is not None
-        return {name: mend(one) for name, one in values.items()}
-
-    odd = (lambda found: any(map(is_odd, found.values()))) if is_odd else None
+    plain = {"type": "map", "values": values.plain}
+    mend = values.mend and partial(_mend_values, values.mend)
+    is_odd = values.is_odd and partial(_any_odd_value, values.is_odd)
     written = values.written and {"type": "map", "values": values.written}
     detail = Detail(required=True, inner=(values.detail,))
-    return Node(Map(values.type), plain, mend_values if mend else None, odd, written, detail)
+    return Node(Map(values.type), plain, mend, is_odd, written, detail)
+
+
+def _mend_items(mend: Mend, items: list[Any]) -> list[Any]:
+    return list(map(mend, items))
+
+
+def _mend_values(mend: Mend, values: dict[str, Any]) -> dict[str, Any]:
+    return {name: mend(one) for name, one in values.items()}
+
+
+def _any_odd(is_odd: Callable[[Any], bool], items: Iterable[Any]) -> bool:
+    return any(map(is_odd, items))
+
+
+def _any_odd_value(is_odd: Callable[[Any], bool], values: dict[str, Any]) -> bool:
+    return _any_odd(is_odd, values.values())
 
 
 def _defaulted(node: Node, default: Mapping[str, Any]) -> Detail:
@@ -363,9 +376,12 @@ def _mend_members(nodes: dict[str, Node]) -> Mend | None:
 
 
 def _odd_member(nodes: dict[str, Node]) -> Callable[[Any], bool] | None:
-    tests = [(name, _odd_unless_null(one.is_odd)) for name, one in nodes.items()]
-    odd_members = [(name, test) for name, test in tests if test]
-    return (lambda value: any(test(value[name]) for name, test in odd_members)) if odd_members else None
+    tests = [(name, one.is_odd) for name, one in nodes.items() if one.is_odd]
+
+    def is_odd(value: dict[str, Any]) -> bool:
+        return any(value[name] is not None and test(value[name]) for name, test in tests)
+
+    return is_odd if tests else None
 
 
 def _odd_unless_null(is_odd: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:

@@ -27,9 +27,7 @@ class Change(msgspec.Struct, frozen=True):
 def changes(before: Columns, after: Columns) -> list[Change]:
     """What is new or other in `after`; a column that it lacks is no change, since none is taken away."""
     return [
-        Change(path, None if old == UNKNOWN else str(old), str(new))
-        for name, type in after.items()
-        for path, old, new in _changed(name, before.get(name, UNKNOWN), type)
+        Change(path, None if old == UNKNOWN else str(old), str(new)) for path, old, new in _differences(before, after)
     ]
 
 
@@ -37,10 +35,14 @@ def conflicts(columns: Columns, seen: Columns) -> list[Change]:
     """What schemas of records say of columns that have nothing in common with it: both types stay, in files apart."""
     return [
         Change(path, str(old), f"{new}, in files of its own")
-        for name, type in seen.items()
-        for path, old, new in _changed(name, columns.get(name, UNKNOWN), type)
+        for path, old, new in _differences(columns, seen)
         if old != UNKNOWN and not _are_one(old, new)
     ]
+
+
+def _differences(before: Columns, after: Columns) -> Iterator[tuple[str, Type, Type]]:
+    for name, type in after.items():
+        yield from _changed(name, before.get(name, UNKNOWN), type)
 
 
 def _are_one(old: Type, new: Type) -> bool:

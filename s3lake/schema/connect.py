@@ -259,11 +259,15 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
     return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None, detail)
 
 
+def _mend_items(mend: Mend, items: list[Any]) -> list[Any]:
+    return list(map(mend, items))
+
+
 def _array(items: _Node) -> _Node:
     mend = items.mend
     decoded: Any = list[items.decoded]  # type: ignore[name-defined]
     detail = Detail(required=True, inner=(items.detail,))
-    return _Node(List(items.type), decoded, (lambda found: [mend(one) for one in found]) if mend else None, detail)
+    return _Node(List(items.type), decoded, mend and functools.partial(_mend_items, mend), detail)
 
 
 def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:

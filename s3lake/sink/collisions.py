@@ -65,7 +65,7 @@ class Keys:
 def begins(sink: "Sink") -> tuple[str, ...]:
     """What the keys of all topics begin with; none where a layout has nothing before what records say."""
     of_topics = [_begins(sink, topic) for topic in sink.topics or (None,)]
-    return tuple(sorted({begin for of_topic in of_topics for begin in of_topic})) if all(of_topics) else ()
+    return tuple(sorted(set().union(*of_topics))) if all(of_topics) else ()
 
 
 def _begins(sink: "Sink", topic: str | None) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _layouts(sink: "Sink") -> list[_Layout]:
     if sink.routes:  # the topic's name can become any text
         every = [tuple(Routed() if isinstance(one, Topic) else one for one in pieces) for pieces in every]
     endings = (sink.extension, *sink.sidecars.endings)
-    found = [((Text(sink.root), *pieces), ending) for pieces in every for ending in endings]
+    found = [((Text(sink.root), *pieces), ending) for pieces, ending in product(every, endings)]
     marked = marker.pieces(sink)
     return [*found, ((Text(sink.root), *marked), "")] if marked else found
 

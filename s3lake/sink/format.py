@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -21,14 +22,14 @@ _REASONS: dict[Codec, str] = {
 
 def _names(*catalogues: Mapping[str, Any]) -> WithJsonSchema:
     """The same names for editors."""
-    return WithJsonSchema({"enum": [name for catalogue in catalogues for name in catalogue], "type": "string"})
+    return WithJsonSchema({"enum": list(chain(*catalogues)), "type": "string"})
 
 
 def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
     """Refuses other names than those of the catalogues, in pydantic's words of a literal."""
 
     def allowed_name(name: Any) -> Any:
-        names = [name for catalogue in catalogues for name in catalogue]
+        names = list(chain(*catalogues))
         if name not in names:
             spelled = [repr(allowed_name) for allowed_name in names]
             raise PydanticKnownError("literal_error", {"expected": f"{', '.join(spelled[:-1])} or {spelled[-1]}"})

@@ -3,11 +3,11 @@
 import hashlib
 import itertools
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from s3lake import hours
 from s3lake.errors import StoreUnavailableError
 from s3lake.store import Begun, Completion, Document, Head
 
@@ -17,7 +17,7 @@ class _Upload:
     key: str
     metadata: Mapping[str, str]
     parts: dict[int, bytes] = field(default_factory=dict)
-    begun_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    begun_ms: int = field(default_factory=hours.now_ms)
 
 
 class MemoryStore:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
@@ -65,7 +66,7 @@ class S3Store:
 
     def ignored(self, key: str) -> list[str]:
         """The settings of `s3.objects` that the store did not heed when it took the object."""
-        head = self._ask("HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key))
+        head = self._ask("HeadObject", key, methodcaller("head_object", Bucket=self.bucket, Key=key))
         return ignored(self.connection, head)
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
@@ -84,7 +85,7 @@ class S3Store:
     def head(self, key: str) -> Head | None:
         try:
             answer = self._ask(
-                "HeadObject", key, lambda client: client.head_object(Bucket=self.bucket, Key=key), answers={404}
+                "HeadObject", key, methodcaller("head_object", Bucket=self.bucket, Key=key), answers={404}
             )
         except Answer:
             return None
@@ -126,9 +127,7 @@ class S3Store:
 
     def delete(self, key: str) -> None:
         with contextlib.suppress(Answer):
-            self._ask(
-                "DeleteObject", key, lambda client: client.delete_object(Bucket=self.bucket, Key=key), answers={404}
-            )
+            self._ask("DeleteObject", key, methodcaller("delete_object", Bucket=self.bucket, Key=key), answers={404})
 
     def list(self, prefix: str) -> Iterator[str]:
         for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
@@ -225,7 +224,7 @@ class S3Store:
         """A listing, page by page; `marker` tells where a page begins."""
         query = {"Bucket": self.bucket, "Prefix": prefix}
         while True:
-            page = self._ask(operation, prefix, lambda client: getattr(client, method)(**query))
+            page = self._ask(operation, prefix, methodcaller(method, **query))
             yield page
             if not page.get("IsTruncated"):
                 return

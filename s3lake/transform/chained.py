@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -169,7 +169,7 @@ def _left(after: Any, before: Any, raw: bytes | None, converter: str) -> bytes |
 
 
 def _with_constants(batch: pa.RecordBatch, constants: Sequence[list[Header] | None]) -> pa.RecordBatch:
-    added = [header for one in constants for header in one or ()]
+    added = list(chain.from_iterable(one or () for one in constants))
     if not added or not batch.num_rows:
         return batch
     return _with(batch, "headers", headers.with_constants(batch.column("headers"), added))

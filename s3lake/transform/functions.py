@@ -52,7 +52,7 @@ _GROUPS = {
         "xpath_short xpath_string"
     ),
 }
-ALLOWED = frozenset(name for names in _GROUPS.values() for name in names.split())
+ALLOWED = frozenset(" ".join(_GROUPS.values()).split())
 """Names in lower case."""
 
 _REASONS = {

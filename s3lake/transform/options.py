@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, TypeVar
 
 from s3lake.text import options
@@ -94,12 +95,12 @@ class Options:
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         value = self.raw(name)
-        return default if value is None else self._read(name, value, lambda text: options.whole_number(text, low, high))
+        return default if value is None else self._read(name, value, partial(options.whole_number, low=low, high=high))
 
     def choice(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
         """One of `allowed`, whatever its case; without a default it must be there."""
         value = self.text(name, default) if default is not None else self.needed_text(name, allowed[0])
-        return self._read(name, value, lambda text: options.choice(text, allowed))
+        return self._read(name, value, partial(options.choice, choices=allowed))
 
     def _read(self, name: str, value: Any, reader: Callable[[str], T]) -> T:
         try:

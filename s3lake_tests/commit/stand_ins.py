@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from s3lake import hours
 from s3lake.commit import index, protocol
 from s3lake.land.change import retention
 from s3lake.store import probe
@@ -38,7 +39,7 @@ def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list
     """Patches that are not in force yet."""
     return [
         mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=uuid4)),
-        mock.patch.object(protocol, "time", SimpleNamespace(time=time)),
+        mock.patch.object(hours, "time", SimpleNamespace(time=time)),
         mock.patch.object(index, "time", SimpleNamespace(sleep=lambda _: None)),
         mock.patch.object(probe, "uuid", SimpleNamespace(uuid4=uuid4)),
         mock.patch.object(probe, "time", SimpleNamespace(time=time)),

@@ -48,7 +48,7 @@ _READ = frozenset(
     {
         *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
         *("bearer.auth.credentials.source", "bearer.auth.token"),
-        *(f"ssl.{store}.{name}" for store in ("truststore", "keystore") for name in ("location", "type")),
+        *("ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.location", "ssl.keystore.type"),
     }
 )
 _Said = dict[str, tuple[Any, Setting]]

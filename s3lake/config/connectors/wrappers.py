@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from s3lake.config.read import json as connect_json
 from s3lake.config.read import properties
@@ -71,7 +72,7 @@ def _unwrapped(root: tuple[Member, ...], report: Report) -> list[Setting]:
 
 
 def _settings(members: Sequence[Member], report: Report) -> list[Setting]:
-    return [setting for entry in members for setting in entry.setting(report)]
+    return list(chain.from_iterable(entry.setting(report) for entry in members))
 
 
 def _posted(root: Sequence[Member], config: tuple[Member, ...], report: Report) -> list[Setting]:

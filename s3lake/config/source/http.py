@@ -14,6 +14,8 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
@@ -285,8 +287,9 @@ def _shown(parts: SplitResult) -> str:
 
 def _secrets(parts: SplitResult, settings: Settings) -> list[str]:
     plain = [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
-    words = [word for value in settings.headers.values() for word in (value, *value.split())]
-    forms = {form for text in (*plain, *words) for form in (text, unquote(text)) if len(text) >= _SECRET}
+    words = chain.from_iterable((value, *value.split()) for value in settings.headers.values())
+    secrets = [text for text in (*plain, *words) if len(text) >= _SECRET]
+    forms = {*secrets, *map(unquote, secrets)}
     return sorted(forms, key=len, reverse=True)
 
 
@@ -382,7 +385,7 @@ _READ: dict[str, Any] = {
     "headers": _headers,
     "timeout": _seconds,
     "retry_enabled": _quoted(options.flag),
-    "retry_max_attempts": _quoted(lambda text: options.whole_number(text, 1, 100)),
+    "retry_max_attempts": _quoted(partial(options.whole_number, low=1, high=100)),
     "retry_initial_backoff": _seconds,
     "retry_max_backoff": _seconds,
     "retry_backoff_multiplier": _factor,

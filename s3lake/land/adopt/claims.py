@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from s3lake.errors import ConfigurationError
@@ -142,7 +143,7 @@ def _allowed(claims: Sequence[Claim]) -> tuple[int, int | None]:
 def _refusal(evidence: Evidence, contradicted: Sequence[int], doubtful: Sequence[int]) -> str:
     trouble = "contradict each other" if contradicted else "leave doubt"
     partitions = sorted([*contradicted, *doubtful])
-    claims = [one for partition in partitions for one in evidence.claims[partition]]
+    claims = list(chain.from_iterable(evidence.claims[partition] for partition in partitions))
     useful = [source for source in SOURCES if any(one.source == source and one.next is not None for one in claims)]
     notes = [f"partition {partition}, {one.source}: {one.note}" for partition, one in _noted(evidence, partitions)]
     remedy = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import overload
 from urllib.parse import quote_plus
 
@@ -30,7 +31,7 @@ class Found:
     @property
     def copied(self) -> list[str]:
         """Keys that will have an object once everything pending is finished."""
-        return [destination for one in self.recoveries for _, destination in one.copies]
+        return [destination for _, destination in chain.from_iterable(one.copies for one in self.recoveries)]
 
 
 def look(store: Store, indexes: str, connector: str, topic: str, *, by_value: bool = False) -> Found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from s3lake.commit.files import files_of
 from s3lake.land.change.holding import Holding, again
@@ -50,11 +51,9 @@ def compactions(holding: Holding, hours: Iterable[str], size: int = SIZE) -> Ite
         except Unjoinable as error:
             yield Compaction(hour, len(files), len(files), obstacle=str(error))
             continue
-        spared = sum(
-            sum(len(source.files) for source in pack.sources) - len(pack.sources[0].files)
-            for _, packs in worthy
-            for pack in packs
-        )
+        # Of each pack as many files are left as its first source has.
+        sources = chain.from_iterable(pack.sources[1:] for pack in chain.from_iterable(packs for _, packs in worthy))
+        spared = sum(len(source.files) for source in sources)
         if spared:
             yield Compaction(hour, len(files), len(files) - spared, sum(file.bytes for file in files))
 

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from operator import attrgetter
 
 import msgspec
@@ -324,9 +325,14 @@ def _written(holding: Holding, commit: _Commit, stream: str, file: File, gone: s
     )
 
 
+def _changed(commits: Iterable[_Commit]) -> list[_Source]:
+    """What records are taken out of."""
+    return [source for source in chain.from_iterable(commit.sources for commit in commits) if source.gone]
+
+
 def _reads(commits: Sequence[_Commit]) -> dict[int, Read]:
     reads = merged(one.manifest.partitions for one in commits)
-    for source in (source for commit in commits for source in commit.sources if source.gone):
+    for source in _changed(commits):
         count, read = len(source.gone), reads[source.first.partition]
         if LETTERS in source.files:
             read = msgspec.structs.replace(read, dead=read.dead - count)
@@ -353,10 +359,9 @@ def _reasons(commit: _Commit) -> tuple[Reason, ...]:
 def _erasure(hour: str, commits: Sequence[_Commit], anew: Mapping[str, str] = {}) -> Erasure:
     objects = tuple(
         Erased(file.key, file.kind, len(source.gone), file.records, anew.get(file.key, ""))
-        for commit in commits
-        for source in commit.sources
-        if source.gone
+        for source in _changed(commits)
         for file in source.files.values()
     )
-    copied = sum(len(source.files) for commit in commits for source in commit.sources if not source.gone)
+    sources = chain.from_iterable(commit.sources for commit in commits)
+    copied = sum(len(source.files) for source in sources if not source.gone)
     return Erasure(hour, sum(commit.records for commit in commits), objects, copied)

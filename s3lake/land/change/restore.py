@@ -126,7 +126,7 @@ class Restore:
     @property
     def planned(self) -> Restoration:
         """What there is to do."""
-        files = [file for some in self.files.values() for file in some]
+        files = list(chain.from_iterable(self.files.values()))
         commits = {manifest.id: manifest for manifest in self._commits.values()}
         skipped = sum(read.skipped for manifest in commits.values() for read in manifest.partitions.values())
         count = sum(file.records for file in files)
@@ -135,7 +135,7 @@ class Restore:
     @cached_property
     def identity(self) -> str:
         """Of these records in this order: another one, where hours were changed."""
-        keys = "\n".join(file.key for hour in self.hours for file in self.files[hour])
+        keys = "\n".join(file.key for file in chain.from_iterable(self.files.values()))
         return hashlib.sha256(f"{keys}\n{sorted(self.without)}".encode()).hexdigest()[:16]
 
     @property
@@ -147,7 +147,7 @@ class Restore:
     def records(self) -> Iterator[Record]:
         """All records, in order."""
         for hour in self.hours:
-            ordered = sorted(self.files[hour], key=lambda file: (file.partition, file.first_offset, file.key))
+            ordered = sorted(self.files[hour], key=attrgetter("partition", "first_offset", "key"))
             for _, some in groupby(ordered, key=attrgetter("partition")):
                 yield from heapq.merge(*map(self._records, some), key=attrgetter("offset"))
 
@@ -272,7 +272,7 @@ def _must_fit(producer: Any, wanted: Restore) -> None:
     metadata = producer.list_topics(wanted.into, _TIMEOUT_S).topics[wanted.into]
     if metadata.error is not None:
         raise ConfigurationError(f"--into {wanted.into}: {metadata.error.str()}: create the topic first")
-    most = max((file.partition for some in wanted.files.values() for file in some), default=0)
+    most = max((file.partition for file in chain.from_iterable(wanted.files.values())), default=0)
     if most >= len(metadata.partitions):
         raise ConfigurationError(
             f"--into {wanted.into}: it has {len(metadata.partitions)} topic-partitions, and records are of number "

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,9 @@ def carried(manifests: Sequence[Manifest]) -> Staged:
         nulls=last.nulls,
         shape=last.shape,
         columns=last.columns,
-        waits=tuple(wait for one in manifests for wait in one.waits),
+        waits=tuple(chain.from_iterable(one.waits for one in manifests)),
         letters=letters.united(one.letters for one in manifests),
-        taken=tuple(taken for one in manifests for taken in one.taken),
+        taken=tuple(chain.from_iterable(one.taken for one in manifests)),
         dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
         filled=sum((Counter(one.filled) for one in manifests), Counter()),
     )

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import BinaryIO
 
 import msgspec
@@ -105,7 +105,7 @@ class Joining:
                         raise
                     except Exception as error:  # each format's library has errors of its own
                         raise Unjoinable(f"{source.first.key} of commit {source.commit}: {error}") from error
-                return [file for target in targets.values() for file in self._finish(target)]
+                return list(chain.from_iterable(map(self._finish, targets.values())))
         except BaseException:
             with suppress(S3LakeError):
                 for target in targets.values():

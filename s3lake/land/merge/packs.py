@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake.commit.files import files_of
@@ -101,7 +102,7 @@ def runs(manifests: Iterable[Manifest], fewest: int = 2) -> list[list[Manifest]]
     A column that came later is not given to earlier files: their records may hold an empty list or object there, which
     was no column yet and would not be a value of the later type.
     """
-    following = (list(run) for _, run in groupby(manifests, lambda manifest: manifest.columns))
+    following = (list(run) for _, run in groupby(manifests, attrgetter("columns")))
     return [run for run in following if len(run) >= fewest]
 
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -195,14 +196,9 @@ class _Down:
         route.asking = "s3"
         progress = self._asked("s3", route.landing.sink.bucket, route.progress, errors)
         route.asking = "kafka"
-        waiting = None
-        if progress is not None:
-            waiting = self._asked("kafka", "", lambda: route.waiting(progress), errors)
-        else:
-            self._asked(
-                "kafka", "", lambda: route.waiting(Progress()), errors
-            )  # whether it is there is told all the same
-        return Measured(progress, waiting, errors)
+        # Whether Kafka is there is told where S3 is not, all the same.
+        waiting = self._asked("kafka", "", partial(route.waiting, progress or Progress()), errors)
+        return Measured(progress, None if progress is None else waiting, errors)
 
     def _asked(self, part: str, where: str, question: Callable[[], A], errors: dict[str, S3LakeError]) -> A | None:
         counted = self._parts.get((part, where))

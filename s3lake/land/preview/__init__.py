@@ -94,7 +94,7 @@ def preview(
         refusals += engine.refusals
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"
-    return Preview(() if failed else tuple(sorted(objects, key=lambda each: each.file.key)), tuple(refusals), failed)
+    return Preview(() if failed else tuple(sorted(objects, key=attrgetter("file.key"))), tuple(refusals), failed)
 
 
 def _session(spark: Spark) -> SparkSession:

@@ -7,6 +7,7 @@ import io
 import json
 from datetime import date, datetime, time
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -34,10 +35,8 @@ def rows(sink: Sink, key: str, body: bytes) -> list[Any]:
 
             rows = map(_plain, fastavro.reader(io.BytesIO(body)))
             return [{shape.alone: row} for row in rows] if shape.alone else list(rows)
-        case "json" | "json_array":
-            return [json.loads(text) for some in content.records(shape, body, key) for text in some]
-        case _:
-            return [_plain(text) for some in content.records(shape, body, key) for text in some]
+    read = json.loads if shape.format in ("json", "json_array") else _plain
+    return list(map(read, chain.from_iterable(content.records(shape, body, key))))
 
 
 def _shape(sink: Sink, key: str) -> Shape:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
@@ -77,7 +78,7 @@ def tried(case: Case, sinks: Sequence[Sink], spark: Spark | None = None) -> Outc
             if object.file.kind != "dead_letters":
                 keys.append(object.file.key)
                 contents[object.file.key] = rows(sink, object.file.key, object.body)
-    refusals.sort(key=lambda refusal: (refusal["topic"], refusal["partition"], refusal["offset"]))
+    refusals.sort(key=itemgetter("topic", "partition", "offset"))
     return Outcome(tuple(sorted(keys)), contents, tuple(refusals), failed)
 
 

@@ -138,7 +138,7 @@ class Recast:
     def _files(self) -> list[File]:
         """Files of data in the order of their records."""
         files = files_of(self.manifests, "data")
-        return sorted(files, key=lambda file: (file.partition, file.first_offset))
+        return sorted(files, key=attrgetter("partition", "first_offset"))
 
     def _body(self, file: File) -> bytes:
         commit = next(one.id for one in self.manifests if file in one.files)

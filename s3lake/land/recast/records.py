@@ -115,13 +115,29 @@ def _timestamp(row: Any) -> int:
 
 def _reader(shape: Shape, schema: pa.Schema, part: str) -> Callable[[Any], bytes | None]:
     """From a cell to the bytes that Kafka had."""
-    plain_json = shape.envelope is None and shape.format.startswith("json")
-    if plain_json and shape.converter(part) == TEXT:
-        return lambda text: None if (decoded := _texts(text)) is None else decoded.encode()
-    if plain_json and shape.converter(part) == BYTES:
-        return lambda text: None if (decoded := _texts(text)) is None else base64.b64decode(decoded, validate=True)
-    if plain_json:
-        return lambda text: None if text == "null" else text.encode()
+    if shape.envelope is None and shape.format.startswith("json"):
+        return {TEXT: _of_json_text, BYTES: _of_json_base64}.get(shape.converter(part), _of_json)
     if part in schema.names and pa.types.is_string(schema.field(part).type):
-        return lambda text: None if text is None else text.encode()
-    return lambda data: data
+        return _of_text
+    return _of_bytes
+
+
+def _of_json_text(text: str) -> bytes | None:
+    return _of_text(_texts(text))
+
+
+def _of_json_base64(text: str) -> bytes | None:
+    decoded = _texts(text)
+    return None if decoded is None else base64.b64decode(decoded, validate=True)
+
+
+def _of_json(text: str) -> bytes | None:
+    return None if text == "null" else text.encode()
+
+
+def _of_text(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _of_bytes(data: bytes | None) -> bytes | None:
+    return data

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -140,7 +142,7 @@ def outcome_of(encoded: bytes) -> Outcome:
 
 def united(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
     """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
-    for seen in sorted(grown, key=lambda one: (one.partition, one.offset)):
+    for seen in sorted(grown, key=attrgetter("partition", "offset")):
         columns = agree_within(columns, from_document(seen.columns), most)
     return columns
 
@@ -172,9 +174,11 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     source = united(from_document(have.source), [one for one in grown if one.source], most)
     documents = to_document(columns), to_document(source)
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
-    known = {(change.column, change.after) for changed in have.history for change in changed.changes}
+    known = {(change.column, change.after) for change in chain.from_iterable(one.changes for one in have.history)}
     seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in known]
-    words = reduce(lambda before, one: {**before, **one.words}, done, have.words)
+    words = dict(have.words)
+    for one in done:
+        words |= one.words
     if (*documents, words) == (have.columns, have.source, have.words) and not seen:
         return have
     return Recorded(*documents, _history(have.history, hour, commit, seen), words, have.rev + 1)

@@ -101,7 +101,7 @@ class Work:
         done = [one for one in outcomes if isinstance(one, Done)]
         if len(done) < len(outcomes):
             return False
-        plain = {part for one in done for part in one.plain}
+        plain = set().union(*(one.plain for one in done))
         of_parts = self.conversion.of_parts
         return of_parts(plain, with_seen(self.columns, done)) == of_parts(plain, self.columns)
 

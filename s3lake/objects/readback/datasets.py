@@ -57,9 +57,9 @@ def dataset(
 
     index = index_of(sink, topic, stores(sink.bucket))
     committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
-    listed = [
-        (file, shape) for manifest, shape in shaped(sink, topic, committed) for file in files_of([manifest], "data")
-    ]
+    listed: list[tuple[File, Shape]] = []
+    for manifest, shape in shaped(sink, topic, committed):
+        listed += [(file, shape) for file in files_of([manifest], "data")]
     recorded = recorded_columns(index)
     schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), selected, sink)
     if sink.format.type == "parquet":

@@ -6,7 +6,7 @@ An offset is a message: a range has no gaps, so a poll that begins anywhere else
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ class IggyReader:
                         )
                     time.sleep(_WAIT_S)
                     continue
-                yield pa.RecordBatch.from_arrays([_COLUMNS[name](messages, part) for name in columns], list(columns))
+                yield pa.RecordBatch.from_arrays([_column(name, messages, part) for name in columns], list(columns))
                 following, heard = messages[-1].offset() + 1, time.monotonic()
                 size = sum(message.length() for message in messages)
                 rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(messages) // max(1, size)))
@@ -89,6 +89,21 @@ class IggyReader:
         return messages
 
 
+def _column(name: str, messages: list[ReceiveMessage], part: Range) -> pa.Array:
+    match name:
+        case "partition":
+            return pa.repeat(pa.scalar(part.partition, pa.int32()), len(messages))
+        case "offset":
+            return pa.array([message.offset() for message in messages], pa.int64())
+        case "timestamp":
+            return pa.array([message.timestamp() for message in messages], pa.timestamp("us", "UTC"))
+        case "value":
+            return pa.array([message.payload() for message in messages], pa.binary())
+        case "key":
+            return pa.array([b"%d" % message.id() for message in messages], pa.binary())
+    return _headers(messages, part)
+
+
 def _headers(messages: list[ReceiveMessage], part: Range) -> pa.Array:
     rows = []
     for message in messages:
@@ -100,13 +115,3 @@ def _headers(messages: list[ReceiveMessage], part: Range) -> pa.Array:
             ) from None
         rows.append(headers and [(name(key), text(value)) for key, value in headers.items()])
     return pa.array(rows, HEADERS)
-
-
-_COLUMNS: dict[str, Callable[[list[ReceiveMessage], Range], pa.Array]] = {
-    "partition": lambda messages, part: pa.repeat(pa.scalar(part.partition, pa.int32()), len(messages)),
-    "offset": lambda messages, _: pa.array([message.offset() for message in messages], pa.int64()),
-    "timestamp": lambda messages, _: pa.array([one.timestamp() for one in messages], pa.timestamp("us", "UTC")),
-    "value": lambda messages, _: pa.array([message.payload() for message in messages], pa.binary()),
-    "key": lambda messages, _: pa.array([b"%d" % message.id() for message in messages], pa.binary()),
-    "headers": _headers,
-}

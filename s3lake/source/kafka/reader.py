@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -252,17 +252,32 @@ def _offset(message: Message) -> int:
 
 
 def _batch(messages: list[Message], partition: int, columns: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([_COLUMNS[name](messages, partition) for name in columns], names=list(columns))
+    return pa.RecordBatch.from_arrays([_column(name, messages, partition) for name in columns], names=list(columns))
 
 
-def _timestamps(messages: list[Message], _: int) -> pa.Array:
+def _column(name: str, messages: list[Message], partition: int) -> pa.Array:
+    match name:
+        case "partition":
+            return pa.repeat(pa.scalar(partition, pa.int32()), len(messages))
+        case "offset":
+            return pa.array([message.offset() for message in messages], pa.int64())
+        case "timestamp":
+            return _timestamps(messages)
+        case "value":
+            return pa.array([message.value() for message in messages], pa.binary())
+        case "key":
+            return pa.array([message.key() for message in messages], pa.binary())
+    return _headers(messages)
+
+
+def _timestamps(messages: list[Message]) -> pa.Array:
     stamps = [message.timestamp()[1] for message in messages]
     if max(stamps) > _LONGEST_MS or min(stamps) < -_LONGEST_MS:
         stamps = [max(-_LONGEST_MS, min(stamp, _LONGEST_MS)) for stamp in stamps]
     return pa.array(stamps, pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
 
 
-def _headers(messages: list[Message], _: int) -> pa.Array:
+def _headers(messages: list[Message]) -> pa.Array:
     rows = []
     for message in messages:
         try:
@@ -274,13 +289,3 @@ def _headers(messages: list[Message], _: int) -> pa.Array:
             ) from None
         rows.append(headers and [{"key": name, "value": value} for name, value in headers])  # type: ignore[str-unpack, misc]
     return pa.array(rows, HEADERS)
-
-
-_COLUMNS: dict[str, Callable[[list[Message], int], pa.Array]] = {
-    "partition": lambda messages, partition: pa.repeat(pa.scalar(partition, pa.int32()), len(messages)),
-    "offset": lambda messages, _: pa.array([message.offset() for message in messages], pa.int64()),
-    "timestamp": _timestamps,
-    "value": lambda messages, _: pa.array([message.value() for message in messages], pa.binary()),
-    "key": lambda messages, _: pa.array([message.key() for message in messages], pa.binary()),
-    "headers": _headers,
-}

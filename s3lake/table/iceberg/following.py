@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
@@ -264,7 +264,7 @@ def _chunks(hours: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _data(taken: Iterable[Difference]) -> list[File]:
-    return [file for hour in taken for file in files_of(hour.listed, "data")]
+    return files_of(chain.from_iterable(hour.listed for hour in taken), "data")
 
 
 def _part(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:

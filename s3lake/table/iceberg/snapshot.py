@@ -6,10 +6,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.merge import spans
 from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.columns import grow, of_files
 from s3lake.table.iceberg.difference import Difference
@@ -64,8 +66,8 @@ def snapshot(
         one.hour: present.exchange(index, one) if by_files or one.gone else Exchange(files_of(one.added, "data"))
         for one in taken
     }
-    added = [file for exchange in exchanges.values() for file in exchange.added]
-    removed = [file for exchange in exchanges.values() for file in exchange.removed]
+    added = list(chain.from_iterable(exchange.added for exchange in exchanges.values()))
+    removed = list(chain.from_iterable(exchange.removed for exchange in exchanges.values()))
     read = footers.of(added)
     change = _once(table)
     grow(change, of_files(read.values()))
@@ -104,11 +106,11 @@ def _once(table: Table) -> Transaction:
 
 def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str, str]) -> dict[str, str]:
     """What a snapshot says of itself."""
-    manifests = [manifest for one in taken for manifest in one.added]
+    manifests = list(chain.from_iterable(one.added for one in taken))
     watermark = index.watermark()
     texts = {
         "s3lake.commits": ",".join(manifest.id for manifest in manifests),
-        "s3lake.replaced": ",".join(commit for one in taken for commit in one.gone),
+        "s3lake.replaced": ",".join(chain.from_iterable(one.gone for one in taken)),
         "s3lake.hours": ",".join(one.hour for one in taken),
         "s3lake.offsets": json.dumps(_offsets(manifests), separators=(",", ":")),
         "s3lake.sealed-up-to": watermark[0].upto if watermark else "",
@@ -119,8 +121,7 @@ def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str,
 def _offsets(manifests: Iterable[Manifest]) -> dict[str, list[list[int]]]:
     """Topic-partition -> intervals of offsets, joined where they meet."""
     intervals: dict[int, list[list[int]]] = defaultdict(list)
-    read = [(partition, span.start, span.end) for one in manifests for partition, span in one.partitions.items()]
-    for partition, start, end in sorted(read):
+    for partition, start, end in spans(manifests):
         before = intervals[partition]
         if before and before[-1][1] == start:
             before[-1][1] = end
