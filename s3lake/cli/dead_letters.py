@@ -57,8 +57,9 @@ def letters_list(
         table.add_column(column, no_wrap=True, justify="right" if column == "count" else "left")
     for lander in routes(load(config), sink, topic):
         for tile, commits in hours_of(lander.index, *span):
-            replayed = sum(taken.count for taken in chain.from_iterable(one.taken for one in commits))
-            reasons = [msgspec.to_builtins(one) for one in united(reasons_of(lander.store, one) for one in commits)]
+            taken = chain.from_iterable(one.taken for one in commits)
+            replayed = sum(one.count for one in taken)
+            reasons = msgspec.to_builtins(united(reasons_of(lander.store, one) for one in commits))
             for reason in reasons or ([{}] if replayed else []):
                 none = False
                 row = {

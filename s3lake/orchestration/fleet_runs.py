@@ -63,7 +63,10 @@ def _last_hours(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> Mapping
     try:
         config: Any = run.run_config
         spans = config["ops"][op_name(catalogue, sink)]["config"]["hours"]
-        return {topic: span.rpartition("..")[2] for span, topics in spans.items() for topic in topics}
+        last: dict[str, str] = {}
+        for span, topics in spans.items():
+            last |= dict.fromkeys(topics, span.rpartition("..")[2])
+        return last
     except (LookupError, TypeError, AttributeError):
         return {}
 

@@ -144,7 +144,7 @@ class FilterFields(_Fields):
         value = self.object_of(record)
         if value is None or not (self.keep or self.patterns):
             return
-        within = [path for path in (paths.dotted(value, key) for key in self.keep) if len(path) > 1]
+        within = [path for key in self.keep if len(path := paths.dotted(value, key)) > 1]
         kept: dict[str, Any] = {}
         for name, field_value in value.items():
             if (

@@ -144,7 +144,8 @@ def _refusal(evidence: Evidence, contradicted: Sequence[int], doubtful: Sequence
     trouble = "contradict each other" if contradicted else "leave doubt"
     partitions = sorted([*contradicted, *doubtful])
     claims = list(chain.from_iterable(evidence.claims[partition] for partition in partitions))
-    useful = [source for source in SOURCES if any(one.source == source and one.next is not None for one in claims)]
+    sure = {one.source for one in claims if one.next is not None}
+    useful = [source for source in SOURCES if source in sure]
     notes = [f"partition {partition}, {one.source}: {one.note}" for partition, one in _noted(evidence, partitions)]
     remedy = (
         f"Say which to trust: --trust {' or --trust '.join(useful)}. One that is too low lands records twice, one that "

@@ -31,7 +31,8 @@ class Found:
     @property
     def copied(self) -> list[str]:
         """Keys that will have an object once everything pending is finished."""
-        return [destination for _, destination in chain.from_iterable(one.copies for one in self.recoveries)]
+        copies = chain.from_iterable(one.copies for one in self.recoveries)
+        return [destination for _, destination in copies]
 
 
 def look(store: Store, indexes: str, connector: str, topic: str, *, by_value: bool = False) -> Found:

@@ -52,7 +52,8 @@ def compactions(holding: Holding, hours: Iterable[str], size: int = SIZE) -> Ite
             yield Compaction(hour, len(files), len(files), obstacle=str(error))
             continue
         # Of each pack as many files are left as its first source has.
-        sources = chain.from_iterable(pack.sources[1:] for pack in chain.from_iterable(packs for _, packs in worthy))
+        packs = chain.from_iterable(packs for _, packs in worthy)
+        sources = chain.from_iterable(pack.sources[1:] for pack in packs)
         spared = sum(len(source.files) for source in sources)
         if spared:
             yield Compaction(hour, len(files), len(files) - spared, sum(file.bytes for file in files))

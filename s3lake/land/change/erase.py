@@ -174,6 +174,11 @@ class _Commit:
         return list(sources.values())
 
     @property
+    def changed(self) -> list[_Source]:
+        """What records are taken out of."""
+        return [source for source in self.sources if source.gone]
+
+    @property
     def records(self) -> int:
         return sum(len(source.gone) for source in self.sources)
 
@@ -325,14 +330,9 @@ def _written(holding: Holding, commit: _Commit, stream: str, file: File, gone: s
     )
 
 
-def _changed(commits: Iterable[_Commit]) -> list[_Source]:
-    """What records are taken out of."""
-    return [source for source in chain.from_iterable(commit.sources for commit in commits) if source.gone]
-
-
 def _reads(commits: Sequence[_Commit]) -> dict[int, Read]:
     reads = merged(one.manifest.partitions for one in commits)
-    for source in _changed(commits):
+    for source in chain.from_iterable(commit.changed for commit in commits):
         count, read = len(source.gone), reads[source.first.partition]
         if LETTERS in source.files:
             read = msgspec.structs.replace(read, dead=read.dead - count)
@@ -357,11 +357,11 @@ def _reasons(commit: _Commit) -> tuple[Reason, ...]:
 
 
 def _erasure(hour: str, commits: Sequence[_Commit], anew: Mapping[str, str] = {}) -> Erasure:
-    objects = tuple(
-        Erased(file.key, file.kind, len(source.gone), file.records, anew.get(file.key, ""))
-        for source in _changed(commits)
-        for file in source.files.values()
-    )
-    sources = chain.from_iterable(commit.sources for commit in commits)
-    copied = sum(len(source.files) for source in sources if not source.gone)
-    return Erasure(hour, sum(commit.records for commit in commits), objects, copied)
+    objects, copied = [], 0
+    for source in chain.from_iterable(commit.sources for commit in commits):
+        if not source.gone:
+            copied += len(source.files)
+            continue
+        for file in source.files.values():
+            objects.append(Erased(file.key, file.kind, len(source.gone), file.records, anew.get(file.key, "")))
+    return Erasure(hour, sum(commit.records for commit in commits), tuple(objects), copied)

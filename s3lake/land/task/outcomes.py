@@ -174,7 +174,8 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     source = united(from_document(have.source), [one for one in grown if one.source], most)
     documents = to_document(columns), to_document(source)
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
-    known = {(change.column, change.after) for change in chain.from_iterable(one.changes for one in have.history)}
+    history = chain.from_iterable(one.changes for one in have.history)
+    known = {(change.column, change.after) for change in history}
     seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in known]
     words = dict(have.words)
     for one in done:

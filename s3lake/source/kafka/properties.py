@@ -7,6 +7,7 @@ has them, are translated where that can be done without guessing, and refused wi
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from s3lake.errors import ConfigurationError
 from s3lake.text.masking import shown, without
@@ -38,7 +39,8 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ConfigurationError: a property has a meaning for Java only, and librdkafka is told nothing instead.
     """
-    passed = {name: value for name, value in properties.items() if not any(name in one.names for one in _FOREIGN)}
+    foreign_names = set(chain.from_iterable(one.names for one in _FOREIGN))
+    passed = {name: value for name, value in properties.items() if name not in foreign_names}
     for foreign in _FOREIGN:
         present = [name for name in foreign.names if name in properties]
         if not present or any(name in properties for name in foreign.instead):

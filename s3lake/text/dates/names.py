@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -71,15 +72,18 @@ def of_locale(locale: str) -> Names:
         language = Locale.parse(tag)
     except (ValueError, UnknownLocaleError):
         raise ValueError(f"{locale!r} is no locale; use a language such as en, de or pt_BR") from None
-    widths = ("wide", "abbreviated", "narrow")
-
-    def months(context: str) -> dict[str, tuple[str, ...]]:
-        return {width: tuple(language.months[context][width][n] for n in range(1, 13)) for width in widths}
-
-    days = {width: tuple(language.days["format"][width][n] for n in range(7)) for width in widths}
+    months, alone = _by_width(language.months["format"]), _by_width(language.months["stand-alone"])
+    days = _by_width(language.days["format"])
     halves = language.day_periods["format"]["abbreviated"]
     era = language.eras["abbreviated"][1]
-    return Names(months("format"), months("stand-alone"), days, (halves["am"], halves["pm"]), era, tag)
+    return Names(months, alone, days, (halves["am"], halves["pm"]), era, tag)
+
+
+def _by_width(names: Mapping[str, Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
+    """Babel's names of months or days, which have numbers, in order."""
+    return {
+        width: tuple(name for _, name in sorted(names[width].items())) for width in ("wide", "abbreviated", "narrow")
+    }
 
 
 def of_language(locale: str) -> Names:
