@@ -292,7 +292,7 @@ def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pac
     abort(index.store, staged.files, pace)
     stored = index.tile(attempt.tile.hour)
     tile = stored[0] if stored else None
-    winner = (tile.pending or (tile.commits[-1] if tile.commits else None)) if tile else None
+    winner = (tile.pending or next(reversed(tile.commits), None)) if tile else None
     raise FencedError(
         f"another writer changed {index.topic} {attempt.tile.hour} first (revision {tile.rev if tile else '?'}, commit "
         f"{winner}); nothing of commit {attempt.commit} is visible"

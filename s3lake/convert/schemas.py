@@ -91,10 +91,7 @@ class Gathering:
         if not (self.codes >= 0).any():
             return None
         has_arrays = any(self.arrays)
-        arrays = tuple(
-            one[0] if len(one) == 1 else pa.concat_arrays(one) if one else pa.array([], pa.null())
-            for one in (self.arrays if has_arrays else ())
-        )
+        arrays = tuple(map(_one_array, self.arrays)) if has_arrays else ()
         return Schemas(tuple(self.distinct), self.codes, arrays, self.at if has_arrays else None)
 
 
@@ -103,3 +100,9 @@ def _place(schema: Schema, distinct: list[Schema]) -> int:
     if schema not in distinct:
         distinct.append(schema)
     return distinct.index(schema)
+
+
+def _one_array(arrays: Sequence[pa.Array]) -> pa.Array:
+    if not arrays:
+        return pa.array([], pa.null())
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

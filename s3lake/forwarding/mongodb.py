@@ -258,8 +258,10 @@ _decode = msgspec.json.Decoder(float_hook=_number).decode
 
 
 def _levels(value: Any) -> int:
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return 0 if inside is None else 1 + max(map(_levels, inside), default=0)
+    if not isinstance(value, dict | list):
+        return 0
+    inside = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_levels, inside), default=0)
 
 
 def _fitting(value: Any) -> Any:

@@ -76,7 +76,9 @@ class Comparison:
         self._translated = Telling(_shape_of(manifest, sink), sink.converter.registry)
         self._shape = self._translated.shape
         self._replaces = index_side.keeps_last(question.sink)
-        self._opaque = _LAST if self._replaces else _CHANGED if self._changed else self._translated.problem
+        self._opaque = _LAST if self._replaces else self._translated.problem
+        if self._changed and not self._replaces:
+            self._opaque = _CHANGED
         groups = [] if self._opaque else Group.all_of(segment.files)
         self._reading = Reading(question.index, self._shape, [group for group in groups if self._concerns(group.first)])
         self._beyond = [group for group in groups if not self._concerns(group.first)]

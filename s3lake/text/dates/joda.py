@@ -148,7 +148,9 @@ def _long_zone_name(moment: datetime, style: Style) -> str:
 
 
 def _zone_offset(moment: datetime, style: Style) -> str:
-    return style.zone if style.count >= 3 else _offset(moment, ":" if style.count == 2 else "")
+    if style.count >= 3:
+        return style.zone
+    return _offset(moment, ":" if style.count == 2 else "")
 
 
 def _offset(moment: datetime, between: str) -> str:
