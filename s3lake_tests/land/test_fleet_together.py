@@ -1,5 +1,6 @@
 """Topics that are landed together, in this process: each gets what the shared job says of it, and nothing else."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from s3lake.errors import RecordError, TransientError
 from s3lake.land import fleet
 from s3lake.land.fleet import Fleet, TopicLanding, together
+from s3lake.land.job import TaskEngine
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
+from s3lake.source.records import Range
 from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.land.in_process import Session, landing
 
@@ -99,3 +102,56 @@ def test_more_topics_than_land_at_once_are_all_landed(monkeypatch: pytest.Monkey
     worlds = topics(1, 2, 3, 4, 5)
     land(worlds, Session())
     assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((1, 2, 3, 4, 5))]
+
+
+def test_once_it_is_cancelled_nothing_begins_and_who_was_about_to_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "MOST", 1)
+    worlds, session = topics(1, 2), Session()
+    landings = [landing(world, session)[0] for world in worlds]
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def slow() -> list[LandedHour]:
+        begun.set()
+        assert cancelled.wait(60)
+        return landings[0].land([FIRST])
+
+    under_way = together([TopicLanding(landings[0], slow), _of(landings[1])], lambda: session)  # type: ignore[arg-type,return-value]
+    assert begun.wait(60)
+    under_way.cancel(0)
+    cancelled.set()
+    assert isinstance(under_way.outcomes[0].exception(60), TransientError)
+    under_way.cancel(60)
+    assert (under_way.outcomes[1].done(), session.jobs) == (False, [])
+    assert threading.active_count() < 20
+
+
+# Tasks of a shared job
+
+
+def request(topic: str, **reads: tuple[int, int]) -> fleet._Request:
+    engine: Any = TaskEngine(topic, lambda: pytest.fail("no session is needed"), f"reader of {topic}", 1)  # type: ignore[arg-type]
+    return fleet._Request(engine, f"work of {topic}", {int(one[1:]): ends for one, ends in reads.items()})  # type: ignore[arg-type]
+
+
+def test_a_task_has_of_each_of_its_topics_the_number_the_work_and_all_ranges() -> None:
+    ((load,),) = fleet._shared_out([request("a", p1=(5, 9), p0=(0, 2))], 4)
+    assert load == fleet._Load(0, "work of a", "reader of a", "a", (Range(0, 0, 2), Range(1, 5, 9)))  # type: ignore[arg-type]
+
+
+def test_topics_are_shared_out_so_that_tasks_have_as_much_to_read() -> None:
+    sizes = {"a": 10, "b": 50_000, "c": 20_000, "d": 31_000, "e": 100}
+    requests = [request(topic, p0=(7, 7 + size)) for topic, size in sizes.items()]
+    loads = fleet._shared_out(requests, 2)
+    assert [[(load.topic, load.number) for load in task] for task in loads] == [
+        [("b", 1), ("e", 4), ("a", 0)],
+        [("d", 3), ("c", 2)],
+    ]
+
+
+def test_a_topic_costs_a_task_something_however_few_its_records_are() -> None:
+    requests = [request("a", p0=(0, 4_500)), *(request(f"b{number}", p0=(0, 1)) for number in range(5))]
+    assert [len(task) for task in fleet._shared_out(requests, 2)] == [2, 4]
+
+
+def test_there_are_no_more_tasks_than_topics() -> None:
+    assert len(fleet._shared_out([request("a", p0=(0, 9)), request("b", p0=(0, 9))], 8)) == 2

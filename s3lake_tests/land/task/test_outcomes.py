@@ -107,12 +107,15 @@ def test_columns_that_another_landing_recorded_in_between_stay(index: TopicIndex
 
 
 def test_what_one_attempt_sees_in_several_steps_is_one_entry_of_the_history(index: TopicIndex) -> None:
-    record(index, 9, HOUR, "c1", [grown("a")])
+    record(index, 9, HOUR, "c1", [Grown(0, 0, {"a": "int32"})])
     record(index, 9, NEXT, "c2", [grown("b")])
-    columns = record(index, 9, NEXT, "c2", [Grown(0, 0, {"b": "double", "c": "int64"})])
-    first, second = columns.history
-    assert first == Changed(HOUR, "c1", (new("a"),))
-    assert second == Changed(NEXT, "c2", (Change("b", None, "double"), new("c")))
+    record(index, 9, NEXT, "c3", [grown("a")])
+    columns = record(index, 9, NEXT, "c3", [Grown(0, 0, {"a": "double", "c": "int64"})])
+    assert columns.history == (
+        Changed(HOUR, "c1", (Change("a", None, "int32"),)),
+        Changed(NEXT, "c2", (new("b"),)),
+        Changed(NEXT, "c3", (Change("a", "int32", "double"), new("c"))),
+    )
 
 
 def test_the_words_of_the_last_schema_are_kept() -> None:
