@@ -97,12 +97,12 @@ class KeyRule:
         assert self.tombstones is not None, "asked for only where `has_tombstones`"
         return self._groups(self.tombstones, _TOMBSTONES, partition, fields, records)
 
-    def key(self, group: str, partition: int, span: Span) -> str:  # noqa: ARG002 (the group says it already)
+    def key(self, group: str, span: Span) -> str:
         """The key of a file of `group`."""
         composition, plain = self._made_by(group)
         return composition.key(plain, span, ending=composition.extension)
 
-    def sidecar_key(self, group: str, partition: int, span: Span, ending: str) -> str:  # noqa: ARG002
+    def sidecar_key(self, group: str, span: Span, ending: str) -> str:
         """The key of a sidecar of that file: the same stem, and its own ending, as `.keys.json`."""
         composition, plain = self._made_by(group)
         return composition.key(plain, span, ending=ending)
@@ -110,7 +110,7 @@ class KeyRule:
     def example(self) -> str:
         """A key as this rule makes them, with names in the places of what a record says."""
         names = [f"<{type(one).__name__.lower()}>" for one in self.data.elements]
-        return self.key(self.data.group(0, names), 0, Span(0, 0, 0, 0, 0))
+        return self.key(self.data.group(0, names), Span(0, 0, 0, 0, 0))
 
     def dead_letters_key(self, partition: int, offset: int) -> str:
         """The key of a dead-letter object that begins with `offset`."""

@@ -69,7 +69,7 @@ def files(keys: KeyRule, *records: Record, count: int = 1_000_000) -> list[str]:
         if len(open_files[where]) == count:
             closed.append((where, open_files.pop(where)))
     closed += open_files.items()
-    return sorted({keys.key(found, partition, span(held)) for (partition, found), held in closed})
+    return sorted({keys.key(found, span(held)) for (_, found), held in closed})
 
 
 def span(records: list[Record]) -> Span:

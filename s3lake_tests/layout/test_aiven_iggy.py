@@ -87,7 +87,7 @@ def test_a16_a22_a_new_schema_begins_a_file_with_its_own_offset() -> None:
     keys = rule(topics=("topic1",), layout={"template": DEFAULT, "extension": ""})
     group = keys.fixed_group(0)
     assert group is not None
-    made = [keys.key(group, 0, Span(first, first, 0, 0, 1)) for first in (1000, 1002, 1003)]
+    made = [keys.key(group, Span(first, first, 0, 0, 1)) for first in (1000, 1002, 1003)]
     assert made == ["topic1-0-1000", "topic1-0-1002", "topic1-0-1003"]
 
 

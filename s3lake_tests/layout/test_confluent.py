@@ -140,7 +140,7 @@ def test_c17_tombstones_have_a_directory_of_their_own() -> None:
     (group,) = keys.tombstone_groups(12, Fields(), 1)
     assert isinstance(group, str)
     stem = "topics_test-topic_tombstone_test-topic#12#0000000002"
-    assert keys.sidecar_key(group, 12, Span(2, 2, 0, 0, 1), ".keys.avro") == f"{stem}.keys.avro"
+    assert keys.sidecar_key(group, Span(2, 2, 0, 0, 1), ".keys.avro") == f"{stem}.keys.avro"
 
 
 def test_c20_keys_and_headers_beside_each_file() -> None:
@@ -151,9 +151,9 @@ def test_c20_keys_and_headers_beside_each_file() -> None:
     assert group is not None
     stem = "topics_test-topic_partition=12_test-topic#12#0000000000"
     span = Span(0, 2, 0, 0, 3)
-    assert keys.key(group, 12, span) == f"{stem}.avro"
-    assert keys.sidecar_key(group, 12, span, ".keys.avro") == f"{stem}.keys.avro"
-    assert keys.sidecar_key(group, 12, span, ".headers.json") == f"{stem}.headers.json"
+    assert keys.key(group, span) == f"{stem}.avro"
+    assert keys.sidecar_key(group, span, ".keys.avro") == f"{stem}.keys.avro"
+    assert keys.sidecar_key(group, span, ".headers.json") == f"{stem}.headers.json"
 
 
 def test_c22_defaults() -> None:

@@ -15,7 +15,7 @@ def key(template: str, hour_ms: int = FIVE, **layout: object) -> str:
     rule = binding.key_rule(sink(layout={"template": template, **layout}), "t", hour_ms=hour_ms)
     group = rule.fixed_group(0) or rule.groups(0, Fields(timestamps=[LATE.min_timestamp]), 1)[0]
     assert isinstance(group, str)
-    return rule.key(group, 0, LATE)
+    return rule.key(group, LATE)
 
 
 @pytest.mark.parametrize(

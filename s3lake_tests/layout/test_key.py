@@ -92,7 +92,7 @@ def test_a_closed_file_says_what_it_holds() -> None:
     keys = template("{topic}/{partition}/{offset}-{last_offset}_{min_timestamp}-{max_timestamp}_{records:03}")
     group = keys.fixed_group(4)
     assert group is not None
-    assert keys.key(group, 4, Span(10, 19, -1, 99, 7)) == "myTopic/4/10-19_-1-99_007.json"
+    assert keys.key(group, Span(10, 19, -1, 99, 7)) == "myTopic/4/10-19_-1-99_007.json"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_sidecar_has_the_stem_of_its_file(renamed: str, expected: str) -> None
     keys = template("{topic}+{partition}+{offset:010}", renamed=renamed, layout={"extension": ".snappy.parquet"})
     group = keys.fixed_group(1)
     assert group is not None
-    assert keys.sidecar_key(group, 1, Span(5, 9, 0, 0, 5), ".keys.avro") == expected
+    assert keys.sidecar_key(group, Span(5, 9, 0, 0, 5), ".keys.avro") == expected
 
 
 def test_records_without_a_value_may_have_keys_of_their_own() -> None:
@@ -166,7 +166,7 @@ def test_records_without_a_value_may_have_keys_of_their_own() -> None:
     assert (keys.needs("value"), keys.needs("key")) == (True, True)
     (group,) = keys.tombstone_groups(1, Fields(keys=[b"k"]), 1)
     assert isinstance(group, str)
-    assert keys.sidecar_key(group, 1, Span(2, 2, 0, 0, 1), ".keys.json") == "t/tombstone/k/1+2.keys.json"
+    assert keys.sidecar_key(group, Span(2, 2, 0, 0, 1), ".keys.json") == "t/tombstone/k/1+2.keys.json"
     assert not rule().has_tombstones
 
 
@@ -379,7 +379,7 @@ def test_a_key_may_have_1024_bytes_and_no_more(renamed: str) -> None:
     groups = keys.groups(2**31 - 1, Fields(keys=[b"x" * length for length in range(1, 1025)]), 1024)
     longest = [one for one in groups if isinstance(one, str)][-1]
     assert "its object key would exceed 1024 bytes" in str(groups[-1])
-    made = keys.key(longest, 2**31 - 1, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))
+    made = keys.key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))
     assert len(made) + len(MARK) - len(renamed) == MAX_KEY_BYTES
 
 
@@ -391,7 +391,7 @@ def test_the_longest_sidecar_fits() -> None:
     keys = template("{key}-{offset}", sidecars={"headers": "parquet"})
     groups = keys.groups(0, Fields(keys=[b"x" * length for length in range(900, 1025)]), 125)
     longest = [one for one in groups if isinstance(one, str)][-1]
-    made = keys.sidecar_key(longest, 0, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
+    made = keys.sidecar_key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
     assert len(made) + len(MARK) == MAX_KEY_BYTES
 
 
@@ -400,7 +400,7 @@ def test_the_longest_default_key_fits() -> None:
     keys = rule(topic="t" * 249, prefix="p" * 480, renamed=MARK, layout=layout, format={"codec": "gzip"})
     group = keys.fixed_group(2**31 - 1)
     assert group is not None
-    assert len(keys.key(group, 2**31 - 1, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))) <= MAX_KEY_BYTES
+    assert len(keys.key(group, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))) <= MAX_KEY_BYTES
     assert len(keys.dead_letters_key(2**31 - 1, 2**63 - 1)) <= MAX_KEY_BYTES
 
 
@@ -423,7 +423,7 @@ def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, ke
     if isinstance(found, Unplaceable):
         assert str(found)
         return
-    made = keys.key(found, 1, Span(0, 0, 0, 0, 1))
+    made = keys.key(found, Span(0, 0, 0, 0, 1))
     assert len(made.encode()) <= MAX_KEY_BYTES
     assert not set(made) & set(map(chr, range(32)))
     assert not {"", ".", ".."} & set(made.split("/"))
@@ -441,5 +441,5 @@ def test_two_files_never_share_a_key(made_of: list[tuple[int, int, str]], keys: 
     for partition, offset, text in made_of:
         found = files.group(keys, Record(key=text.encode(), partition=partition))
         if isinstance(found, str):
-            made[partition, offset, text] = keys.key(found, partition, Span(offset, offset, 0, 0, 1))
+            made[partition, offset, text] = keys.key(found, Span(offset, offset, 0, 0, 1))
     assert len(set(made.values())) == len(made)

@@ -30,7 +30,7 @@ LAYOUTS: list[dict[str, Any]] = [
 def test_what_a_sink_writes_is_its_own(more: dict[str, Any], renamed: str) -> None:
     made = sink(**more)
     rule, keys = binding.key_rule(made, "orders", renamed), Keys.of(made, "orders")
-    key = rule.key(rule.data.group(3, ["ch"] * len(rule.data.elements)), 3, FILE)
+    key = rule.key(rule.data.group(3, ["ch"] * len(rule.data.elements)), FILE)
     letters = rule.dead_letters_key(3, 7)
     for one in (key, letters):
         assert keys.have(one)

@@ -159,7 +159,7 @@ class Joining:
     def _key(self, partition: int, group: str | None, span: Span, stream: str) -> str:
         if group is None:
             return self.keys.dead_letters_key(partition, span.first)
-        return key_of(self.keys, self.files, group, partition, span, stream)
+        return key_of(self.keys, self.files, group, span, stream)
 
     def _finish(self, target: _Target) -> list[File]:
         partition, group, span = target.partition, target.group, target.span

@@ -150,7 +150,7 @@ def _named_so(sink: Sink, topic: str, manifests: Iterable[Manifest]) -> bool:
                 continue
             span = Span(file.first_offset, file.last_offset, 0, 0, file.records)
             try:
-                names = {key_of(rule, files, file.group, file.partition, span, file.kind) for rule in rules}
+                names = {key_of(rule, files, file.group, span, file.kind) for rule in rules}
             except ValueError:  # it has another number of gaps
                 return False
             if file.key not in names:

@@ -54,11 +54,11 @@ class FileRule:
         return data.codec == "none" and not FORMATS[data.type].packed
 
 
-def key_of(keys: KeyRule, rule: FileRule, group: str, partition: int, span: Span, stream: str) -> str:
+def key_of(keys: KeyRule, rule: FileRule, group: str, span: Span, stream: str) -> str:
     """The key of a file, or of the sidecar `stream` beside it."""
     if stream == "data":
-        return keys.key(group, partition, span)
-    return keys.sidecar_key(group, partition, span, rule.endings[stream])
+        return keys.key(group, span)
+    return keys.sidecar_key(group, span, rule.endings[stream])
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Staging:
         span = Span(offset, offset, timestamp, timestamp, 0)
         streams = {}
         for name in first.streams:
-            key = None if self._keys.deferred else key_of(self._keys, self._rule, group, partition, span, name)
+            key = None if self._keys.deferred else key_of(self._keys, self._rule, group, span, name)
             upload = Upload(self._store, key, self._metadata, self._spill)
             form = self._rule.formats[name]
             streams[name] = _Stream(upload, encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
@@ -284,7 +284,7 @@ class Staging:
         file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
         for name, stream in file.streams.items():
             stream.encoder.close()
-            key = key_of(self._keys, self._rule, file.group, file.partition, file.span, name)
+            key = key_of(self._keys, self._rule, file.group, file.span, name)
             self._report(stream.upload, key, file.partition, file.span, name, file.group)
         del self._open[where]
 
