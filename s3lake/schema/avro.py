@@ -12,21 +12,20 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from msgspec import structs
 
+from s3lake.schema import mending
 from s3lake.schema.avro_names import definitions, full_name, space_of
 from s3lake.schema.avro_times import logical_type, time_of
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.details import REQUIRED, Detail
+from s3lake.schema.mending import IsOdd, Mend
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
-
-Mend = Callable[[Any], Any]
 
 UNION = "io.confluent.connect.avro.Union"
 """What Confluent calls the struct of a union."""
@@ -63,7 +62,7 @@ class Node:
     type: Type
     plain: Any
     mend: Mend | None = None
-    is_odd: Callable[[Any], bool] | None = None
+    is_odd: IsOdd | None = None
     written: Any = None
     detail: Detail = REQUIRED
 
@@ -197,19 +196,20 @@ class _Compiler:
         inner = tuple(_defaulted(node, defaults.get(member, {})) for member, node in held.items())
         type = Struct({member: node.type for member, node in held.items()})
         detail = Detail(required=True, name=name, inner=inner)
-        return Node(type, plain, _mend_members(nodes), _odd_member(nodes), written, detail)
+        mend = mending.of_members({member: node.mend for member, node in nodes.items()})
+        is_odd = mending.odd_members({member: node.is_odd for member, node in nodes.items()})
+        return Node(type, plain, mend, is_odd, written, detail)
 
     def _array(self, items: Node, path: str) -> Node:
         if items.type in (UNKNOWN, Struct({})):
             # Such items take no bytes, so a few could ask for more of them than any memory holds.
             raise SchemaError(f"{path} is an array of what holds nothing")
-        mend, is_odd = items.mend, items.is_odd
         plain = {"type": "array", "items": items.plain}
         return Node(
             List(items.type),
             plain,
-            mend and partial(_mend_items, mend),
-            is_odd and partial(_any_odd, is_odd),
+            mending.of_items(items.mend),
+            mending.odd_items(items.is_odd),
             items.written and {"type": "array", "items": items.written},
             Detail(required=True, inner=(items.detail,)),
         )
@@ -220,13 +220,11 @@ class _Compiler:
         if len(branches) < 2:
             nodes = [self.node(one, path, space, level) for one in schema]
             inner = next((one for one in nodes if one.type != UNKNOWN), Node(UNKNOWN, "null"))
-            unless = _unless_null(inner.mend) if inner.mend else None
             is_whole = len(nodes) == 2 and inner.written
             written = [one.written or "null" for one in nodes] if is_whole else None
             detail = structs.replace(inner.detail, required=len(branches) == len(schema))
-            return Node(
-                inner.type, [one.plain for one in nodes], unless, _odd_unless_null(inner.is_odd), written, detail
-            )
+            mend, is_odd = mending.unless_null(inner.mend), mending.odd_unless_null(inner.is_odd)
+            return Node(inner.type, [one.plain for one in nodes], mend, is_odd, written, detail)
         members = dict(zip(self._members(branches, space), branches, strict=False))
         if len(members) < len(branches):
             raise SchemaError(f"{path} is a union with two branches of one name")
@@ -241,15 +239,16 @@ class _Compiler:
         inner_details = tuple(structs.replace(one.detail, required=False) for one in held.values())
         union_detail = Detail(required=len(branches) == len(schema), inner=inner_details)
         nothing = dict.fromkeys(branches_by_name)
-        mends = {name: one.mend or _same for name, one in branches_by_name.items()}
+        mends = {name: one.mend or mending.same for name, one in branches_by_name.items()}
 
-        def mend(value: Any) -> Any:
+        def mend_branch(value: Any) -> Any:
             if value is None:
                 return None
             ((name, one),) = value.items()
             return {**nothing, name: mends[name](one)}
 
-        return Node(type, plain, mend, _odd_unless_null(_odd_member(branches_by_name)), detail=union_detail)
+        is_odd = mending.odd_members({name: one.is_odd for name, one in branches_by_name.items()})
+        return Node(type, plain, mend_branch, mending.odd_unless_null(is_odd), detail=union_detail)
 
     def _members(self, branches: list[Any], space: str) -> list[str]:
         """A branch's field is called after its type, with the namespace only where two have one name."""
@@ -332,27 +331,10 @@ def _primitive(name: str) -> Node:
 
 def _map(values: Node) -> Node:
     plain = {"type": "map", "values": values.plain}
-    mend = values.mend and partial(_mend_values, values.mend)
-    is_odd = values.is_odd and partial(_any_odd_value, values.is_odd)
+    mend, is_odd = mending.of_values(values.mend), mending.odd_values(values.is_odd)
     written = values.written and {"type": "map", "values": values.written}
     detail = Detail(required=True, inner=(values.detail,))
     return Node(Map(values.type), plain, mend, is_odd, written, detail)
-
-
-def _mend_items(mend: Mend, items: list[Any]) -> list[Any]:
-    return list(map(mend, items))
-
-
-def _mend_values(mend: Mend, values: dict[str, Any]) -> dict[str, Any]:
-    return {name: mend(one) for name, one in values.items()}
-
-
-def _any_odd(is_odd: Callable[[Any], bool], items: Iterable[Any]) -> bool:
-    return any(map(is_odd, items))
-
-
-def _any_odd_value(is_odd: Callable[[Any], bool], values: dict[str, Any]) -> bool:
-    return _any_odd(is_odd, values.values())
 
 
 def _defaulted(node: Node, default: Mapping[str, Any]) -> Detail:
@@ -364,41 +346,9 @@ def _defaulted(node: Node, default: Mapping[str, Any]) -> Detail:
     return structs.replace(node.detail, default=json.dumps(value))
 
 
-def _mend_members(nodes: dict[str, Node]) -> Mend | None:
-    mends = [(name, one.mend) for name, one in nodes.items() if one.mend]
-
-    def mend(value: dict[str, Any]) -> dict[str, Any]:
-        for name, one in mends:
-            value[name] = one(value[name])
-        return value
-
-    return mend if mends else None
-
-
-def _odd_member(nodes: dict[str, Node]) -> Callable[[Any], bool] | None:
-    tests = [(name, one.is_odd) for name, one in nodes.items() if one.is_odd]
-
-    def is_odd(value: dict[str, Any]) -> bool:
-        return any(value[name] is not None and test(value[name]) for name, test in tests)
-
-    return is_odd if tests else None
-
-
-def _odd_unless_null(is_odd: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:
-    return (lambda value: value is not None and is_odd(value)) if is_odd else None
-
-
 def _is_no_number(value: float) -> bool:
     return not math.isfinite(value)
 
 
-def _unless_null(mend: Mend) -> Mend:
-    return lambda value: None if value is None else mend(value)
-
-
 def _uuid_text(data: bytes) -> str:
     return str(UUID(bytes=data))
-
-
-def _same(value: Any) -> Any:
-    return value

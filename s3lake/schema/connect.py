@@ -16,7 +16,9 @@ from typing import Annotated, Any, Optional
 import msgspec
 from msgspec import structs
 
+from s3lake.schema import mending
 from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
+from s3lake.schema.mending import Mend
 from s3lake.schema.types import (
     MOST_DIGITS,
     MOST_LEVELS,
@@ -64,8 +66,6 @@ class Schema:
 
 Read = Callable[[bytes], bytes]
 """A payload's JSON text as it is written; raises msgspec.ValidationError where it does not fit."""
-
-Mend = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -259,28 +259,19 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
     return _Node(Struct({name: node.type for name, node in nodes.items()}), decoded, mend if mends else None, detail)
 
 
-def _mend_items(mend: Mend, items: list[Any]) -> list[Any]:
-    return list(map(mend, items))
-
-
 def _array(items: _Node) -> _Node:
-    mend = items.mend
     decoded: Any = list[items.decoded]  # type: ignore[name-defined]
     detail = Detail(required=True, inner=(items.detail,))
-    return _Node(List(items.type), decoded, mend and functools.partial(_mend_items, mend), detail)
+    return _Node(List(items.type), decoded, mending.of_items(items.mend), detail)
 
 
 def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
-    key, value = keys.mend or _same, values.mend or _same
+    key, value = keys.mend or mending.same, values.mend or mending.same
     decoded: Any
     if keys.type is Primitive.STRING:
-
-        def mend_values(values: Any) -> Any:
-            return {name: value(one) for name, one in values.items()}
-
         decoded = dict[str, values.decoded]  # type: ignore[name-defined]
         detail = Detail(required=True, inner=(values.detail,))
-        return _Node(Map(values.type), decoded, mend_values if values.mend else None, detail)
+        return _Node(Map(values.type), decoded, mending.of_values(values.mend), detail)
 
     def mend_pairs(pairs_of_file: Any) -> Any:
         pairs = [(key(one), value(other)) for one, other in pairs_of_file]
@@ -291,10 +282,6 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
     entry = Detail(required=True, name=f"{NAME_SPACE}.MapEntry", inner=(keys.detail, values.detail))
     detail = Detail(required=True, inner=(entry,))
     return _Node(type, decoded, mend_pairs if tabular or keys.mend or values.mend else None, detail)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _logical(type_name: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
