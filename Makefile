@@ -12,7 +12,7 @@ SEED ?= 1
 STORE ?= versitygw
 MATRIX ?= --every 5
 EXAMPLES ?= 100000
-MUTANTS ?= s3lake/plan s3lake/commit $(addprefix s3lake/store/,memory.py reading.py upload.py) \
+MUTANTS ?= s3lake/plan s3lake/store s3lake/commit \
   $(addprefix s3lake/land/,landing.py staged.py gate.py missing.py follower.py observer.py)
 
 # Every process of the suite would compile and rewrite all its modules again.

@@ -39,6 +39,7 @@ _PERMISSIONS = {
     "ListObjectsV2": "s3:ListBucket",
     "ListMultipartUploads": "s3:ListBucketMultipartUploads",
     "AbortMultipartUpload": "s3:AbortMultipartUpload",
+    "PutObjectTagging": "s3:PutObjectTagging",
 }
 
 

@@ -46,6 +46,17 @@ def test_a_silent_store_is_given_up_when_patience_ends(hole: str) -> None:
     assert time.monotonic() - began < 6  # of 50 attempts, 20 s; making a client is part of the first
 
 
+def test_a_silent_store_is_given_up_before_a_pause_that_patience_does_not_reach(
+    hole: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("random.uniform", lambda _, longest: longest)
+    monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
+    with pytest.raises(StoreUnavailableError, match="failed 1 times"):
+        store(hole, read_timeout_s=0.05, patience_s=15, backoff_ms=16_000, max_attempts=3).get("k")
+    assert pauses == []
+
+
 def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -> None:
     (port,) = free_ports(1)
     asked: list[bytes] = []

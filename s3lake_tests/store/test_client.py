@@ -27,7 +27,7 @@ def test_a_client_has_the_place_and_the_manners_of_its_connection() -> None:
     manners = made.meta.config
     assert (manners.connect_timeout, manners.read_timeout, manners.max_pool_connections) == (1.5, 2.5, 7)
     assert manners.retries["total_max_attempts"] == 4
-    assert manners.response_checksum_validation == "when_required"
+    assert manners.request_checksum_calculation == manners.response_checksum_validation == "when_required"
 
 
 def test_a_client_tries_once_where_nobody_says_how_often() -> None:

@@ -126,6 +126,15 @@ class TestRetries:
             assert len(those) == len(set(those)) == 10
             assert max(those) <= most
 
+    def test_no_pause_is_longer_than_twenty_seconds(self, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+        pauses: list[float] = []
+        monkeypatch.setattr("random.uniform", lambda _, longest: longest)
+        monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
+        server.script = [status(503)]
+        with pytest.raises(StoreUnavailableError):
+            server.store(max_attempts=4, backoff_ms=8_000).get("k")
+        assert pauses == [8, 16, 20]
+
     def test_every_attempt_is_logged_without_secrets(self, server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO, "s3lake.store.s3")
         server.script = [status(500, "InternalError", f"what is {SECRET}?"), ok()]
@@ -259,21 +268,32 @@ class TestDenied:
         assert len(server.asked) == 1
 
     @pytest.mark.parametrize(
-        ("ask", "permission"),
+        ("operation", "ask", "permission"),
         [
-            (lambda store: store.get("k"), "s3:GetObject and s3:ListBucket"),
-            (lambda store: store.head("k"), "s3:GetObject and s3:ListBucket"),
-            (lambda store: store.delete("k"), "s3:DeleteObject"),
-            (lambda store: list(store.list("k")), "s3:ListBucket"),
-            (lambda store: store.create_upload("k", {}), "s3:PutObject"),
-            (lambda store: store.complete_upload("k", "u", []), "s3:PutObject"),
-            (lambda store: store.abort_upload("k", "u"), "s3:AbortMultipartUpload"),
+            ("GetObject", lambda store: store.get("raw/k"), "s3:GetObject and s3:ListBucket"),
+            ("HeadObject", lambda store: store.head("raw/k"), "s3:GetObject and s3:ListBucket"),
+            ("HeadObject", lambda store: store.ignored("raw/k"), "s3:GetObject and s3:ListBucket"),
+            ("PutObject", lambda store: store.put("raw/k", b""), "s3:PutObject"),
+            ("DeleteObject", lambda store: store.delete("raw/k"), "s3:DeleteObject"),
+            ("ListObjectsV2", lambda store: list(store.list("raw/k")), "s3:ListBucket"),
+            ("ListMultipartUploads", lambda store: list(store.list_uploads("raw/k")), "s3:ListBucketMultipartUploads"),
+            ("CreateMultipartUpload", lambda store: store.create_upload("raw/k", {}), "s3:PutObject"),
+            ("UploadPart", lambda store: store.upload_part("raw/k", "u", 1, b""), "s3:PutObject"),
+            ("CompleteMultipartUpload", lambda store: store.complete_upload("raw/k", "u", []), "s3:PutObject"),
+            ("AbortMultipartUpload", lambda store: store.abort_upload("raw/k", "u"), "s3:AbortMultipartUpload"),
+            ("PutObjectTagging", lambda store: store.tag_offsets("raw/k", 1, 2, 1), "s3:PutObjectTagging"),
         ],
     )
-    def test_it_names_the_permission(self, server: Scripted, ask: Callable[[S3Store], object], permission: str) -> None:
+    def test_it_names_the_request_and_the_permission(
+        self, server: Scripted, operation: str, ask: Callable[[S3Store], object], permission: str
+    ) -> None:
         server.script = [status(403, "AccessDenied")]
-        with pytest.raises(StoreDeniedError, match=f"allow these credentials {permission} here"):
-            ask(server.store())
+        store = server.store(offset_tags="required")
+        with pytest.raises(
+            StoreDeniedError, match=f"^{operation} s3://lake/raw/k at .* allow these credentials {permission} here"
+        ):
+            ask(store)
+        assert store.requests == Counter({operation: 1})
 
     def test_without_credentials(self, server: Scripted) -> None:
         with pytest.raises(StoreDeniedError, match=r"cannot be asked: NoCredentialsError.*correct s3\.credentials"):
