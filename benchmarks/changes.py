@@ -86,7 +86,7 @@ def of_source(source: str, written: str, names: list[str], module: str) -> Itera
         before, after = ("\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in (first, mutated))
         mutated.name, mutated.decorator_list = original.name, original.decorator_list
         trail = list(_trail(original, mutated))
-        if not _of_words(trail, mutated):
+        if not _is_declared(original) and not _of_words(trail, mutated):
             mutated.decorator_list = []
             change = in_lines(before.replace(first.name, original.name), after.replace(name, original.name))
             yield Change(Mutant(f"{module}.{plain}", change), module, _lines(trail), mutated)
@@ -122,6 +122,11 @@ def _trail(before: ast.AST, after: ast.AST) -> Iterator[ast.AST]:
         differing += [pair for pair in zip(values, others, strict=True) if _dump(pair[0]) != _dump(pair[1])]
     if len(differing) == 1 and all(isinstance(part, ast.AST) for part in differing[0]):
         yield from _trail(*differing[0])
+
+
+def _is_declared(function: ast.FunctionDef) -> bool:
+    """Whether nothing ever runs it, for it is a protocol's."""
+    return all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in function.body)
 
 
 def _of_words(trail: list[ast.AST], mutated: ast.AST) -> bool:

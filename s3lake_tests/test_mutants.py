@@ -81,6 +81,13 @@ def test_a_change_of_what_a_function_takes_has_its_own_name(changes: ModuleType)
     assert change.mutant.change == "- def opened(start=1):\n+ def opened(start=2):"
 
 
+def test_what_a_protocol_declares_has_no_mutants(changes: ModuleType):
+    source, mutated = (f'def {{}}(start={start}):\n    """What is asked for."""\n    ...\n' for start in (1, 2))
+    written = source.format("x_opened__mutmut_orig") + mutated.format("x_opened__mutmut_1")
+
+    assert list(changes.of_source(source.format("opened"), written, NAMES[:1], "plan")) == []
+
+
 def test_lines_that_come_above_a_change_make_no_other_mutant_of_it(changes: ModuleType):
     sources = [text.replace("(start):\n", "(start):\n    start += 1\n") for text in (SOURCE, WRITTEN)]
     moved, mutant = (next(changes.of_source(*texts, NAMES, "plan")) for texts in (sources, (SOURCE, WRITTEN)))

@@ -89,7 +89,10 @@ def _moment(value: str) -> datetime:
 
 
 def _style(connection: S3Connection) -> str:
-    """Where the bucket's name stands. `auto` takes the host's name on AWS alone, and there not for all buckets."""
+    """Where the bucket's name stands.
+
+    `auto` takes the host's name on AWS alone; `virtual` would look for buckets of us-east-1 at AWS's global address.
+    """
     if connection.path_style:
         return "path"
     return "auto" if connection.endpoint_url is None else "virtual"

@@ -15,7 +15,7 @@ from botocore.utils import parse_timestamp
 from s3lake.errors import ConfigurationError
 from s3lake.store import client
 from s3lake.store.connection import S3Connection
-from s3lake_tests.store.scripted import Scripted, answering
+from s3lake_tests.store.scripted import TOKEN, Scripted, answering
 
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secret_access_key="b")
 
@@ -41,6 +41,10 @@ def test_a_client_tries_once_where_nobody_says_how_often() -> None:
         ({"path_style": False}, "http://lake.store:9000/a"),
         ({"endpoint_url": None}, "https://s3.eu-north-1.amazonaws.com/lake/a"),
         ({"endpoint_url": None, "path_style": False}, "https://lake.s3.eu-north-1.amazonaws.com/a"),
+        (
+            {"endpoint_url": None, "path_style": False, "region": "us-east-1"},
+            "https://lake.s3.us-east-1.amazonaws.com/a",
+        ),
         ({"endpoint_url": None, "use_ssl": False}, "http://s3.eu-north-1.amazonaws.com/lake/a"),
         ({"endpoint_url": None, "path_style": False, "accelerate": True}, "https://lake.s3-accelerate.amazonaws.com/a"),
     ],
@@ -119,6 +123,13 @@ def test_dates_are_read_as_botocore_reads_them(date: str) -> None:
     assert client._moment(date) == parse_timestamp(date)
 
 
+def test_the_usual_date_is_read_without_botocores_own_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    date = "Sun, 22 Nov 2026 10:14:48 GMT"
+    moment = parse_timestamp(date)
+    monkeypatch.setattr("botocore.utils.parse_timestamp", None)
+    assert client._moment(date) == moment
+
+
 def test_a_store_s_log_shows_who_asks(server: Scripted) -> None:
     server.store().get("k")
     assert server.headers[0]["user-agent"].startswith("s3lake ")
@@ -135,6 +146,12 @@ def test_requests_go_through_the_proxy(server: Scripted) -> None:
 def test_requests_over_https_go_through_the_proxy_too() -> None:
     proxied = client.client(replace(PLACE, proxy_url="http://proxy:3128"))
     assert proxied.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
+    assert client.client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
+
+
+def test_temporary_keys_are_sent_with_their_token(server: Scripted) -> None:
+    server.store(region="of-a-while").put("k", b"")
+    assert server.headers[0]["x-amz-security-token"] == TOKEN
 
 
 def test_unsigned_sends_no_credentials(server: Scripted) -> None:
