@@ -34,7 +34,8 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         max_pool_connections=connection.max_pool_connections,
         retries={"total_max_attempts": attempts},
         s3={
-            "addressing_style": _style(connection),
+            # `auto` puts the bucket into the host's name on AWS alone, and `virtual` there no otherwise.
+            "addressing_style": "path" if connection.path_style else "virtual",
             "use_accelerate_endpoint": connection.accelerate,
         },
         proxies=_proxies(connection),
@@ -86,16 +87,6 @@ def _moment(value: str) -> datetime:
         return parsedate_to_datetime(value)
     except (TypeError, ValueError):
         return parse_timestamp(value)  # type: ignore[no-any-return]
-
-
-def _style(connection: S3Connection) -> str:
-    """Where the bucket's name stands.
-
-    `auto` takes the host's name on AWS alone; `virtual` would look for buckets of us-east-1 at AWS's global address.
-    """
-    if connection.path_style:
-        return "path"
-    return "auto" if connection.endpoint_url is None else "virtual"
 
 
 def _proxies(connection: S3Connection) -> dict[str, str] | None:

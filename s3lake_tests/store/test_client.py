@@ -41,10 +41,6 @@ def test_a_client_tries_once_where_nobody_says_how_often() -> None:
         ({"path_style": False}, "http://lake.store:9000/a"),
         ({"endpoint_url": None}, "https://s3.eu-north-1.amazonaws.com/lake/a"),
         ({"endpoint_url": None, "path_style": False}, "https://lake.s3.eu-north-1.amazonaws.com/a"),
-        (
-            {"endpoint_url": None, "path_style": False, "region": "us-east-1"},
-            "https://lake.s3.us-east-1.amazonaws.com/a",
-        ),
         ({"endpoint_url": None, "use_ssl": False}, "http://s3.eu-north-1.amazonaws.com/lake/a"),
         ({"endpoint_url": None, "path_style": False, "accelerate": True}, "https://lake.s3-accelerate.amazonaws.com/a"),
     ],
