@@ -61,8 +61,7 @@ def test_a_fenced_writers_objects_are_left_for_clean(world: World):
 
 
 def test_a_name_that_a_dead_writer_took_gets_a_suffix(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     world.step(a, "crash after")
 
     world.do("B", materialise(0))
@@ -109,8 +108,7 @@ def two_cleans(world: World) -> None:
 
 def two_writers_of_a_key(world: World) -> None:
     """Two land the same offsets; the fenced one has written over the winner's object, and a clean follows."""
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     world.do("B", materialise(0))
     world.run(a)
     world.do("Z", cleaning(later_days=2))

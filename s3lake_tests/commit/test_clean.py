@@ -29,9 +29,7 @@ NOW = ms(5)
 @pytest.fixture
 def dead(world: World) -> World:
     """A writer that died just before it would have entered its commit; another landed the hour."""
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
-    a.crash()
+    world.do("A", materialise(0), until=enters_pending).crash()
     world.do("B", materialise(0))
     assert list(world.view().manifests) == ["c1", "c2"]
     assert len(world.bucket.uploads) == 3
@@ -63,9 +61,7 @@ def test_what_the_tile_lists_is_never_touched(dead: World):
 
 
 def test_what_is_pending_is_left_to_recovery(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
-    a.crash()
+    world.do("A", materialise(0), until=completes).crash()
 
     assert run(world, days=30) == []
     assert world.view().tiles[hour(0)].pending == "c1"
@@ -81,8 +77,7 @@ def test_the_manifest_is_kept_until_no_late_object_can_appear_any_more(dead: Wor
 
 
 def test_an_object_that_became_visible_late_goes_with_the_manifest(world: World):
-    a = world.start("A", materialise(0), chunk=9)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=9, until=completes)
     world.step(a, "crash, in flight")
     upload = world.in_flight[0].arguments[1]
     parts = world.bucket.uploads[upload]
@@ -120,8 +115,7 @@ def test_ages_can_be_chosen(dead: World):
 
 
 def test_a_writer_that_was_only_slow_is_fenced_and_plans_again(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
 
     run(world, days=0, spare_ms=0)
     world.run(a)
@@ -164,9 +158,7 @@ def test_a_record_of_what_was_settled_that_is_not_understood_is_none(body: bytes
 
 def test_a_commit_that_is_rolled_back_later_is_found_though_its_manifest_was_there_before(world: World):
     """While it is pending its day is not written down as settled."""
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
-    a.crash()
+    world.do("A", materialise(0), until=completes).crash()
     assert run(world, days=1) == []
 
     for upload in list(world.bucket.uploads):

@@ -104,8 +104,7 @@ def test_an_hour_of_a_topic_that_was_created_again_is_merged(landed: World):
 
 
 def test_readers_of_the_index_switch_at_once(landed: World):
-    merge = landed.start("merge", merging(0))
-    landed.run(merge, until=lambda request: request.method == "delete")
+    merge = landed.do("merge", merging(0), until=lambda request: request.method == "delete")
     landed.do("reader", reading(0))
     landed.run(merge)
     landed.do("reader", reading(0))
@@ -166,8 +165,7 @@ def test_whatever_happens_to_any_request_the_hour_is_as_it_was_or_replaced_as_a_
 
 def test_a_merge_that_is_rolled_back_leaves_the_files_as_they_were(landed: World):
     before = landed.view()
-    merge = landed.start("merge", merging(0))
-    landed.run(merge, until=completes)
+    merge = landed.do("merge", merging(0), until=completes)
     landed.step(merge, "crash before")
     landed.lose_upload(min(landed.bucket.uploads))
     landed.do("B", recovering(0))

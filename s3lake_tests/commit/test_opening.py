@@ -16,9 +16,7 @@ from s3lake_tests.commit.world import World
 def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
-    a.crash()
+    world.do("A", materialise(0), until=completes).crash()
     head, etag = world.index.head()
     world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
     key = world.index.tile_key(hour(0))

@@ -33,8 +33,7 @@ def under_way() -> World:
     """A's only Complete is under way: its upload is known no more, its object is not there yet."""
     with World(Circumstances(late=True), partitions=1) as world:
         world.kafka.produce(0, 1, 2)
-        a = world.start("A", materialise(0))
-        world.run(a, until=completes)
+        a = world.do("A", materialise(0), until=completes)
         world.step(a, twist="slow")
         yield world
 

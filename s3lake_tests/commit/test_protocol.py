@@ -110,8 +110,7 @@ def test_an_earlier_hour_can_be_opened_later(world: World):
 
 
 def test_who_loses_the_race_for_the_head_opens_after_the_winner(world: World):
-    late = world.start("late", materialise(0))
-    world.run(late, until=creates(0))
+    late = world.do("late", materialise(0), until=creates(0))
     world.do("first", materialise(1))
 
     world.run(late)
@@ -198,8 +197,7 @@ def test_an_hour_under_way_is_landed_up_to_where_the_log_ended_when_the_run_bega
 
 
 def test_an_hour_that_was_closed_meanwhile_is_landed_to_its_end(world: World):
-    late = world.start("late", materialise(0))
-    world.run(late, until=creates(0))
+    late = world.do("late", materialise(0), until=creates(0))
     world.kafka.produce(0, 59)
     world.kafka.logs[0].stamps.sort()
     world.do("B", materialise(1))
@@ -248,8 +246,7 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
 
 
 def test_closing_settles_what_is_pending_first(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    world.do("A", materialise(0), until=completes)
     head, _ = world.index.head()
 
     shut = opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
@@ -318,8 +315,7 @@ def test_expired_offsets_are_passed_over_and_recorded(world: World):
 
 
 def test_offsets_that_expire_while_they_are_read_are_planned_again(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=lambda request: request.method == "read")
+    a = world.do("A", materialise(0), until=lambda request: request.method == "read")
     world.kafka.retain(0, 2)
 
     world.run(a)
@@ -330,8 +326,7 @@ def test_offsets_that_expire_while_they_are_read_are_planned_again(world: World)
 
 
 def test_a_second_writer_of_the_same_interval_is_fenced_and_takes_only_its_own_uploads_back(world: World):
-    a = world.start("A", materialise(0, rounds=1))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0, rounds=1), until=enters_pending)
     world.do("B", materialise(0))
 
     world.run(a)
@@ -377,8 +372,7 @@ def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was
 @pytest.mark.parametrize("fault", ["answer lost", "timeout, done"])
 @pytest.mark.parametrize("step", [puts_manifest, enters_pending, completes, creates(0)])
 def test_a_writer_recognises_its_own_request_whose_answer_was_lost(fault, step, world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=step)
+    a = world.do("A", materialise(0), until=step)
     world.step(a, fault)
     world.run(a)
     if not a.error:
@@ -391,8 +385,7 @@ def test_a_writer_recognises_its_own_request_whose_answer_was_lost(fault, step, 
 
 
 def test_step_4_that_times_out_undone_leaves_the_writers_uploads_alone(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, "timeout, not done")
     world.run(a)
 
@@ -402,8 +395,7 @@ def test_step_4_that_times_out_undone_leaves_the_writers_uploads_alone(world: Wo
 
 
 def test_step_4_that_times_out_and_arrives_later_is_settled_forward_by_anyone(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, "timeout, in flight")
     world.run(a)
     world.land_request()
@@ -416,8 +408,7 @@ def test_step_4_that_times_out_and_arrives_later_is_settled_forward_by_anyone(wo
 
 
 def test_step_4_that_arrives_after_somebody_else_wrote_changes_nothing(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, "timeout, in flight")
     world.run(a)
     world.do("B", materialise(0))
@@ -441,8 +432,7 @@ def test_a_store_that_goes_on_refusing_the_manifest_ends_the_run_with_nothing_le
 
 
 def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=puts_manifest)
+    a = world.do("A", materialise(0), until=puts_manifest)
     world.step(a)
     assert a.wants.method == "get"
     assert a.wants.key == world.index.manifest_key(hour(0), "c1")
@@ -471,8 +461,7 @@ def test_committing_the_same_attempt_twice_is_one_commit(world: World):
 
 def interrupted(world: World) -> Actor:
     """A writer that stopped after its commit was entered and one of three files was visible."""
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     world.step(a, "crash after")
     return a
 
@@ -513,9 +502,7 @@ def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_bur
 
 
 def test_once_one_upload_has_vanished_nothing_more_of_its_commit_becomes_visible(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
-    a.crash()
+    world.do("A", materialise(0), until=completes).crash()
     world.lose_upload(min(world.bucket.uploads))
 
     world.do("B", recovering(0))
@@ -612,8 +599,7 @@ def test_rolling_forward_needs_neither_kafka_nor_the_writer(world: World):
 
 def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_the_hour_goes_on(world: World):
     world.bucket.circumstances = Circumstances(refuses=True)
-    a = world.start("A", materialise(0), chunk=1)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=1, until=completes)
     world.step(a)
     world.step(a, twist="refused")
     world.run(a)
@@ -627,8 +613,7 @@ def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_th
 
 def test_a_conflict_that_consumed_the_upload_rolls_back(world: World):
     world.bucket.circumstances = dataclasses.replace(world.bucket.circumstances, conflicts=True)
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     world.step(a, twist="conflict")
     world.run(a)
 
@@ -642,8 +627,7 @@ def test_a_conflict_that_consumed_the_upload_rolls_back(world: World):
 
 def meeting_foreign(world: World) -> Actor:
     """A writer that finds somebody else's object at the first of its keys."""
-    a = world.start("A", materialise(0), chunk=3)
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), chunk=3, until=enters_pending)
     world.place_foreign("data/orders/0+0")
     world.run(a)
     return a
@@ -674,8 +658,7 @@ def test_nothing_is_tried_under_another_name_while_the_object_is_there(world: Wo
 
 
 def test_recovery_by_others_meets_the_foreign_object_too(world: World):
-    a = world.start("A", materialise(0), chunk=3)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=3, until=completes)
     world.place_foreign("data/orders/0+0")
     a.crash()
 
@@ -724,9 +707,7 @@ def test_an_object_belongs_to_the_commit_in_its_metadata(world: World):
 
 
 def test_recovery_works_at_its_default_pace_too(world: World):
-    a = world.start("A", materialise(0), chunk=1)
-    world.run(a, until=completes)
-    a.crash()
+    world.do("A", materialise(0), chunk=1, until=completes).crash()
 
     settled = recovery.tidy(world.index, hour(0))
 

@@ -86,9 +86,7 @@ def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
 
 
 def test_accepting_settles_what_is_pending_first(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
-    a.crash()
+    world.do("A", materialise(0), until=completes).crash()
     world.kafka.create_topic(1)
 
     recreated.accept(world.index, world.kafka, PACE)
@@ -98,8 +96,7 @@ def test_accepting_settles_what_is_pending_first(world: World):
 
 
 def test_accepting_finishes_an_announced_tile_so_that_its_creator_adds_no_open_one(world: World):
-    paused = world.start("A", materialise(0))
-    world.run(paused, until=lambda request: request.puts_tile is not None)
+    paused = world.do("A", materialise(0), until=lambda request: request.puts_tile is not None)
     world.kafka.create_topic(1)
 
     recreated.accept(world.index, world.kafka, PACE)
@@ -143,8 +140,7 @@ def test_hours_of_the_former_topic_cannot_be_opened_any_more(again: World):
 
 
 def test_a_writer_of_the_former_topic_is_fenced(world: World):
-    a = world.start("A", materialise(0))
-    world.run(a, until=lambda request: request.enters_pending)
+    a = world.do("A", materialise(0), until=lambda request: request.enters_pending)
     world.kafka.create_topic(1)
     world.do("accept", accepting())
 

@@ -50,8 +50,7 @@ def test_an_hour_can_be_rewritten_again_and_again(landed: World):
 
 
 def test_until_the_switch_readers_of_the_index_see_the_old_files(landed: World):
-    again = landed.start("rewrite", rewriting(0), chunk=1)
-    landed.run(again, until=completes)
+    again = landed.do("rewrite", rewriting(0), chunk=1, until=completes)
     landed.step(again)
 
     assert landed.view().tiles[hour(0)].commits == ("c1",)
@@ -59,8 +58,7 @@ def test_until_the_switch_readers_of_the_index_see_the_old_files(landed: World):
 
 
 def test_a_reader_between_switch_and_sweep_sees_the_new_files(landed: World):
-    again = landed.start("rewrite", rewriting(0))
-    landed.run(again, until=lambda request: request.method == "delete")
+    landed.do("rewrite", rewriting(0), until=lambda request: request.method == "delete")
 
     assert landed.view().tiles[hour(0)].commits == ("c2",)
     assert landed.view().tiles[hour(0)].garbage == ("c1",)
@@ -68,8 +66,7 @@ def test_a_reader_between_switch_and_sweep_sees_the_new_files(landed: World):
 
 
 def test_a_rewrite_that_stops_half_way_is_finished_by_whoever_comes_next(landed: World):
-    again = landed.start("rewrite", rewriting(0), chunk=1)
-    landed.run(again, until=completes)
+    again = landed.do("rewrite", rewriting(0), chunk=1, until=completes)
     landed.step(again, "crash after")
 
     landed.do("B", recovering(0))
@@ -80,8 +77,7 @@ def test_a_rewrite_that_stops_half_way_is_finished_by_whoever_comes_next(landed:
 
 def test_a_rewrite_that_is_rolled_back_leaves_the_old_files_as_they_were(landed: World):
     before = landed.view().data
-    again = landed.start("rewrite", rewriting(0), chunk=1)
-    landed.run(again, until=completes)
+    again = landed.do("rewrite", rewriting(0), chunk=1, until=completes)
     landed.step(again, "crash after")
     landed.lose_upload(min(landed.bucket.uploads))
 

@@ -14,8 +14,7 @@ from s3lake_tests.commit.world import World
 @pytest.fixture
 def stuck(world: World) -> World:
     """A commit of two files is pending, and one of them is visible."""
-    a = world.start("A", materialise(0), chunk=3)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=3, until=completes)
     world.step(a, "crash after")
     return world
 
@@ -62,9 +61,7 @@ def test_records_that_kafka_has_no_longer_are_given_up_only_knowingly(stuck: Wor
 def test_a_rewrite_that_is_given_up_loses_nothing(world: World):
     world.minute = 65
     world.do("A", materialise(0))
-    again = world.start("rewrite", rewriting(0))
-    world.run(again, until=completes)
-    again.crash()
+    world.do("rewrite", rewriting(0), until=completes).crash()
     world.kafka.retain(0, 3)
     before = world.view().data
 
@@ -75,9 +72,7 @@ def test_a_rewrite_that_is_given_up_loses_nothing(world: World):
 
 def test_offsets_of_a_later_commit_are_counted_from_where_it_began(world: World):
     world.do("A", materialise(0, rounds=1), limit=2)
-    b = world.start("B", materialise(0))
-    world.run(b, until=completes)
-    b.crash()
+    world.do("B", materialise(0), until=completes).crash()
 
     assert run(world) == RolledBack("c2", 3, 0)
 

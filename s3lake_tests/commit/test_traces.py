@@ -67,8 +67,7 @@ def creates(number: int) -> Callable[[Request], bool]:
 def rollback_zombie(world: World) -> None:
     """C1: Z, rolling A back, pauses before its DELETE; B lands the same bytes under the same name; Z goes on."""
     world.kafka.produce(0, 1, 2, 3, 4)
-    a = world.start("A", materialise(0), chunk=2)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=2, until=completes)
     world.step(a)
     world.lose_upload(min(world.bucket.uploads))
     z = world.start("Z", recovering(0))
@@ -82,8 +81,7 @@ def rollback_zombie(world: World) -> None:
 def shed(world: World) -> None:
     """C2: as C1, but the tile is closed below A's interval, and the next tile lands those offsets."""
     world.kafka.produce(0, 1, 2, 61, 62)
-    a = world.start("A", materialise(0), chunk=1)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=1, until=completes)
     for _ in range(3):
         world.step(a)
     world.lose_upload(max(world.bucket.uploads))
@@ -99,8 +97,7 @@ def shed(world: World) -> None:
 def lost4(world: World) -> None:
     """C5: the answer of step 4 is lost, the SDK repeats it, and gets 412 by its own write."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, "answer lost")
     world.run(a)
     if world.view().tiles[hour(0)].burnt or world.outcomes["FencedError"]:
@@ -110,8 +107,7 @@ def lost4(world: World) -> None:
 def timeout4(world: World) -> None:
     """C5: step 4 times out although it was carried out, and even reading it back is not possible."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, "timeout, done")
     world.step(a, "timeout, not done")
     world.run(a)
@@ -123,8 +119,7 @@ def timeout4(world: World) -> None:
 def aba(world: World) -> None:
     """C6: clean fences A's commit and sweeps it, so the tile says again what A read; A wakes up at step 4."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.do("clean", cleaning())
     world.run(a)
 
@@ -132,8 +127,7 @@ def aba(world: World) -> None:
 def clean_live(world: World) -> None:
     """C7: clean has read the tile, without A in it; A does steps 4 to 6; clean goes on."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     clean = world.start("clean", cleaning())
     assert world.run(clean, until=lambda request: request.puts_tile is not None or request.method == "abort_upload")
     world.run(a)
@@ -143,8 +137,7 @@ def clean_live(world: World) -> None:
 def clean_fenced(world: World) -> None:
     """C8: A was fenced by B, which has the same names; clean finds A's manifest."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.do("B", materialise(0))
     world.run(a)
     world.do("clean", cleaning())
@@ -153,8 +146,7 @@ def clean_fenced(world: World) -> None:
 def same_content(world: World) -> None:
     """C4: A's second upload vanishes; whoever settles A must not take B's equal object for A's."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a)
     (upload,) = world.bucket.uploads
     world.place_foreign(world.bucket.uploads[upload].key)
@@ -166,8 +158,7 @@ def same_content(world: World) -> None:
 def late_object(world: World) -> None:
     """C9: a Complete is answered, its commit rolled back and cleaned, and only then the object becomes visible."""
     world.kafka.produce(0, 1, 2, 3, 4)
-    a = world.start("A", materialise(0), chunk=2)
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), chunk=2, until=completes)
     world.step(a, "crash after", "late")
     world.lose_upload(min(world.bucket.uploads))
     world.do("Y", recovering(0))
@@ -181,8 +172,7 @@ def rewrite_crash(world: World) -> None:
     world.do("A", materialise(0), chunk=2)
     world.minute = 72
     world.do("A", materialise(0), chunk=2)
-    again = world.start("rewrite", rewriting(0), chunk=3)
-    world.run(again, until=completes)
+    again = world.do("rewrite", rewriting(0), chunk=3, until=completes)
     world.step(again)
 
 
@@ -200,8 +190,7 @@ def rewrite_twice(world: World) -> None:
 def refused_manifest(world: World) -> None:
     """The manifest's PUT is answered 409 and not carried out; its writer goes on."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=puts_manifest)
+    a = world.do("A", materialise(0), until=puts_manifest)
     world.step(a, twist="conflict")
     world.run(a)
 
@@ -209,8 +198,7 @@ def refused_manifest(world: World) -> None:
 def refused_manifest_untruly(world: World) -> None:
     """The same with 412, and the writer dies between two Completes: what it completed has to be found again."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0), chunk=1)
-    world.run(a, until=puts_manifest)
+    a = world.do("A", materialise(0), chunk=1, until=puts_manifest)
     world.step(a, twist="untrue")
     world.run(a, until=completes)
     world.step(a, "crash after")
@@ -221,8 +209,7 @@ def refused_manifest_of_rewrite(world: World) -> None:
     world.minute = 72
     world.kafka.produce(0, 1, 2, 3, 4)
     world.do("A", materialise(0))
-    again = world.start("rewrite", rewriting(0))
-    world.run(again, until=puts_manifest)
+    again = world.do("rewrite", rewriting(0), until=puts_manifest)
     world.step(again, twist="conflict, in flight")
     world.run(again, until=deletes_data)
     if world.view().tiles[hour(0)].commits != ("c2",) or "c2" not in world.view().manifests:
@@ -233,8 +220,7 @@ def refused_manifest_of_rewrite(world: World) -> None:
 def refused_tile(world: World) -> None:
     """A new tile's PUT is answered 409 and not carried out."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=lambda request: request.puts_tile is not None)
+    a = world.do("A", materialise(0), until=lambda request: request.puts_tile is not None)
     world.step(a, twist="conflict")
     world.run(a)
     if a.error or world.outcomes["committed"] != 1:
@@ -244,8 +230,7 @@ def refused_tile(world: World) -> None:
 def refused_step4(world: World) -> None:
     """Step 4 is answered 409 and not carried out; nobody else was first."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, twist="conflict")
     world.run(a)
     if world.outcomes["FencedError"]:
@@ -255,8 +240,7 @@ def refused_step4(world: World) -> None:
 def slow_complete(world: World) -> None:
     """A's Complete takes its time; B, to whom the store says that there is no such upload, rolls A back and lands."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     world.step(a, twist="slow")
     world.do("B", materialise(0))
     world.run(a)
@@ -266,11 +250,9 @@ def slow_complete(world: World) -> None:
 def slow_recovery(world: World) -> None:
     """The same of somebody who completes what a dead writer left."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     a.crash()
-    z = world.start("Z", recovering(0))
-    world.run(z, until=completes)
+    z = world.do("Z", recovering(0), until=completes)
     world.step(z, twist="slow")
     world.do("B", materialise(0))
     world.run(z)
@@ -280,8 +262,7 @@ def slow_recovery(world: World) -> None:
 def swept_meanwhile(world: World) -> None:
     """The same, while whoever rolled it back has looked for its object, and is about to clear the garbage."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=completes)
+    a = world.do("A", materialise(0), until=completes)
     world.step(a, twist="slow")
     s = world.start("S", recovering(0))
     world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.pending)
@@ -300,13 +281,10 @@ def swept_by_two(world: World) -> None:
     world.kafka.produce(0, 1, 2, 3, 4)
     world.minute = 65
     world.do("A", materialise(0))
-    x = world.start("rewrite", rewriting(0))
-    world.run(x, until=lambda request: request.method == "delete")
-    x.crash()
+    world.do("rewrite", rewriting(0), until=lambda request: request.method == "delete").crash()
     s = world.start("S", rewriting(0))
     world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.garbage)
-    o = world.start("O", rewriting(0))
-    world.run(o, until=completes)
+    o = world.do("O", rewriting(0), until=completes)
     world.run(s)
     world.run(o)
     world.check((invariants.i10_no_orphans,), world.view())
@@ -380,8 +358,7 @@ def newpart_open(world: World) -> None:
 def close_under_batch(world: World) -> None:
     """T5: an hour is closed after A planned on it open, below the end of A's interval, and before A's step 4."""
     world.kafka.produce(0, 1, 2, 66, 72)
-    a = world.start("A", materialise(0))
-    world.run(a, until=puts_manifest)
+    a = world.do("A", materialise(0), until=puts_manifest)
     world.minute = 72
     world.do("B", materialise(1))
     world.run(a)
@@ -390,8 +367,7 @@ def close_under_batch(world: World) -> None:
 def close_over_pending(world: World) -> None:
     """T5: an hour is closed while A's commit, which reaches beyond the hour, is pending."""
     world.kafka.produce(0, 1, 2, 66, 72)
-    a = world.start("A", materialise(0))
-    world.run(a, until=enters_pending)
+    a = world.do("A", materialise(0), until=enters_pending)
     world.step(a)
     world.minute = 72
     world.do("B", materialise(1, rounds=0))
@@ -401,8 +377,7 @@ def close_over_pending(world: World) -> None:
 def create_dies(world: World) -> None:
     """T6: who announced a tile dies before writing it."""
     world.kafka.produce(0, 1, 2)
-    a = world.start("A", materialise(0))
-    world.run(a, until=creates(0))
+    a = world.do("A", materialise(0), until=creates(0))
     world.step(a, "crash after")
     world.do("B", materialise(1))
 

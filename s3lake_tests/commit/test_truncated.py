@@ -78,9 +78,7 @@ def test_another_leader_that_lacks_nothing_changes_nothing(world: World):
 def test_the_epoch_is_kept_through_recovery_and_the_next_tile(world: World):
     world.kafka.elect(0)
     world.kafka.produce(0, 6)
-    a = world.start("A", materialise(0))
-    world.run(a, until=lambda request: request.method == "complete_upload")
-    a.crash()
+    world.do("A", materialise(0), until=lambda request: request.method == "complete_upload").crash()
     world.minute = 65
     world.do("B", materialise(1))
 
@@ -172,9 +170,7 @@ def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World)
 def test_accepted_what_was_pending_is_not_landed_again(world: World):
     world.kafka.produce(1, 3, 4)
     world.minute = 65
-    b = world.start("B", materialise(0))
-    world.run(b, until=completes)
-    b.crash()
+    world.do("B", materialise(0), until=completes).crash()
     world.kafka.elect(0, end=4)
     world.kafka.produce(0, *[66] * 8)
     assert tile(world, 0).partitions[1] == Span(0, 2, 4)
@@ -208,9 +204,7 @@ def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_s
     world.minute = 125
     for number in (1, 2):
         world.do("B", materialise(number))
-    pending = world.start("A", materialise(0), limit=1)
-    world.run(pending, until=completes)
-    pending.crash()
+    world.do("A", materialise(0), limit=1, until=completes).crash()
     del world.bucket.objects[world.index.tile_key(hour(1))]  # what of an hour is not there stops nothing
     world.kafka.elect(0, end=11)
     world.kafka.produce(0, 126)
@@ -308,8 +302,7 @@ def writes(request: Request) -> bool:
 
 @pytest.mark.parametrize("written", range(5))
 def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next_one(behind: World, written: int):
-    a = behind.start("accept", accepting())
-    behind.run(a, until=writes)
+    a = behind.do("accept", accepting(), until=writes)
     for _ in range(written):
         behind.step(a)
         behind.run(a, until=writes)
@@ -342,11 +335,9 @@ def test_an_hour_that_lands_while_a_cut_log_is_accepted_keeps_what_it_landed(beh
 def test_an_hour_that_is_opened_while_a_cut_log_is_accepted_loses_nothing(behind: World):
     """Who opens it had asked Kafka before the log was cut."""
     del behind.kafka.logs[0].epochs[1:]
-    opens = behind.start("B", materialise(3))
-    behind.run(opens, until=lambda request: writes(request) and request.key.endswith("topic.json"))
+    opens = behind.do("B", materialise(3), until=lambda request: writes(request) and request.key.endswith("topic.json"))
     behind.kafka.elect(0, end=11)
-    a = behind.start("accept", accepting())
-    behind.run(a, until=lambda request: writes(request) and request.key.endswith("topic.json"))
+    a = behind.do("accept", accepting(), until=lambda request: writes(request) and request.key.endswith("topic.json"))
     behind.run(opens, until=lambda request: request.method == "snapshot")
     opens.crash()
     assert tile(behind, 3).partitions[1] == Span(5, 5)

@@ -192,10 +192,10 @@ class World:
             self.step(actor)
         raise Violation(self, "I11", f"{actor.name} alone does not come to an end: {actor.wants}")
 
-    def do(self, name: str, work: Work, **traits: Any) -> Actor:
-        """A new actor that runs alone from beginning to end."""
+    def do(self, name: str, work: Work, *, until: Callable[[Request], bool] = lambda _: False, **traits: Any) -> Actor:
+        """A new actor that runs alone from its beginning to its end, or until its next request is one such."""
         actor = self.start(name, work, **traits)
-        self.run(actor)
+        self.run(actor, until=until)
         return actor
 
     def _settle_actors(self) -> None:
