@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import psutil
 
+from s3lake.demo.process import GuardedProcess
+
 MARK = "S3LAKE_TEST"
 
 
@@ -33,4 +35,13 @@ def until(seconds: float, reached: Callable[[], bool]) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, "not reached in time"
+        time.sleep(0.1)
+
+
+def served(process: GuardedProcess, seconds: float, answers: Callable[[], bool]) -> None:
+    """Wait for a server to answer; where it does not, its log says why."""
+    deadline = time.monotonic() + seconds
+    while not answers():
+        assert process.running, f"it ended:\n{process.log()}"
+        assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
         time.sleep(0.1)

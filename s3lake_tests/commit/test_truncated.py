@@ -197,13 +197,18 @@ def test_a_log_that_is_cut_again_can_be_accepted_again(cut: World):
     assert tile(cut, 2).partitions == {0: Span(8, 14), 1: Span(2, 3)}
 
 
-def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_since(world: World):
+def two_landed_behind_one_that_is_not(world: World) -> None:
+    """Hour 0 lacks offsets of topic-partition 1; hours 1 and 2 have landed."""
     world.kafka.produce(1, 3, 4, 5)
     world.do("A", materialise(0, rounds=1), limit=1)
     world.kafka.produce(0, 61, 121)
     world.minute = 125
     for number in (1, 2):
         world.do("B", materialise(number))
+
+
+def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_since(world: World):
+    two_landed_behind_one_that_is_not(world)
     world.do("A", materialise(0), limit=1, until=completes).crash()
     del world.bucket.objects[world.index.tile_key(hour(1))]  # what of an hour is not there stops nothing
     world.kafka.elect(0, end=11)
@@ -222,12 +227,7 @@ def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_s
 @pytest.fixture
 def behind(world: World) -> World:
     """Hour 0 lacks offsets 3 and 4 of topic-partition 1, hour 1 has nothing of it, hour 2 is open; 0 was cut at 11."""
-    world.kafka.produce(1, 3, 4, 5)
-    world.do("A", materialise(0, rounds=1), limit=1)
-    world.kafka.produce(0, 61, 121)
-    world.minute = 125
-    for number in (1, 2):
-        world.do("B", materialise(number))
+    two_landed_behind_one_that_is_not(world)
     world.kafka.elect(0, end=11)
     world.kafka.produce(0, 126)
     world.minute = 185

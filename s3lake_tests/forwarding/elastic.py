@@ -3,7 +3,6 @@ distribution there. Its security, which is not among them, lets everybody in.
 """
 
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 import requests
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
-from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
+from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.land.spark import jars
+from s3lake_tests.processes import served
 
 VERSION = "7.17.29"
 _UP_S = 240.0
@@ -65,7 +65,7 @@ def running() -> Iterator[Elastic]:
     jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command = [jars.find_java(), *jvm, "-cp", ":".join(map(str, class_path())), "py4j.GatewayServer", str(gateway_port)]
     with spawn(command, home / "log", remove=home) as process:
-        _wait(process, gateway_port)
+        served(process, _UP_S, lambda: not free_port(gateway_port))
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port))
         try:
             _start(gateway, home, port)
@@ -104,11 +104,3 @@ def _start(gateway: JavaGateway, home: Path, port: int) -> None:
     constructor = next(one for one in constructors if one.getParameterCount() == len(arguments))
     constructor.setAccessible(True)
     constructor.newInstance(arguments).start()
-
-
-def _wait(process: GuardedProcess, port: int) -> None:
-    deadline = time.monotonic() + _UP_S
-    while free_port(port):
-        assert process.running, f"it ended:\n{process.log()}"
-        assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
-        time.sleep(0.1)

@@ -2,12 +2,12 @@
 
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from s3lake.demo.process import free_port, free_ports, spawn
+from s3lake_tests.processes import served
 
 _UP_S = 60.0
 
@@ -28,9 +28,5 @@ def serving() -> Iterator[str]:
     (home / "data").mkdir()
     command = [binary, f"127.0.0.1:{port}", f"file:{home / 'data'}/"]
     with spawn(command, home / "log", remove=home) as process:
-        deadline = time.monotonic() + _UP_S
-        while free_port(port):
-            assert process.running, f"it ended:\n{process.log()}"
-            assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
-            time.sleep(0.1)
+        served(process, _UP_S, lambda: not free_port(port))
         yield f"mongodb://127.0.0.1:{port}"

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from s3lake.demo.process import free_ports, spawn
+from s3lake_tests.processes import served
 
 PASSWORD = "hunter2-postgres"
 _UP_S = 60.0
@@ -42,11 +42,7 @@ def serving() -> Iterator[str]:
     listen = ["-p", str(port), "-c", "listen_addresses=127.0.0.1", "-k", str(home), "-c", "fsync=off"]
     conninfo = f"host=127.0.0.1 port={port} user=lake password={PASSWORD} dbname=postgres"
     with spawn([*as_user, directory / "postgres", *cluster, *listen], home / "log", remove=home) as process:
-        deadline = time.monotonic() + _UP_S
-        while not _answers(conninfo):
-            assert process.running, f"it ended:\n{process.log()}"
-            assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
-            time.sleep(0.1)
+        served(process, _UP_S, lambda: _answers(conninfo))
         yield conninfo
 
 

@@ -24,6 +24,7 @@ from s3lake.commit.written import Envelope, Written
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.objects import Shape, batches, columns
 from s3lake.schema.types import from_document
+from s3lake_tests.avro import LOGICAL, METADATA, optional
 
 LINES = ["", "\n", "\n"]
 
@@ -197,10 +198,6 @@ def test_parquet_gives_the_recorded_columns() -> None:
     assert rows(out.getvalue(), "parquet", recorded=COLUMNS) == [expected, EMPTY]
 
 
-def optional(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": ["null", kind], "default": None}
-
-
 def avro(records: Sequence[Any], *fields: Any, codec: str = "null") -> bytes:
     out = BytesIO()
     fastavro.writer(out, {"type": "record", "name": "r", "fields": list(fields)}, records, codec=codec)
@@ -214,11 +211,7 @@ AVRO = [
     optional("name", "string"),
     optional("ok", "boolean"),
     optional("raw", "bytes"),
-    optional("at", {"type": "long", "logicalType": "timestamp-millis"}),
-    optional("day", {"type": "int", "logicalType": "date"}),
-    optional("clock", {"type": "int", "logicalType": "time-millis"}),
-    optional("who", {"type": "string", "logicalType": "uuid"}),
-    optional("exact", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}),
+    *LOGICAL,
     optional("tags", {"type": "array", "items": ["null", "string"]}),
     optional("counts", {"type": "map", "values": ["null", "long"]}),
     optional(
@@ -427,19 +420,7 @@ def test_an_iggy_line_is_a_value() -> None:
 def test_records_in_columns_have_the_recorded_value() -> None:
     fields = [
         optional("value", {"type": "record", "name": "v", "fields": [optional("n", "int")]}),
-        optional(
-            "metadata",
-            {
-                "type": "record",
-                "name": "m",
-                "fields": [
-                    {"name": "timestamp", "type": "long"},
-                    {"name": "topic", "type": "string"},
-                    {"name": "partition", "type": "int"},
-                    {"name": "offset", "type": "long"},
-                ],
-            },
-        ),
+        METADATA,
     ]
     metadata = {"timestamp": 1500, "topic": "t", "partition": 3, "offset": 7}
     body = avro([{"value": {"n": 1}, "metadata": metadata}, {"metadata": metadata}], *fields)

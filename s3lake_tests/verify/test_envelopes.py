@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
-from s3lake_tests.verify.test_formats import optional
+from s3lake_tests.avro import METADATA, optional
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, avro, avro_alone, parquet, texts
 
 Header = tuple[str, bytes | None]
@@ -169,19 +169,7 @@ KEY_VALUE: list[Any] = [
             },
         },
     ),
-    optional(
-        "metadata",
-        {
-            "type": "record",
-            "name": "m",
-            "fields": [
-                {"name": "timestamp", "type": "long"},
-                {"name": "topic", "type": "string"},
-                {"name": "partition", "type": "int"},
-                {"name": "offset", "type": "long"},
-            ],
-        },
-    ),
+    METADATA,
 ]
 
 

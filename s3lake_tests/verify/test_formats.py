@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from s3lake_tests.avro import LOGICAL, optional
 from s3lake_tests.verify.world import IN_TIME, World, avro, compressed, kinds, parquet, texts
 
 CODECS = ["none", "gzip", "zstd", "snappy_framed"]
@@ -208,10 +209,6 @@ def test_csv_of_one_column_may_quote_a_null_that_cannot_be_taken_for_a_text() ->
     assert is_judged(world, 1, b'{"n":2}')
 
 
-def optional(name: str, type: Any) -> dict[str, Any]:
-    return {"name": name, "type": ["null", type], "default": None}
-
-
 AVRO_FIELDS = [
     optional("id", "long"),
     optional("small", "int"),
@@ -220,11 +217,7 @@ AVRO_FIELDS = [
     optional("name", "string"),
     optional("ok", "boolean"),
     optional("raw", "bytes"),
-    optional("at", {"type": "long", "logicalType": "timestamp-millis"}),
-    optional("day", {"type": "int", "logicalType": "date"}),
-    optional("clock", {"type": "int", "logicalType": "time-millis"}),
-    optional("who", {"type": "string", "logicalType": "uuid"}),
-    optional("exact", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}),
+    *LOGICAL,
     optional("tags", {"type": "array", "items": ["null", "string"]}),
     optional("counts", {"type": "map", "values": ["null", "long"]}),
     optional("place", {"type": "record", "name": "place", "fields": [optional("lat", "double")]}),

@@ -14,6 +14,7 @@ from s3lake.config import native
 from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.source.iggy.connection import Connection
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.processes import served
 from s3lake_tests.source.iggy.server import PASSWORD, USER
 from s3lake_tests.source.inline import inline, verified
 
@@ -43,11 +44,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     }
     settings |= {"IGGY_ROOT_USERNAME": USER, "IGGY_ROOT_PASSWORD": PASSWORD}
     with spawn([str(_PROGRAM)], home / "log", {**os.environ, **settings}) as process:
-        deadline = time.monotonic() + _UP_S
-        while any(free_port(port) for port in ports.values()):
-            assert process.running, f"it ended:\n{process.log()}"
-            assert time.monotonic() < deadline, f"it does not answer:\n{process.log()}"
-            time.sleep(0.1)
+        served(process, _UP_S, lambda: not any(map(free_port, ports.values())))
         yield listening
 
 
