@@ -158,6 +158,7 @@ def test_the_list_has_a_reason_for_each_of_its_mutants_all_of_which_are_in_modul
     listed = mutants.read((ROOT / "s3lake_tests" / "survivors.yaml").read_text())
 
     for mutant in listed:
+        assert "__mutmut" not in mutant.change
         module = mutant.function.rpartition(".")[0]
         assert any((ROOT / Path(*parts.split("."))).with_suffix(".py").exists() for parts in _modules(module)), mutant
 
