@@ -12,7 +12,7 @@ from s3lake.commit.truncated import cut_below
 from s3lake.errors import ConfigurationError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
-from s3lake.source.offsets import Offsets
+from s3lake.source.offsets import Offsets, Snapshot
 
 
 class _Onward(NamedTuple):
@@ -27,6 +27,13 @@ class _Onward(NamedTuple):
     hour: str
     landed: int
     at: int
+
+
+class _Cut(NamedTuple):
+    """What is landed on per topic-partition, where it is in the log still, and where the new hour begins."""
+
+    given_on: Mapping[int, _Onward]
+    begins: dict[int, int]
 
 
 def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
@@ -46,26 +53,40 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
         if stored is None or last is None:
             raise ConfigurationError(f"topic {index.topic!r} has no index yet: there is nothing to accept")
         head, etag = stored
-        kafka = offsets.snapshot(index.topic, last)
         finish_creation(index, head)
         existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
-        ending = [found for hour in existing if (found := tidy(index, hour, pace))]  # what is pending may be landed
-        same = kafka.topic_id == head.topic_id and ending and ending[-1][0].hour == last
-        cut = cut_below(index, offsets, ending[-1][0], kafka) if same else {}
-        if not kafka.exists or (kafka.topic_id == head.topic_id and not cut):
+        # Settled first: what is pending may be landed. And before Kafka is asked, whose logs grow meanwhile.
+        settled = [stood for hour in existing if (stood := tidy(index, hour, pace))]
+        kafka = offsets.snapshot(index.topic, last)
+        cut: _Cut | None = None
+        if kafka.topic_id == head.topic_id and settled and settled[-1][0].hour == last:
+            cut = _cut(index, offsets, [tile for tile, _ in settled], kafka)
+        if not kafka.exists or (kafka.topic_id == head.topic_id and cut is None):
             state = "is the one that the index was cut from" if kafka.exists else "does not exist in Kafka"
             raise ConfigurationError(f"topic {index.topic!r} {state}: there is nothing to accept")
-        onward = _onward([tile for tile, _ in ending]) if cut else {}
-        given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
+        given_on, begins = cut or _Cut({}, {})
         # The last hour first: what a later one lands meanwhile is known before an earlier one gives anything on.
-        if not all(_end(index, *found, given_on) for found in reversed(ending)):
+        if not all(_end(index, tile, of_tile, given_on) for tile, of_tile in reversed(settled)):
             continue
-        begins = {one: min(on.at, cut.get(one, on.at)) for one, on in onward.items()}
         since = hours.shift(last, 1)
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
         anew = head.changed(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, new=None)
         if index.swap(index.head_key, anew, etag):
             return since
+
+
+def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: Snapshot) -> _Cut | None:
+    """How landing goes on where a log was cut below what is landed, or planned; None where none was."""
+    last = existing[-1]
+    ends = {one: log.end for one, log in kafka.partitions.items() if one in last.partitions}
+    short = {one: end for one, end in ends.items() if end < last.partitions[one].committed}
+    cut = {**short, **cut_below(index, offsets, last, kafka)}  # the last hour may have been opened since
+    standing, torn = _standing(index, offsets, existing, kafka)
+    if not cut and not torn:
+        return None
+    onward = _onward(existing)
+    given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
+    return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one)) for one, on in onward.items()})
 
 
 def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
@@ -85,6 +106,41 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
         hour, landed = spans[last][0], spans[last][1].committed
         onward[partition] = _Onward(hour, landed, max(landed, at))
     return onward
+
+
+def _begins(on: _Onward, cut: int | None, standing: int | None) -> int:
+    if standing is None:  # nothing is landed
+        return on.at if cut is None else min(on.at, cut)
+    return on.at if on.landed <= standing else standing
+
+
+def _standing(
+    index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: Snapshot
+) -> tuple[dict[int, int], bool]:
+    """Up to where what is landed stands in the logs that there are now, and whether some of it does not.
+
+    Hours need not have been landed in their order: the last one may have been cut, and one before it landed since, or
+    one before it cut, and the last one opened since.
+    """
+    reached: dict[int, dict[int | None, int]] = {}
+    for tile in existing:
+        for partition, span in tile.partitions.items():
+            if span.committed > span.start and partition in kafka.partitions:
+                of_leaders = reached.setdefault(partition, {})
+                epoch = tile.epochs.get(partition)
+                of_leaders[epoch] = max(of_leaders.get(epoch, 0), span.committed)
+    standing, torn = dict.fromkeys(reached, 0), False
+    while asked := {one: of_leaders.popitem() for one, of_leaders in reached.items() if of_leaders}:
+        elected = {
+            one: (at, epoch)
+            for one, (epoch, at) in asked.items()
+            if epoch is not None and epoch != kafka.partitions[one].epoch
+        }
+        cut = offsets.cut(index.topic, elected) if elected else {}
+        torn = torn or bool(cut)
+        for one, (_, at) in asked.items():
+            standing[one] = max(standing[one], cut.get(one, min(at, kafka.partitions[one].end)))
+    return standing, torn
 
 
 def _end(index: TopicIndex, tile: Tile, etag: str, given_on: Mapping[int, _Onward]) -> bool:

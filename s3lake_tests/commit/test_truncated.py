@@ -286,6 +286,109 @@ def test_accepted_what_the_cut_took_before_it_was_landed_is_expired_unless_some_
     assert tile(world, 2).partitions[0] == Span(min(end, 10), end + 9)
 
 
+def test_accepted_what_an_earlier_hour_has_landed_since_the_cut_is_not_landed_again(world: World):
+    """The cut is behind what hour 0 had landed, and before where hour 1 was opened."""
+    world.kafka.produce(0, 3, 4)
+    world.minute = 65
+    opening.open_hour(world.index, world.kafka, hour(1))
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, *[66] * 4)
+    world.do("B", materialise(0))
+    assert tile(world, 0).partitions[0] == Span(0, 12, 12)
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 125
+    world.do("C", materialise(2))
+
+    assert offsets(world, 0) == list(range(15))
+
+
+def test_a_log_that_was_cut_below_an_hours_end_before_the_next_hour_was_opened_can_be_accepted(world: World):
+    """The new hour knows the new leader alone, and begins where the former log had ended."""
+    world.kafka.produce(1, 3, 4)
+    world.minute = 65
+    head, _ = world.index.head()
+    opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
+    world.kafka.elect(1, end=3)
+    opening.open_hour(world.index, world.kafka, hour(1))
+    with pytest.raises(DataLossError, match=r"expects offsets up to 4, Kafka has them up to 3.*index accept"):
+        begin(world, 0)
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 125
+    world.do("C", materialise(2))
+
+    assert [tile(world, number).partitions[1] for number in range(3)] == [Span(0, 2, 2), Span(2, 2, 2), Span(2, 3)]
+    assert offsets(world, 1) == [0, 1, 2]
+
+
+def test_accepted_what_an_hour_between_has_landed_of_the_new_log_is_not_landed_again():
+    with World(mute=("I4", "I5")) as world:
+        world.kafka.produce(0, 1, 1, 1, 121)
+        world.minute = 125
+        world.do("A", materialise(2))
+        world.kafka.elect(0, end=0)
+        world.kafka.produce(0, 61, 61, 61, 121, 121)
+        world.do("B", materialise(1))
+        assert (tile(world, 1).partitions[0], tile(world, 2).partitions[0]) == (Span(0, 3, 3), Span(3, 4))
+
+        accept(world.index, world.kafka, PACE)
+        world.minute = 185
+        world.do("C", materialise(3))
+
+        assert tile(world, 3).partitions[0] == Span(3, 5)
+
+
+def test_accepted_landing_goes_on_where_two_cuts_one_after_the_other_left_of_what_was_landed(world: World):
+    world.kafka.elect(0)
+    world.kafka.produce(0, 61, 61)
+    world.minute = 65
+    world.do("B", materialise(1))
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, 66)
+    world.kafka.elect(0, end=8)
+    world.kafka.produce(0, *[67] * 6)
+    assert (tile(world, 0).epochs[0], tile(world, 1).epochs[0]) == (0, 1)
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 125
+    world.do("C", materialise(2))
+
+    assert tile(world, 2).partitions[0] == Span(8, 14)
+
+
+def test_what_was_landed_late_of_a_log_that_was_cut_before_the_next_hour_was_opened_can_be_accepted(world: World):
+    """The next hour knows the new leader alone; the commit that was pending was of the former one."""
+    world.kafka.produce(0, 3, 4)
+    world.minute = 65
+    b = world.start("B", materialise(0))
+    world.run(b, until=completes)
+    world.kafka.elect(0, end=10)
+    world.kafka.produce(0, 66, 66)
+    opening.open_hour(world.index, world.kafka, hour(1))
+    world.run(b)
+    assert tile(world, 0).partitions[0] == Span(0, 12, 12)
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 125
+    world.do("C", materialise(2))
+
+    assert tile(world, 2).partitions[0] == Span(10, 12)
+
+
+@pytest.mark.parametrize("requests", range(8))
+def test_a_log_that_grows_and_is_landed_while_it_is_asked_for_was_not_cut(world: World, requests: int):
+    a = world.start("accept", accepting())
+    for _ in range(requests):
+        if a.alive:
+            world.step(a)
+    world.kafka.produce(0, 5)
+    world.do("B", materialise(0))
+    world.run(a)
+
+    assert (a.error, world.view().head.since) == (None, None)
+
+
 def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_landed_from_there_on(behind: World):
     last, etag = behind.index.tile(hour(2))
     behind.index.swap_tile(last.changed(burnt={0: 20}), etag)
