@@ -36,6 +36,7 @@ class TopicHead(msgspec.Struct, frozen=True):
         hours: existing tiles as inclusive ranges.
         new: the tile created last, whole, so that anyone can finish its creation.
         begins: where the tile of `since` begins, where an unclean election had cut the log; else at the log start.
+        led: the leaders' epochs when that was told.
         since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
             connector landed what came before.
         earlier: what `since` was before, oldest first.
@@ -48,6 +49,7 @@ class TopicHead(msgspec.Struct, frozen=True):
     new: Tile | None = None
     since: str | None = None
     begins: dict[int, int] = {}
+    led: dict[int, int] = {}
     earlier: tuple[str, ...] = ()
 
     def leads_on(self, earlier: Tile, later: Tile) -> bool:
@@ -190,9 +192,7 @@ class TopicIndex:
         """The documents of one sink and topic.
 
         Args:
-            store: the bucket.
             prefix: of the sink's index: `<index.prefix>/<sink name>`.
-            topic: its name.
             data: what keys of the sink's data begin with; only a writer has to say it.
         """
         self.store = store

@@ -6,10 +6,10 @@ One tile is open at a time, the last. Only `topic.json` adds tiles.
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, settle
-from s3lake.commit.truncated import same_log
+from s3lake.commit.truncated import cut_below, same_log
 from s3lake.errors import DataLossError
 from s3lake.plan import tile as tiles
-from s3lake.plan.tile import Tile
+from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import Offsets, Snapshot
 
 
@@ -128,7 +128,12 @@ def _make(
     if not kafka.exists:
         return None
     if before is not None:
+        if before.pending is not None and tiles.epochs(kafka, before.partitions) != before.epochs:
+            settle(index, before.hour, pace)  # what is under way may be of a log that was cut
+            before = index.existing_tile(before.hour)[0]
         same_log(index, offsets, before, kafka)
+    # Between `accept` and now the log may have been cut once more, and nothing is landed of it from there on.
+    begun = Tile(hour, {partition: Span(at, at) for partition, at in head.begins.items()}, epochs=head.led)
     tile = tiles.opened(
         hour,
         kafka,
@@ -137,6 +142,6 @@ def _make(
         earliest=head.since is not None or hour == earliest_hour,
         former=former,
         recreated=head.since is not None,
-        begins=head.begins,
+        begins={**head.begins, **cut_below(index, offsets, begun, kafka)},
     )
     return tile, kafka.topic_id

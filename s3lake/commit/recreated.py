@@ -1,7 +1,6 @@
 """Accept: go on with a topic that was deleted and created again, or whose log was cut off, knowingly."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from s3lake import hours
@@ -20,7 +19,7 @@ class _Onward(NamedTuple):
 
     Attributes:
         hour: the one that has landed something of it last.
-        landed: up to where.
+        landed: up to where; 0 where none has.
         at: the first offset that this hour, or one after it, has not landed; the new hour begins there.
     """
 
@@ -66,11 +65,18 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
             raise ConfigurationError(f"topic {index.topic!r} {state}: there is nothing to accept")
         given_on, begins = cut or _Cut({}, {})
         # The last hour first: what a later one lands meanwhile is known before an earlier one gives anything on.
-        if not all(_end(index, tile, of_tile, given_on) for tile, of_tile in reversed(settled)):
+        ending = [(_ended(tile, given_on), of_tile) for tile, of_tile in reversed(settled) if not tile.landed]
+        if ending:
+            all(index.swap_tile(tile, of_tile) for tile, of_tile in ending)
+            continue
+        # The first hour first: that the log was cut is known by the last one.
+        moving = [(moved, of_tile) for tile, of_tile in settled if (moved := _moved(tile, given_on)) is not tile]
+        if not all(index.swap_tile(tile, of_tile) for tile, of_tile in moving):
             continue
         since = hours.shift(last, 1)
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
-        anew = head.changed(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, new=None)
+        led = tiles.epochs(kafka, begins)
+        anew = head.changed(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, led=led, new=None)
         if index.swap(index.head_key, anew, etag):
             return since
 
@@ -86,7 +92,7 @@ def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: S
         return None
     onward = _onward(existing)
     given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
-    return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one)) for one, on in onward.items()})
+    return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one, 0)) for one, on in onward.items()})
 
 
 def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
@@ -96,22 +102,27 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
     """
     onward = {}
     for partition in existing[-1].partitions:
-        spans = [(tile.hour, tile.partitions[partition]) for tile in existing if partition in tile.partitions]
-        last = max((place for place, (_, span) in enumerate(spans) if span.committed > span.start), default=0)
-        at = spans[-1][1].committed
-        for (hour, span), (later, _) in reversed(list(pairwise(spans[last:]))):
-            # Adjacent hours meet, unless somebody opened one while another `accept` was under way.
-            if span.committed != span.end or hours.shift(hour, 1) == later:
-                at = span.committed
-        hour, landed = spans[last][0], spans[last][1].committed
-        onward[partition] = _Onward(hour, landed, max(landed, at))
+        having = [(tile, tile.partitions[partition]) for tile in existing if partition in tile.partitions]
+        last = max((place for place, (_, span) in enumerate(having) if span.committed > span.start), default=0)
+        tile, span = having[last]
+        landed = span.committed if span.committed > span.start else 0
+        # An `accept` that came to nothing, since it died or an hour was opened meanwhile, has left ends below what is
+        # burnt: that hour lacks the rest still.
+        lacking = (
+            span.committed
+            for tile, span in having[last:]
+            if span.committed != span.end
+            or tiles.burns(tile.burnt or {}, {partition: (span.committed, span.committed)})
+        )
+        onward[partition] = _Onward(tile.hour, landed, next(lacking, having[-1][1].committed))
     return onward
 
 
-def _begins(on: _Onward, cut: int | None, standing: int | None) -> int:
-    if standing is None:  # nothing is landed
-        return on.at if cut is None else min(on.at, cut)
-    return on.at if on.landed <= standing else standing
+def _begins(on: _Onward, cut: int | None, standing: int) -> int:
+    """Behind all that is landed and stands in the log; not behind where it was cut, unless that was landed since."""
+    if on.landed > standing:
+        return standing
+    return max(standing, on.at if cut is None else min(on.at, cut))
 
 
 def _standing(
@@ -143,19 +154,33 @@ def _standing(
     return standing, torn
 
 
-def _end(index: TopicIndex, tile: Tile, etag: str, given_on: Mapping[int, _Onward]) -> bool:
-    """Whether the tile is over, and nobody has changed it before."""
+def _ended(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
+    """Where it is committed; what it lacks has expired, or is landed from there on, under names that it did not use."""
     spans, expired, burnt = {}, list(tile.expired), tile.burnt
     for partition, span in (tile.partitions or {0: NOTHING}).items():
-        on, end = given_on.get(partition), span.committed if span.end is None else span.end
+        on, end = given_on.get(partition), _end(span)
         if on is not None and tile.hour >= on.hour:
-            at = max(on.landed, min(span.committed, on.at))
-            spans[partition] = Span(span.start if span.committed > span.start else at, at, at)
-            burnt = tiles.burning(burnt, {partition: end})  # the next tile may not use its names again
+            spans[partition] = Span(span.start, span.committed, span.committed)
+            burnt = tiles.burning(burnt, {partition: end})
         else:
             spans[partition] = Span(span.start, end, end)
             if end > span.committed:
                 expired.append((partition, span.committed, end))
-    if spans == tile.partitions:
-        return True
-    return bool(index.swap_tile(tile.changed(partitions=spans, expired=tiles.joined(expired), burnt=burnt), etag))
+    return tile.changed(partitions=spans, expired=tiles.joined(expired), burnt=burnt)
+
+
+def _moved(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
+    """An hour that has landed nothing since begins and ends where the new one begins, so that all of them meet."""
+    spans = {
+        partition: Span(on.at, on.at, on.at)
+        for partition, on in given_on.items()
+        if tile.hour > on.hour and partition in tile.partitions and tile.partitions[partition].start > on.at
+    }
+    if not spans:
+        return tile
+    ends = {partition: _end(span) for partition, span in tile.partitions.items() if partition in spans}
+    return tile.changed(partitions={**tile.partitions, **spans}, burnt=tiles.burning(tile.burnt, ends))
+
+
+def _end(span: Span) -> int:
+    return span.committed if span.end is None else span.end

@@ -10,7 +10,7 @@ from s3lake.commit.recreated import accept
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.plan.tile import Interval, Span
+from s3lake.plan.tile import Interval, Span, Tile
 from s3lake.verify import index_side
 from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.kafka import hour
@@ -357,23 +357,37 @@ def test_accepted_landing_goes_on_where_two_cuts_one_after_the_other_left_of_wha
     assert tile(world, 2).partitions[0] == Span(8, 14)
 
 
-def test_what_was_landed_late_of_a_log_that_was_cut_before_the_next_hour_was_opened_can_be_accepted(world: World):
-    """The next hour knows the new leader alone; the commit that was pending was of the former one."""
+@pytest.fixture
+def under_way(world: World) -> World:
+    """A commit of hour 0's last two records is under way when a leader is elected that lacks them."""
     world.kafka.produce(0, 3, 4)
     world.minute = 65
     b = world.start("B", materialise(0))
     world.run(b, until=completes)
     world.kafka.elect(0, end=10)
     world.kafka.produce(0, 66, 66)
-    opening.open_hour(world.index, world.kafka, hour(1))
-    world.run(b)
-    assert tile(world, 0).partitions[0] == Span(0, 12, 12)
+    return world
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("C", materialise(2))
 
-    assert tile(world, 2).partitions[0] == Span(10, 12)
+def test_no_hour_is_opened_behind_a_commit_under_way_of_records_that_were_cut(under_way: World):
+    with pytest.raises(DataLossError, match=r"topic-partition 0: offsets 10 to 11\)"):
+        opening.open_hour(under_way.index, under_way.kafka, hour(1))
+
+    assert tile(under_way, 0).partitions[0] == Span(0, 12, 12)
+
+
+def test_a_cut_that_only_an_hour_before_the_last_one_knows_of_can_be_accepted(under_way: World):
+    """An earlier s3lake opened the last one behind such a commit, under the new leader."""
+    head, etag = under_way.index.head()
+    spans = {0: Span(12, 12), 1: Span(2, 2)}
+    last = Tile(hour(1), spans, epochs={0: 1, 1: 0})
+    under_way.index.swap(under_way.index.head_key, head.changed(hours=((hour(0), hour(1)),), new=last), etag)
+
+    accept(under_way.index, under_way.kafka, PACE)
+    under_way.minute = 125
+    under_way.do("C", materialise(2))
+
+    assert tile(under_way, 2).partitions[0] == Span(10, 12)
 
 
 @pytest.mark.parametrize("requests", range(8))
@@ -387,6 +401,32 @@ def test_a_log_that_grows_and_is_landed_while_it_is_asked_for_was_not_cut(world:
     world.run(a)
 
     assert (a.error, world.view().head.since) == (None, None)
+
+
+def test_accepted_what_was_written_where_nobody_had_opened_an_hour_is_landed(world: World):
+    """The cut is in an hour without records of ours, between two that have tiles."""
+    world.kafka.produce(0, 61, 61)
+    world.minute = 125
+    opening.open_hour(world.index, world.kafka, hour(2))
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, 126, 126)
+    assert tile(world, 2).partitions[0] == Span(12, 12)
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 185
+    world.do("C", materialise(3))
+
+    assert tile(world, 3).partitions[0] == Span(11, 13)
+
+
+def test_a_log_that_is_cut_again_before_the_new_hour_is_opened_is_landed_from_there(cut: World):
+    accept(cut.index, cut.kafka, PACE)
+    cut.kafka.elect(1, end=1)
+    cut.kafka.produce(1, 66, 66)
+
+    cut.do("B", materialise(1))
+
+    assert tile(cut, 1).partitions == {0: Span(4, 12), 1: Span(1, 3)}
 
 
 def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_landed_from_there_on(behind: World):
