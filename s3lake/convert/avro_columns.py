@@ -11,7 +11,6 @@ the record one of those that are left to fastavro, which reads them one by one a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,7 @@ def _compiled(plain: Any, type: Type) -> Decode:
 def _primitive(name: str, type: Type) -> Decode:
     match name:
         case "null":
-            return _nulls
+            return lambda cursor: pa.nulls(len(cursor))
         case "boolean":
             return _boolean
         case "int":
@@ -108,24 +107,12 @@ def _primitive(name: str, type: Type) -> Decode:
         case "long":
             return _whole(Cursor.varint, type)
         case "float":
-            return _float
+            return lambda cursor: pa.array(cursor.words[cursor.skip(4)].astype(np.uint32).view(np.float32))
         case "double":
-            return _double
+            return lambda cursor: pa.array(cursor.words[cursor.skip(8)].view(np.float64))
         case "string":
             return _uuid_of_text if type is Primitive.UUID else _text
-    return partial(_decimal_of_bytes, type) if isinstance(type, Decimal) else _bytes
-
-
-def _nulls(cursor: Cursor) -> pa.Array:
-    return pa.nulls(len(cursor))
-
-
-def _float(cursor: Cursor) -> pa.Array:
-    return pa.array(cursor.words[cursor.skip(4)].astype(np.uint32).view(np.float32))
-
-
-def _double(cursor: Cursor) -> pa.Array:
-    return pa.array(cursor.words[cursor.skip(8)].view(np.float64))
+    return (lambda cursor: _decimal(cursor, *_extent(cursor), type)) if isinstance(type, Decimal) else _bytes
 
 
 def _boolean(cursor: Cursor) -> pa.Array:
@@ -196,10 +183,6 @@ def _enum(symbols: Sequence[str]) -> Decode:
         return texts.take(pa.array(found))
 
     return decode
-
-
-def _decimal_of_bytes(type: Decimal, cursor: Cursor) -> pa.Array:
-    return _decimal(cursor, *_extent(cursor), type)
 
 
 def _fixed(size: int, type: Type) -> Decode:

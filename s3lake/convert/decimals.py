@@ -8,7 +8,6 @@ import base64
 import decimal
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -66,11 +65,7 @@ def base64_of(unscaled: int) -> str:
 
 
 def _list(item: _Spell | None) -> _Spell | None:
-    return item and partial(_spell_items, item)
-
-
-def _spell_items(item: _Spell, value: Any) -> Any:
-    return None if value is None else list(map(item, value))
+    return item and (lambda value: None if value is None else list(map(item, value)))
 
 
 def _struct(fields: dict[str, _Spell | None]) -> _Spell | None:
@@ -91,8 +86,4 @@ def _struct(fields: dict[str, _Spell | None]) -> _Spell | None:
 
 
 def _map(value: _Spell | None) -> _Spell | None:
-    return value and partial(_spell_values, value)
-
-
-def _spell_values(value: _Spell, members: Any) -> Any:
-    return members and {name: value(one) for name, one in members.items()}
+    return value and (lambda members: members and {name: value(one) for name, one in members.items()})

@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -45,9 +44,6 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
     ],
 }
-
-
-_Read = Callable[[Any], Any]
 
 
 class _Column(NamedTuple):
@@ -121,7 +117,7 @@ def _batch(rows: Sequence[Any], columns: Mapping[str, _Column]) -> pa.RecordBatc
     return pa.record_batch(list(map(pa.array, cells, schema.types)), schema=schema)
 
 
-def _cell(value: Any, read: _Read | None) -> Any:
+def _cell(value: Any, read: Callable[[Any], Any] | None) -> Any:
     return value if value is None or read is None else read(value)
 
 
@@ -142,19 +138,22 @@ def _complex(schema: dict[str, Any], named: dict[str, _Column]) -> _Column:
     match schema["type"]:
         case "record":
             fields = {field["name"]: _column(field["type"], named) for field in schema["fields"]}
-            return _Column(pa.struct(_schema(fields)), partial(_row, fields))
+            return _Column(
+                pa.struct(_schema(fields)),
+                lambda row: {name: _cell(row[name], one.read) for name, one in fields.items()},
+            )
         case "array":
             item, read = _column(schema["items"], named)
-            return _Column(pa.list_(item), read and partial(_items, read))
+            return _Column(pa.list_(item), read and (lambda items: [_cell(one, read) for one in items]))
         case "map":
             value, read = _column(schema["values"], named)
             entries = pa.map_(pa.string(), value)
-            return _Column(entries, partial(_pairs, read))
+            return _Column(entries, lambda pairs: [(name, _cell(one, read)) for name, one in pairs.items()])
         case "bytes" | "fixed" if logical == "decimal":
             exact = pa.decimal128(min(MOST_DIGITS, schema["precision"]), schema.get("scale", 0))
-            return _Column(exact, partial(_scaled, exact.scale))
+            return _Column(exact, lambda value: _scaled(value, exact.scale))
         case "fixed" | "string" if logical == "uuid":
-            return _Column(pa.binary(16), _uuid)
+            return _Column(pa.binary(16), lambda value: value if isinstance(value, bytes) else UUID(value).bytes)
         case dict() | list():
             return _column(schema["type"], named)
         case name if name in named:
@@ -163,23 +162,7 @@ def _complex(schema: dict[str, Any], named: dict[str, _Column]) -> _Column:
             return _Column(_LOGICAL.get((name, str(logical)), _ARROW[name]))
 
 
-def _row(fields: Mapping[str, _Column], row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _cell(row[name], column.read) for name, column in fields.items()}
-
-
-def _items(read: _Read, items: Iterable[Any]) -> list[Any]:
-    return [_cell(item, read) for item in items]
-
-
-def _pairs(read: _Read | None, pairs: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, _cell(value, read)) for name, value in pairs.items()]
-
-
-def _uuid(value: bytes | str) -> bytes:
-    return value if isinstance(value, bytes) else UUID(value).bytes
-
-
-def _scaled(scale: int, unscaled: bytes) -> Decimal:
+def _scaled(unscaled: bytes, scale: int) -> Decimal:
     number = int.from_bytes(unscaled, "big", signed=True)
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,15 @@ from s3lake.transform.record import Refusal
 
 _KEYS = ("exact", "starts_with", "ends_with", "contains", "regex")
 _VALUES = ("equals", "contains", "regex", "greater_than", "less_than", "between")
-_TYPES = ("is_null", "is_not_null", "is_string", "is_number", "is_boolean", "is_object", "is_array")
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "is_null": lambda value: value is None,
+    "is_not_null": lambda value: value is not None,
+    "is_string": lambda value: isinstance(value, str),
+    "is_number": lambda value: is_number(value),
+    "is_boolean": lambda value: isinstance(value, bool),
+    "is_object": lambda value: isinstance(value, dict),
+    "is_array": lambda value: isinstance(value, list),
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class Pattern:
         key, value = setting.get("key_pattern"), setting.get("value_pattern")
         return cls(
             None if key is None else _test(key, _KEYS, (), f"{place}.key_pattern"),
-            None if value is None else _test(value, _VALUES, _TYPES, f"{place}.value_pattern"),
+            None if value is None else _test(value, _VALUES, tuple(_KINDS), f"{place}.value_pattern"),
         )
 
     def matches(self, name: str, value: Any) -> bool:
@@ -87,21 +95,9 @@ def _number(value: Any, what: str) -> Decimal:
 
 
 def _holds(test: str, operand: Any, value: Any) -> bool:
+    if test in _KINDS:
+        return _KINDS[test](value)
     match test:
-        case "is_null":
-            return value is None
-        case "is_not_null":
-            return value is not None
-        case "is_string":
-            return isinstance(value, str)
-        case "is_number":
-            return is_number(value)
-        case "is_boolean":
-            return isinstance(value, bool)
-        case "is_object":
-            return isinstance(value, dict)
-        case "is_array":
-            return isinstance(value, list)
         case "exact":
             return bool(value == operand)
         case "equals":
