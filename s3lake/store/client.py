@@ -119,13 +119,20 @@ def _assume(core: Any, connection: S3Connection) -> None:
         DeferredRefreshableCredentials,
     )
 
+    manners = Config(
+        connect_timeout=connection.connect_timeout_s,
+        read_timeout=connection.read_timeout_s,
+        retries={"total_max_attempts": 1},  # who asks the store again asks for the token again
+        proxies=_proxies(connection),
+    )
+
     def tokens(service: str, config: Any = None, **keys: Any) -> Any:
         return core.create_client(
             service,
             region_name=connection.region,
             endpoint_url=connection.role_endpoint_url,
             verify=connection.ca_file if connection.role_endpoint_url else None,
-            config=Config(proxies=_proxies(connection)).merge(config or Config()),
+            config=manners.merge(config or Config()),
             **keys,
         )
 

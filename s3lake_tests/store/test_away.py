@@ -17,7 +17,7 @@ from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
 
 
-def store(url: str, **settings: float) -> S3Store:
+def store(url: str, **settings: float | str) -> S3Store:
     connection = S3Connection(url, "us-east-1", access_key_id="k", secret_access_key="s", **settings)  # type: ignore[arg-type]
     return S3Store(connection, "lake")
 
@@ -55,6 +55,12 @@ def test_a_silent_store_is_given_up_before_a_pause_that_patience_does_not_reach(
     with pytest.raises(StoreUnavailableError, match="failed 1 times"):
         store(hole, read_timeout_s=0.05, patience_s=15, backoff_ms=16_000, max_attempts=3).get("k")
     assert pauses == []
+
+
+def test_a_token_service_that_is_silent_is_waited_for_no_longer_than_a_store(hole: str) -> None:
+    role = {"role_arn": "arn:aws:iam::1:role/a", "role_endpoint_url": hole}
+    with pytest.raises(StoreUnavailableError, match=r"failed 2 times in . s, at last with ReadTimeoutError"):
+        store(hole, read_timeout_s=0.05, patience_s=0, max_attempts=2, backoff_ms=1, **role).get("k")
 
 
 def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -> None:

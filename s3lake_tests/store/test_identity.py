@@ -48,7 +48,8 @@ def assuming(action: str = "AssumeRole") -> list[Answer]:
 
 
 def store_of(server: Scripted, **s3: Any) -> S3Store:
-    return S3Store(S3Connection.of(S3.model_validate({"endpoint_url": server.url, **s3})), BUCKET)
+    once = {"endpoint_url": server.url, "retries": {"max_attempts": 1, "patience": 0}}
+    return S3Store(S3Connection.of(S3.model_validate({**once, **s3})), BUCKET)
 
 
 def signed_by(server: Scripted) -> str:
@@ -100,25 +101,38 @@ def test_the_token_service_is_asked_by_the_keys_where_the_role_is_and_through_th
     assert "/eu-north-1/sts/" in server.headers[0]["authorization"]
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_certificates_of_ones_own_are_for_a_token_service_of_ones_own(
-    server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
-) -> None:
-    asked: list[Any] = []
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, server: Scripted) -> list[dict[str, Any]]:
+    """What clients of the token service are made with."""
+    made: list[dict[str, Any]] = []
     create = Session.create_client
 
     def noted(session: Session, service: str, **settings: Any) -> Any:
         if service == "sts":
-            asked.append(settings["verify"])
-            settings |= {"verify": None, "endpoint_url": server.url}
+            made.append(settings)
+            settings = {**settings, "verify": None, "endpoint_url": server.url}
         return create(session, service, **settings)
 
     monkeypatch.setattr(Session, "create_client", noted)
     server.script = assuming()
+    return made
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_certificates_of_ones_own_are_for_a_token_service_of_ones_own(
+    server: Scripted, tmp_path: Path, made: list[dict[str, Any]], own: bool
+) -> None:
     (tmp_path / "ca.pem").write_text("")
     role = {"arn": ROLE} | ({"endpoint_url": server.url} if own else {})
     store_of(server, credentials=KEYS, role=role, ca_file=str(tmp_path / "ca.pem")).head("a")
-    assert asked == [str(tmp_path / "ca.pem") if own else None]
+    assert [settings["verify"] for settings in made] == [str(tmp_path / "ca.pem") if own else None]
+
+
+def test_a_token_service_is_waited_for_as_long_as_the_store(server: Scripted, made: list[dict[str, Any]]) -> None:
+    store_of(server, credentials=KEYS, role={"arn": ROLE}).head("a")
+    (manners,) = [settings["config"] for settings in made]
+    assert (manners.connect_timeout, manners.read_timeout) == (5, 45)
+    assert manners.retries["total_max_attempts"] == 1
 
 
 def test_a_web_identity_without_its_file_is_told(server: Scripted, tmp_path: Path) -> None:
