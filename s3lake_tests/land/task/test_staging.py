@@ -6,6 +6,7 @@ import json
 import random
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -254,6 +255,39 @@ def test_a_span_in_one_output_partition_cuts_no_file_of_another() -> None:
     ]
 
 
+@pytest.mark.parametrize("field", [False, True], ids=["timestamps", "a field"])
+def test_a_span_counts_no_record_of_another_output_partition(field: bool) -> None:
+    files = staging(MemoryStore(), flush={"span": "10s"}, layout={"partition_by": ["a"]})
+    for first, values, times in ((0, "xy", [0, 60_000]), (2, "xy", [5_000, 65_000])):
+        stamped = rows(offsets(first, 2), lines(*[b"v"] * 2), [0, 0] if field else times)
+        if field:
+            stamped = replace(stamped, clock=pa.array(times, pa.int64()))
+        files.add_sorted(0, groups(files, *values), stamped)
+    assert sorted((file.key, file.records) for file in files.finish()) == [
+        ("t/a=x/t(0_000000000000).json", 2),
+        ("t/a=y/t(0_000000000001).json", 2),
+    ]
+
+
+def test_a_name_tells_the_times_of_its_own_records() -> None:
+    template = "{field:a}/{partition}-{offset}_{min_timestamp}_{max_timestamp}"
+    files = staging(MemoryStore(), layout={"template": template})
+    files.add_sorted(0, groups(files, *"xy"), rows(offsets(0, 2), lines(b"v", b"v"), [1_000, 60_000]))
+    assert sorted(file.key for file in files.finish()) == ["x/0-0_1000_1000.json", "y/0-1_60000_60000.json"]
+
+
+def test_rows_of_several_batches_are_one_after_the_other_with_what_their_span_counts_by() -> None:
+    first, second = (
+        replace(rows(offsets(at, 2), lines(b"%d" % at, b"x"), [at, at]), clock=pa.array([at + 7, at + 8], pa.int64()))
+        for at in (0, 2)
+    )
+    both = Rows.concat([first, second])
+    assert both.offsets.to_pylist() == [0, 1, 2, 3]
+    assert both.timestamps.to_pylist() == [0, 0, 2, 2]
+    assert both.streams["data"].to_pylist() == [b"0", b"x", b"2", b"x"]
+    assert both.times.to_pylist() == [7, 8, 9, 10]
+
+
 # Schemas
 
 
@@ -263,6 +297,19 @@ def test_each_schema_has_an_open_file_of_its_own() -> None:
         add(files, first, pa.record_batch([pa.array([first])], names=["a"]))
         add(files, first + 1, pa.record_batch([pa.array(["x"])], names=["a"]))
     assert [(file.first_offset, file.last_offset, file.records) for file in files.finish()] == [(0, 6, 4), (1, 7, 4)]
+
+
+def test_each_schema_has_a_file_of_its_own_in_each_output_partition() -> None:
+    files = staging(MemoryStore(), format={"type": "parquet"}, layout={"partition_by": ["a"]})
+    for first, column in ((0, [1, 2]), (2, ["x", "y"]), (4, [3, 4])):
+        table = pa.record_batch([pa.array(column)], names=["n"])
+        files.add_sorted(0, groups(files, *"uv"), rows(offsets(first, 2), table))
+    assert sorted((file.first_offset, file.last_offset, file.records) for file in files.finish()) == [
+        (0, 4, 2),
+        (1, 5, 2),
+        (2, 2, 1),
+        (3, 3, 1),
+    ]
 
 
 # Sidecars
