@@ -381,8 +381,10 @@ def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
     store = MemoryStore()
     files = latest(store)
     files.add_sorted(0, keyed(files, b"a", b"b", b"a"), rows(offsets(0, 3), lines(b"1", b"2", b"3")))
-    files.add_sorted(0, keyed(files, b"b"), rows(offsets(3, 1), lines(b"4")))
-    assert bodies(store, files.finish()) == {"a.json": b"3\n", "b.json": b"4\n"}
+    files.add_sorted(1, keyed(files, b"b"), rows(offsets(3, 1), lines(b"4")))
+    reported = files.finish()
+    assert bodies(store, reported) == {"a.json": b"3\n", "b.json": b"4\n"}
+    assert [(file.partition, file.first_offset, file.records) for file in reported] == [(0, 2, 1), (1, 3, 1)]
 
 
 def test_more_keys_than_memory_are_written_as_they_come() -> None:
@@ -631,6 +633,11 @@ def test_dead_letters_that_fail_leave_no_upload() -> None:
         files.add_dead_letters(0, [(7, b"{}")])
     files.abort()
     assert store.uploads == {}
+
+
+def test_dead_letters_that_fail_and_cannot_be_dropped_are_one_error() -> None:
+    with pytest.raises(StoreUnavailableError):
+        staging(Broken(0, aborts=False)).add_dead_letters(0, [(7, b"{}")])
 
 
 def test_a_store_that_is_away_is_no_second_error() -> None:
