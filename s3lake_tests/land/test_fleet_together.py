@@ -35,7 +35,7 @@ def topics(*sizes: int, **settings: Any) -> list[World]:
 def land(worlds: list[World], session: Session) -> list[Outcome]:
     landings = [landing(world, session)[0] for world in worlds]
     under_way: Fleet[list[LandedHour]] = together([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
-    return [outcome.exception(60) or outcome.result() for outcome in under_way.outcomes]
+    return [outcome.exception(20) or outcome.result() for outcome in under_way.outcomes]
 
 
 def _of(one: Landing) -> TopicLanding[list[LandedHour]]:
@@ -122,7 +122,6 @@ def test_once_it_is_cancelled_nothing_begins_and_who_was_about_to_read_ends(monk
     assert isinstance(under_way.outcomes[0].exception(60), TransientError)
     under_way.cancel(60)
     assert (under_way.outcomes[1].done(), session.jobs) == (False, [])
-    assert threading.active_count() < 20
 
 
 # Tasks of a shared job
