@@ -296,11 +296,14 @@ class _Load:
             yield pa.record_batch(arrays, names=["number", "outcome"])
 
     def _outcomes(self) -> Iterator[Outcome]:
-        records = self.reader.batches(self.topic, self.ranges, self.work.record_columns)
         try:
-            yield from run(self.work, records)
+            yield from run(self.work, self._records())
         except Exception as error:  # the other topics of this task have nothing to do with it
             yield Failed(TaskFailedError.__name__, f"landing topic {self.topic!r}: {type(error).__name__}: {error}")
+
+    def _records(self) -> Iterator[pa.RecordBatch]:
+        """A reader that fails before it gives any fails where `run` sees it."""
+        yield from self.reader.batches(self.topic, self.ranges, self.work.record_columns)
 
 
 def _shared_out(requests: Sequence[_Request], tasks: int) -> list[list[_Load]]:

@@ -15,6 +15,9 @@ from s3lake_tests.land.at_hand import World
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+TYPES = {"int": pa.int32(), "binary": pa.binary()}
+
+
 @dataclass
 class Frame:
     """Numbers, one for each task, and what is made of them."""
@@ -22,9 +25,10 @@ class Frame:
     session: "Session"
     numbers: range
     stage: Stage = iter
+    schema: str = ""
 
-    def mapInArrow(self, stage: Stage, schema: str) -> "Frame":  # noqa: ARG002
-        return Frame(self.session, self.numbers, stage)
+    def mapInArrow(self, stage: Stage, schema: str) -> "Frame":
+        return Frame(self.session, self.numbers, stage, schema)
 
     def collect(self) -> list[Any]:
         """Runs the tasks, one after the other."""
@@ -32,7 +36,15 @@ class Frame:
         if self.session.failures:
             raise self.session.failures.pop(0)
         ids = ([pa.record_batch([pa.array([number])], names=["id"])] for number in self.numbers)
-        return [SimpleNamespace(**row) for one in ids for made in self.stage(iter(one)) for row in made.to_pylist()]
+        return [SimpleNamespace(**row) for one in ids for made in self.stage(iter(one)) for row in self._rows(made)]
+
+    def _rows(self, made: pa.RecordBatch) -> list[Any]:
+        """Spark takes nothing but what was announced."""
+        if self.schema:
+            columns = [column.split(" ") for column in self.schema.split(", ")]
+            assert made.schema == pa.schema([(name, TYPES[type]) for name, type in columns])
+        rows: list[Any] = made.to_pylist()
+        return rows
 
 
 @dataclass
@@ -48,8 +60,10 @@ class Session:
     failures: list[Exception] = field(default_factory=list)
     _sc: Any = field(default_factory=lambda: SimpleNamespace(defaultParallelism=2))
 
-    def range(self, start: int, end: int | None = None, *_: int) -> Frame:
-        return Frame(self, range(start) if end is None else range(start, end))
+    def range(self, start: int, end: int | None = None, step: int = 1, tasks: int = 1) -> Frame:
+        numbers = range(start) if end is None else range(start, end, step)
+        assert len(numbers) == tasks
+        return Frame(self, numbers)
 
 
 @dataclass(frozen=True)

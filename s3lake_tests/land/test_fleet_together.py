@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from s3lake.errors import RecordError, TransientError
+from s3lake.errors import KafkaUnavailableError, RecordError, TaskFailedError, TransientError
 from s3lake.land import fleet
 from s3lake.land.fleet import Fleet, TopicLanding, together
 from s3lake.land.job import TaskEngine
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
 from s3lake.source.records import Range
-from s3lake_tests.land.at_hand import FIRST, World
-from s3lake_tests.land.in_process import Session, landing
+from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.in_process import Given, Session, landing
 
 Outcome = list[LandedHour] | BaseException
 
@@ -32,14 +33,14 @@ def topics(*sizes: int, **settings: Any) -> list[World]:
     return worlds
 
 
-def land(worlds: list[World], session: Session) -> list[Outcome]:
+def land(worlds: list[World], session: Session, upto: str = FIRST) -> list[Outcome]:
     landings = [landing(world, session)[0] for world in worlds]
-    under_way: Fleet[list[LandedHour]] = together([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    under_way: Fleet[list[LandedHour]] = together([_of(one, upto) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
     return [outcome.exception(20) or outcome.result() for outcome in under_way.outcomes]
 
 
-def _of(one: Landing) -> TopicLanding[list[LandedHour]]:
-    return TopicLanding(one, lambda: one.land([FIRST]))
+def _of(one: Landing, upto: str = FIRST) -> TopicLanding[list[LandedHour]]:
+    return TopicLanding(one, lambda: one.land([FIRST, SECOND] if upto == SECOND else [FIRST]))
 
 
 def bodies(world: World) -> bytes:
@@ -67,6 +68,44 @@ def test_a_topic_whose_record_is_refused_fails_alone() -> None:
     assert (bodies(worlds[1]), worlds[1].store.uploads) == (b"", {})
     assert isinstance(first, list)
     assert isinstance(third, list)
+
+
+def test_each_topic_is_read_by_its_name() -> None:
+    (world,), session = topics(3), Session()
+    lander, given = landing(world, session)
+    together([_of(lander)], lambda: session).outcomes[0].result(20)  # type: ignore[arg-type,return-value]
+    assert given.tasks == [(TOPIC, Range(0, 0, 3))]
+
+
+@pytest.mark.parametrize(
+    ("error", "met"),
+    [
+        (ZeroDivisionError("of the test"), TaskFailedError("landing topic 'orders': ZeroDivisionError: of the test")),
+        (KafkaUnavailableError("no broker answers"), KafkaUnavailableError("no broker answers")),
+    ],
+)
+def test_what_one_topic_s_reader_meets_is_no_other_s(error: Exception, met: Exception) -> None:
+    class Broken(Given):
+        def batches(self, *_: Any) -> Any:
+            raise error
+
+    worlds, session = topics(3, 3), Session()
+    landings = [landing(world, session)[0] for world in worlds]
+    landings[1].reader = Broken(worlds[1])
+    under_way = together([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    first, second = under_way.outcomes
+    assert first.result(20)[0].sums.landed == 3
+    failure = second.exception(20)
+    assert (type(failure), str(failure), session.jobs) == (type(met), str(met), [2])
+
+
+def test_an_hour_far_into_its_topic_is_small_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "SMALL", 4)
+    worlds, session = topics(3, 3), Session()
+    for world in worlds:
+        world.produce(1, b"{}")
+    land(worlds, session, SECOND)
+    assert session.jobs == [2, 2]
 
 
 def test_a_topic_of_many_records_has_a_job_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

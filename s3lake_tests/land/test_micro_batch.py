@@ -9,7 +9,7 @@ import pytest
 from s3lake.commit.index import Read
 from s3lake.commit.recorded import Recorded
 from s3lake.errors import ConfigurationError, RecordError, StoreUnavailableError, TooManyFilesError
-from s3lake.land import staged
+from s3lake.land import job, staged
 from s3lake.land.given import GivenEngine
 from s3lake.land.job import TaskEngine
 from s3lake.land.task.outcomes import Done
@@ -54,12 +54,28 @@ def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_r
     assert (session.jobs, landed.sums.landed) == ([len(tasks)], 10)
 
 
+def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "_SAMPLE", 2)
+    made = World(partitions=2, format={"type": "parquet"})
+    made.produce(0, *[b'{"id":1}'] * 3)
+    made.produce(0, b'{"id":1}', partition=1)
+    landing, given = in_process.landing(made, Session())
+    landing.land([FIRST])
+    assert sorted(given.tasks[:2]) == [(TOPIC, Range(0, 0, 2)), (TOPIC, Range(1, 0, 1))]
+    assert sorted(given.tasks[2:]) == [(TOPIC, Range(0, 0, 3)), (TOPIC, Range(1, 0, 1))]
+
+
 @pytest.mark.parametrize(("count", "records"), [(7, 7), (None, TASK_RECORDS)])
 def test_they_read_the_topic_from_its_source_in_ranges_worth_a_file(count: int | None, records: int) -> None:
     engines: list[TaskEngine] = []
     landing = world(flush={"count": count}).landing()
     own: Callable[[TaskEngine], Any] = landing.engine
-    landing.engine = lambda engine: (engines.append(engine), own(engine))[1]
+
+    def noted(engine: TaskEngine) -> Any:
+        engines.append(engine)
+        return own(engine)
+
+    landing.engine = noted
     landing.land([FIRST])
     assert engines == [TaskEngine(TOPIC, landing.spark, Brokers("nowhere:1"), records)]
 
