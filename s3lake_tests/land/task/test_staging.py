@@ -219,6 +219,12 @@ def test_the_span_counts_from_the_earliest_record_in_any_order() -> None:
     assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 3), (3, 1)]
 
 
+def test_a_file_is_closed_at_its_count_however_near_in_time_the_next_records_are() -> None:
+    files = staging(MemoryStore(), flush={"span": "10s", "count": 2})
+    add(files, 0, lines(*[b"v"] * 5), [0] * 5)
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 2), (4, 1)]
+
+
 def test_the_span_goes_on_in_the_next_batch() -> None:
     files = staging(MemoryStore(), flush={"span": "10s"})
     add(files, 0, lines(b"v"), [0])
@@ -385,6 +391,13 @@ def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
     reported = files.finish()
     assert bodies(store, reported) == {"a.json": b"3\n", "b.json": b"4\n"}
     assert [(file.partition, file.first_offset, file.records) for file in reported] == [(0, 2, 1), (1, 3, 1)]
+
+
+def test_only_the_last_record_of_a_key_counts_against_memory() -> None:
+    files = latest(MemoryStore(), budget=2000)
+    for offset in range(100):
+        files.add_sorted(0, keyed(files, b"a"), rows(offsets(offset, 1), lines(b"x" * 200)))
+    assert [(file.first_offset, file.records) for file in files.finish()] == [(99, 1)]
 
 
 def test_more_keys_than_memory_are_written_as_they_come() -> None:
@@ -602,6 +615,14 @@ def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypa
         files.add_dead_letters(0, [(8, b"{}")])
     files.abort()
     assert store.uploads == {}
+
+
+def test_open_files_count_beside_closed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.land.task.staging.MOST_FILES", 3)
+    files = staging(MemoryStore(), flush={"count": 2}, layout={"partition_by": ["a"]})
+    files.add_sorted(0, groups(files, *"xyyzz"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
+    with pytest.raises(TooManyFilesError):
+        files.add_sorted(0, groups(files, "w"), rows(offsets(5, 1), lines(b"v")))
 
 
 def test_aborting_drops_open_and_closed_files() -> None:

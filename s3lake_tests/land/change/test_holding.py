@@ -1,0 +1,117 @@
+"""What a sink holds, and the exchange of its commits: what is gone, and when, and who is told where it may not go."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3lake.errors import ConfigurationError, StoreDeniedError, TableUnavailableError
+from s3lake.land.change.compact import compact
+from s3lake.land.change.holding import Holding
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.land import at_hand
+from s3lake_tests.land.change.parts import holding
+from s3lake_tests.land.change.test_compact import many
+from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.world import HOUR
+
+
+class Table:
+    """Notes the objects that there are each time that it follows.
+
+    Attributes:
+        away: the times, counted from 1, at which it cannot.
+    """
+
+    def __init__(self, world: Parts, *away: int) -> None:
+        self.world, self.away = world, away
+        self.followed: list[tuple[list[str], set[str]]] = []
+
+    def follow(self, hours: Iterable[str]) -> None:
+        self.followed.append((list(hours), set(self.world.bodies())))
+        if len(self.followed) in self.away:
+            raise TableUnavailableError("the catalog is away")
+
+
+class Denying(MemoryStore):
+    """Denies so many deletions."""
+
+    denials = 0
+
+    def delete(self, key: str) -> None:
+        if self.denials:
+            self.denials -= 1
+            raise StoreDeniedError(f"{key}: access denied")
+        super().delete(key)
+
+
+def followed(world: Parts, *away: int) -> tuple[Holding, Table]:
+    """What it holds, and a table that follows."""
+    table: Any = Table(world, *away)
+    return replace(holding(world), table=table), table
+
+
+def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
+    world = many()
+    before = set(world.bodies())
+    held, table = followed(world)
+    compact(held, HOUR)
+    after = set(world.bodies())
+    assert table.followed == [([HOUR], before), ([HOUR], before | after)]
+    assert before.isdisjoint(after)
+
+
+def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_is_repeated() -> None:
+    world = many()
+    before = set(world.bodies())
+    held, table = followed(world, 2)
+    with pytest.raises(TableUnavailableError):
+        compact(held, HOUR)
+    assert before < set(world.bodies())
+    compact(held, HOUR)
+    assert before.isdisjoint(world.bodies())
+    assert before < table.followed[2][1]
+    assert world.verified().clean
+
+
+def test_before_the_table_has_followed_an_earlier_exchange_nothing_of_it_is_swept() -> None:
+    world = many()
+    before = set(world.bodies())
+    held, _ = followed(world, 2, 3)
+    for _ in range(2):
+        with pytest.raises(TableUnavailableError):
+            compact(held, HOUR)
+    assert before < set(world.bodies())
+
+
+def garbage(denials: int) -> tuple[Holding, Denying]:
+    """An hour whose replaced objects are still there, at a store that denies their deletion so often from now on."""
+    world = many()
+    with pytest.raises(TableUnavailableError):
+        compact(followed(world, 2)[0], HOUR)
+    store = Denying(world.store.bucket)
+    store.objects, store.denials = world.store.objects, denials
+    return holding(world, store), store
+
+
+def test_what_was_replaced_and_may_not_be_deleted_is_told() -> None:
+    held, _ = garbage(denials=1_000)
+    with pytest.raises(StoreDeniedError):
+        held.tidied(HOUR)
+
+
+def test_a_holding_is_of_what_a_landing_lands() -> None:
+    world = at_hand.World()
+    world.table = object()
+    landing = world.landing()
+    assert Holding.of(landing) == Holding(landing.sink, landing.index, landing.stores, world.table)
+
+
+def test_what_is_not_landed_exactly_once_is_not_held() -> None:
+    with pytest.raises(ConfigurationError, match="sink events has exactly_once: false"):
+        Holding.of(at_hand.World(exactly_once=False).landing())
+
+
+def test_of_a_topic_that_was_never_landed_there_are_no_hours() -> None:
+    assert Holding.of(at_hand.World().landing()).hours() == []
