@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from s3lake.commit.index import Manifest, Read
+from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, StoreDeniedError, TableUnavailableError
 from s3lake.land.change.compact import compact
-from s3lake.land.change.holding import Holding
+from s3lake.land.change.holding import Holding, alike
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.change.parts import holding
@@ -115,3 +117,29 @@ def test_what_is_not_landed_exactly_once_is_not_held() -> None:
 
 def test_of_a_topic_that_was_never_landed_there_are_no_hours() -> None:
     assert Holding.of(at_hand.World().landing()).hours() == []
+
+
+def commit(number: int, **form: Any) -> Manifest:
+    """One of two offsets."""
+    return Manifest(str(number), "orders", HOUR, {0: Read(2 * number, 2 * number + 2)}, **form)
+
+
+def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
+    commits = [commit(number, format="json", columns={"a": "int64"}) for number in range(3)]
+    assert alike(commits) == [commits]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"format": "parquet"},
+        {"converter": "avro"},
+        {"nulls": "write"},
+        {"shape": Written(codec="gzip")},
+        {"columns": {"a": "int64"}},
+    ],
+    ids=lambda form: next(iter(form)),
+)
+def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_another(form: dict[str, Any]) -> None:
+    first, second, third = commit(0), commit(1, **form), commit(2)
+    assert alike([first, second, third]) == [[first], [third], [second]]

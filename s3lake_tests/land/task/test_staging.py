@@ -133,6 +133,18 @@ def test_without_rows_there_are_no_files() -> None:
 # Size
 
 
+@pytest.mark.parametrize(
+    ("lengths", "records"),
+    [([96, 1, 1, 1, 1], [3, 2]), ([49] * 4 + [1] * 50, [2, 2, 50])],
+    ids=["nearly full", "the largest first"],
+)
+def test_a_plain_file_takes_no_record_more_than_fills_it(lengths: list[int], records: list[int]) -> None:
+    files = staging(MemoryStore(), flush={"size": 100})
+    add(files, 0, lines(b"x" * lengths[0]))
+    add(files, 1, lines(*(b"x" * length for length in lengths[1:])))
+    assert [file.records for file in files.finish()] == records
+
+
 def test_a_plain_file_is_closed_by_the_record_that_fills_it() -> None:
     store = MemoryStore()
     files = staging(store, flush={"size": 10})
@@ -194,6 +206,12 @@ def test_tables_are_within_a_twentieth_of_their_size(type: str, codec: str) -> N
     sizes = [file.bytes for file in files.finish()]
     assert len(sizes) > 1
     assert all(0.475 * MB <= size <= 0.525 * MB for size in sizes[:-1]), sizes
+
+
+def test_a_row_that_is_larger_than_a_file_may_be_is_one_by_itself() -> None:
+    files = staging(MemoryStore(), format={"type": "parquet"}, flush={"size": 1000})
+    add(files, 0, pa.record_batch([pa.array([random.Random(row).randbytes(5000) for row in range(3)])], names=["n"]))
+    assert [file.records for file in files.finish()] == [1, 1, 1]
 
 
 def test_incompressible_lines_are_not_larger_than_they_may_be() -> None:
@@ -347,6 +365,15 @@ def test_sidecars_are_closed_with_their_data() -> None:
     written = bodies(store, reported)
     assert written["t+0+0000000000.json"] == b"1\n2\n"
     assert pq.read_table(io.BytesIO(written["t+0+0000000002.keys.parquet"]))["key"].to_pylist() == [b"k3"]
+
+
+def test_a_file_is_full_by_what_its_sidecars_hold_too() -> None:
+    layout = {"template": "{topic}+{partition}+{offset:010}"}
+    files = staging(MemoryStore(), sidecars={"keys": "json"}, layout=layout, flush={"size": 2000})
+    group = files._keys.fixed_group(0)
+    assert group is not None
+    files.add(0, group, rows(offsets(0, 100), lines(*[b"v"] * 100), keys=lines(*[b'"%s"' % (b"k" * 98)] * 100)))
+    assert max(file.records for file in files.finish()) <= 20
 
 
 # Names that are known at the end
