@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -61,6 +61,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: while a worker waits for a silence, a pause, a process, another one works."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any], dict[str, Any]]:
+    """What a worker tells of a test is told thrice, a third of it its names and marks, which nobody reads."""
+    data = yield
+    data["keywords"] = {}
+    return data
 
 
 @pytest.hookimpl(wrapper=True)

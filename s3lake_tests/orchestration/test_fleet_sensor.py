@@ -1,5 +1,6 @@
 """What the sensor of a fleet asks for, and what its ticks cost, from offsets and the index alone."""
 
+import functools
 import logging
 import time
 from collections.abc import Mapping
@@ -13,12 +14,21 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, runs
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.sink import Config
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.world import FOR_EVER, HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
 
 ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "fleet_events")
+
+
+@functools.cache
+def sink_of(settings: str, *topics: str) -> tuple[Config, Catalogue]:
+    """Nobody changes them, and a thousand topics take a third of a second."""
+    made = config(settings)
+    return made, catalogue(made.sink("events"), *topics)
 
 
 class World(Ticks):
@@ -27,8 +37,8 @@ class World(Ticks):
     def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
         kafka = FakeKafka({f"t{number:04}": {0: 100} for number in range(topics)})
         named = settings if "topics_regex" in settings else f"topics: [{', '.join(kafka.logs)}]"
-        super().__init__(patch, config(f"{{name: events, {named}, fleet: on}}"), kafka)
-        self.catalogue = catalogue(self.sink, *kafka.logs)
+        config, self.catalogue = sink_of(f"{{name: events, {named}, fleet: on}}", *kafka.logs)
+        super().__init__(patch, config, kafka)
         self.sensor = fleet_sensor.fleet_sensor(self.catalogue, self.sink, (), dg.DefaultSensorStatus.STOPPED)
         self.definitions = dg.Definitions(
             sensors=[self.sensor], jobs=[fleet_job(self.catalogue, self.sink)], resources=parts()

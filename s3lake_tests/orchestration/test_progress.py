@@ -1,6 +1,7 @@
 """What a run shows while it works: its log, and a materialisation of each hour as soon as it is done."""
 
 import dataclasses
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from s3lake.errors import KafkaUnavailableError, RecordError, StoreUnavailableEr
 from s3lake.land.spark import installation
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Announced
+from s3lake.sink import Config
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed
 from s3lake_tests.orchestration import unstaged_runs
@@ -21,13 +23,20 @@ from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations
 KEY = dg.AssetKey(["s3", "events", TOPIC])
 
 
+@functools.cache
+def job_of(config: str) -> dg.JobDefinition:
+    """Nobody changes it, and most runs have the same."""
+    definitions = build_definitions(Config.model_validate_json(config), resources=STAND_INS)
+    return definitions.resolve_job_def("land_events")
+
+
 class Runs(unstaged_runs.Runs):
     """Runs of a sink of one topic."""
 
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch, **settings: Any) -> None:
         super().__init__(instance, patch, TOPIC, **settings)
         self.world = self.worlds[TOPIC]
-        self.job = build_definitions(self.config, resources=STAND_INS).resolve_job_def("land_events")
+        self.job = job_of(self.config.model_dump_json(by_alias=True))
 
     def land(self, first: str = FIRST, last: str = THIRD) -> dg.ExecuteInProcessResult:
         tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}

@@ -1,5 +1,6 @@
 """What Dagster's web server answers, and the command lines of all that it starts, have no secret that is planted."""
 
+import functools
 import json
 import os
 import sys
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from dagster_graphql.schema import create_schema
 from graphql import (
     GraphQLInterfaceType,
     GraphQLNamedType,
     GraphQLObjectType,
+    GraphQLSchema,
     GraphQLUnionType,
     get_named_type,
     is_leaf_type,
@@ -52,7 +53,11 @@ mutation {{
 }}"""
 
 
-SCHEMA = create_schema().graphql_schema
+@functools.cache
+def schema() -> GraphQLSchema:
+    from dagster_graphql.schema import create_schema  # half a second, in all that collect
+
+    return create_schema().graphql_schema
 
 
 @dataclass
@@ -125,9 +130,10 @@ class Question:
     """One root of the schema, asked for all that it leads to; what no resolver answers is left out."""
 
     def __init__(self, root: str, depth: int) -> None:
-        assert SCHEMA.query_type is not None
+        queries = schema().query_type
+        assert queries is not None
         self._root, self._depth = root, depth
-        self._leads = get_named_type(SCHEMA.query_type.fields[root.partition("(")[0]].type)
+        self._leads = get_named_type(queries.fields[root.partition("(")[0]].type)
         self._unanswered: set[str] = set()
 
     def answered(self, server: Server) -> str:
@@ -142,7 +148,7 @@ class Question:
     def _selection(self, of: GraphQLNamedType, depth: int, path: tuple[str, ...] = ()) -> str:
         """All fields of a type that need no argument, so many levels deep; what led here is not asked for again."""
         if isinstance(of, GraphQLUnionType | GraphQLInterfaceType):
-            types = [one for one in SCHEMA.get_possible_types(of) if one.name not in path]
+            types = [one for one in schema().get_possible_types(of) if one.name not in path]
             return " ".join(
                 ["__typename", *(f"... on {one} {{ {self._selection(one, depth, path)} }}" for one in types)]
             )
