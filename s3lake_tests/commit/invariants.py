@@ -407,7 +407,7 @@ def i15_only_garbage_is_missing(world: "World", commit: str, key: str) -> None:
 def error_is_expected(world: "World", error: S3LakeError) -> None:
     """An actor ends with an error only where the world gives cause for it."""
     foreign = isinstance(error, ForeignObjectError) and world.had_foreign
-    recreated = isinstance(error, DataLossError) and bool(world.kafka.gone)
+    recreated = isinstance(error, DataLossError) and (bool(world.kafka.gone) or world.kafka.elected)
     unavailable = isinstance(error, TransientError) and not isinstance(error, MissingDocumentError)
     circumstances = world.bucket.circumstances
     misled = (circumstances.conflicts and "conditional writes" in str(error)) or (

@@ -59,6 +59,7 @@ class FakeKafka:
         self.compacted: set[tuple[str, int, int]] = set()
         self.unseen: set[int] = set()  # topic-partitions that a broker with old metadata does not name
         self.group: dict[int, int] = {}  # where a connector stopped
+        self.elected = False  # a leader, at some time
         self.topic_id = f"topic-{next(self._ids)}"
         self.logs = [Log() for _ in range(partitions)]
 
@@ -81,6 +82,7 @@ class FakeKafka:
         """Another leader; one that has the log up to `end` only cuts it."""
         log = self.logs[partition]
         del log.stamps[len(log.stamps) if end is None else end :]
+        self.elected = True
         log.epochs = [*(min(at, len(log.stamps)) for at in log.epochs), len(log.stamps)]
 
     def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
