@@ -83,16 +83,26 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
 
 def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: Snapshot) -> _Cut | None:
     """How landing goes on where a log was cut below what is landed, or planned; None where none was."""
-    last = existing[-1]
-    ends = {one: log.end for one, log in kafka.partitions.items() if one in last.partitions}
-    short = {one: end for one, end in ends.items() if end < last.partitions[one].committed}
-    cut = {**short, **cut_below(index, offsets, last, kafka)}  # the last hour may have been opened since
+    cut = cut_below(index, offsets, existing[-1], kafka)
     standing, torn = _standing(index, offsets, existing, kafka)
     if not cut and not torn:
+        _must_reach(index.topic, existing[-1], kafka)
         return None
     onward = _onward(existing)
     given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
     return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one, 0)) for one, on in onward.items()})
+
+
+def _must_reach(topic: str, last: Tile, kafka: Snapshot) -> None:
+    """Say what helps a log that was cut below an hour's end before the next one was opened, and nothing of it lost."""
+    for partition, span in last.partitions.items():
+        log = kafka.partitions.get(partition)
+        if log is not None and log.end < span.committed:
+            raise ConfigurationError(
+                f"topic {topic!r} is the one that the index was cut from, and what is landed is in it still: there "
+                f"is nothing to accept. Its topic-partition {partition} ends at offset {log.end}, {last.hour} begins at"
+                f" {span.committed}: landing goes on by itself once that many are there"
+            )
 
 
 def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:

@@ -303,8 +303,8 @@ def test_accepted_what_an_earlier_hour_has_landed_since_the_cut_is_not_landed_ag
     assert offsets(world, 0) == list(range(15))
 
 
-def test_a_log_that_was_cut_below_an_hours_end_before_the_next_hour_was_opened_can_be_accepted(world: World):
-    """The new hour knows the new leader alone, and begins where the former log had ended."""
+def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_landed_once_it_has_grown(world: World):
+    """The next hour was opened since, and begins where the former log had ended."""
     world.kafka.produce(1, 3, 4)
     world.minute = 65
     head, _ = world.index.head()
@@ -313,13 +313,16 @@ def test_a_log_that_was_cut_below_an_hours_end_before_the_next_hour_was_opened_c
     opening.open_hour(world.index, world.kafka, hour(1))
     with pytest.raises(DataLossError, match=r"expects offsets up to 4, Kafka has them up to 3.*index accept"):
         begin(world, 0)
+    with pytest.raises(
+        ConfigurationError, match=r"topic-partition 1 ends at offset 3, .*T01 begins at 4: landing goes on"
+    ):
+        accept(world.index, world.kafka, PACE)
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("C", materialise(2))
+    world.kafka.produce(1, 66, 66)
+    for number in (0, 1):
+        world.do("B", materialise(number))
 
-    assert [tile(world, number).partitions[1] for number in range(3)] == [Span(0, 2, 2), Span(2, 2, 2), Span(2, 3)]
-    assert offsets(world, 1) == [0, 1, 2]
+    assert offsets(world, 1) == [0, 1, 2, 3, 4]
 
 
 def test_accepted_what_an_hour_between_has_landed_of_the_new_log_is_not_landed_again():
@@ -429,9 +432,12 @@ def test_a_log_that_is_cut_again_before_the_new_hour_is_opened_is_landed_from_th
     assert tile(cut, 1).partitions == {0: Span(4, 12), 1: Span(1, 3)}
 
 
-def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_landed_from_there_on(behind: World):
+@pytest.mark.parametrize("end", [None, 5])
+def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_landed_from_there_on(
+    behind: World, end: int | None
+):
     last, etag = behind.index.tile(hour(2))
-    behind.index.swap_tile(last.changed(burnt={0: 20}), etag)
+    behind.index.swap_tile(last.changed(partitions={0: Span(11, 12, 12), 1: Span(5, 5, end)}, burnt={0: 20}), etag)
 
     accept(behind.index, behind.kafka, PACE)
     behind.do("C", materialise(3))
@@ -456,6 +462,17 @@ def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next
 
     assert [tile(behind, number).expired for number in range(4)] == [()] * 4
     assert offsets(behind, 1) == [0, 1, 2, 3, 4]
+
+
+def test_an_hour_that_somebody_changes_while_it_is_moved_is_moved_all_the_same(behind: World):
+    a = behind.start("accept", accepting())
+    behind.run(a, until=lambda request: writes(request) and request.key.endswith(f"{hour(1)}.json"))
+    between, etag = behind.index.tile(hour(1))
+    behind.index.swap_tile(between.changed(), etag)
+    behind.run(a)
+
+    assert [tile(behind, number).partitions[1] for number in range(3)] == [Span(0, 3, 3), Span(3, 3, 3), Span(3, 3, 3)]
+    assert behind.view().head.since == hour(3)
 
 
 def test_an_hour_that_lands_while_a_cut_log_is_accepted_keeps_what_it_landed(behind: World):
