@@ -12,7 +12,7 @@ from s3lake.errors import ConfigurationError, RecordError, StoreUnavailableError
 from s3lake.land import job, staged
 from s3lake.land.given import GivenEngine
 from s3lake.land.job import TaskEngine
-from s3lake.land.task.outcomes import Done
+from s3lake.land.task.outcomes import Done, Failed, Refused
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.reader import Brokers
@@ -98,6 +98,18 @@ def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.Monk
 def test_a_record_that_they_refuse_is_named_with_its_topic() -> None:
     with pytest.raises(RecordError, match="record refused in topic 'orders', partition 0, offset 0, stage convert"):
         world(b"{").landing().land([FIRST])
+
+
+def test_of_several_refusals_the_first_of_the_first_topic_partition_is_named_whatever_else_went_wrong() -> None:
+    class Tasks(GivenEngine):
+        def outcomes(self, *_: Any) -> list[Any]:
+            refused = [Refused(*place, "convert", "no JSON") for place in ((1, 3), (0, 9), (0, 7))]
+            return [Failed("KafkaUnavailableError", "no broker answers"), *refused]
+
+    landing = world().landing()
+    landing.engine = lambda _: Tasks(lambda _: {}, lambda: pytest.fail("no session is needed"))
+    with pytest.raises(RecordError, match="partition 0, offset 7"):
+        landing.land([FIRST])
 
 
 def test_columns_are_not_read_for_a_format_that_has_none() -> None:
