@@ -96,7 +96,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     return None
 
 
-def runs(manifests: Iterable[Manifest], fewest: int = 2) -> list[list[Manifest]]:
+def runs(manifests: Iterable[Manifest], fewest: int) -> list[list[Manifest]]:
     """Commits that follow each other and may be one: those of equal columns.
 
     A column that came later is not given to earlier files: their records may hold an empty list or object there, which
