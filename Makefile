@@ -13,7 +13,8 @@ STORE ?= versitygw
 MATRIX ?= --every 5
 EXAMPLES ?= 100000
 MUTANTS ?= s3lake/plan s3lake/store s3lake/commit \
-  $(addprefix s3lake/land/,landing.py staged.py gate.py missing.py follower.py observer.py)
+  $(addprefix s3lake/land/,landing.py staged.py gate.py missing.py follower.py observer.py sql/search.py) \
+  $(addprefix s3lake/land/task/,outcomes.py staging.py letters.py)
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
