@@ -181,6 +181,15 @@ def test_what_s3_is_is_read_by_the_first_client_alone(server: Scripted, monkeypa
     assert read == []
 
 
+def test_what_a_fork_runs_leaves_no_client_and_a_lock_that_nobody_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_clients", {PLACE: "a client"})
+    monkeypatch.setattr(client, "_making", threading.Lock())
+    with client._making:
+        client._after_fork()
+        assert client._clients == {}
+        assert not client._making.locked()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_makes_a_client_of_its_own(server: Scripted) -> None:
