@@ -93,11 +93,11 @@ class Letter:
 
 def printed(parts: Sequence[Token], letters: Mapping[str, Printer], style: Style) -> Callable[[datetime], str]:
     """What the parts of a pattern print, one after the other."""
-    styles = [replace(style, count=part.count) for part in parts]
+    template = "".join("%s" if part.letter else part.text.replace("%", "%%") for part in parts)
+    printers = [(letters[part.letter], replace(style, count=part.count)) for part in parts if part.letter]
 
     def text(moment: datetime) -> str:
-        styled = zip(parts, styles, strict=True)
-        return "".join([letters[part.letter](moment, own) if part.letter else part.text for part, own in styled])
+        return template % tuple([printer(moment, own) for printer, own in printers])
 
     return text
 
@@ -116,7 +116,7 @@ def _number(most: int, value: Callable[[datetime], int], field: str, low: int, h
     """A letter that counts something; times `unit` it is the field of the moment."""
 
     def printer(moment: datetime, style: Style) -> str:
-        return counted(value(moment), style)
+        return f"{value(moment):0{style.count}d}"
 
     def expression(style: Style) -> str:
         if style.count >= 2 and not style.simple:
