@@ -1,4 +1,4 @@
-"""What a configuration asks of S3 beside keeping bytes goes with every request that it concerns, and with no other."""
+"""What a configuration asks of S3 beside keeping bytes: servers that heed it, and that do not."""
 
 import base64
 import logging
