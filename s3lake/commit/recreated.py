@@ -147,9 +147,7 @@ def _standing(
     for tile in existing:
         for partition, span in tile.partitions.items():
             if span.committed > span.start and partition in kafka.partitions:
-                of_leaders = reached.setdefault(partition, {})
-                epoch = tile.epochs.get(partition)
-                of_leaders[epoch] = max(of_leaders.get(epoch, 0), span.committed)
+                reached.setdefault(partition, {})[tile.epochs.get(partition)] = span.committed
     standing, torn = dict.fromkeys(reached, 0), False
     while asked := {one: of_leaders.popitem() for one, of_leaders in reached.items() if of_leaders}:
         elected = {
@@ -184,7 +182,7 @@ def _moved(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     spans = {
         partition: Span(on.at, on.at, on.at)
         for partition, on in given_on.items()
-        if tile.hour > on.hour and partition in tile.partitions and tile.partitions[partition].start > on.at
+        if tile.partitions.get(partition, NOTHING).start > on.at
     }
     if not spans:
         return tile

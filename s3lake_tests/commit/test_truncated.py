@@ -182,6 +182,32 @@ def test_accepted_what_was_pending_is_not_landed_again(world: World):
     assert offsets(world, 1) == [0, 1, 2, 3]
 
 
+def test_a_log_that_was_cut_off_as_a_whole_is_landed_from_its_first_record(world: World):
+    world.kafka.elect(0, end=0)
+    world.kafka.produce(0, 61, 61)
+    world.minute = 65
+
+    accept(world.index, world.kafka, PACE)
+    world.do("B", materialise(1))
+
+    assert tile(world, 1).partitions[0] == Span(0, 2)
+
+
+def test_accepted_a_topic_partition_that_was_added_later_is_landed_from_its_first_record(world: World):
+    world.minute = 65
+    world.do("B", materialise(0))
+    world.add_partition()
+    world.kafka.produce(2, 66)
+    opening.open_hour(world.index, world.kafka, hour(1))
+    world.kafka.elect(0, end=4)
+
+    accept(world.index, world.kafka, PACE)
+    world.minute = 125
+    world.do("C", materialise(2))
+
+    assert tile(world, 2).partitions[2] == Span(0, 1)
+
+
 def test_a_log_that_is_cut_again_can_be_accepted_again(cut: World):
     accept(cut.index, cut.kafka, PACE)
     cut.do("B", materialise(1))
@@ -314,7 +340,7 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     with pytest.raises(DataLossError, match=r"expects offsets up to 4, Kafka has them up to 3.*index accept"):
         begin(world, 0)
     with pytest.raises(
-        ConfigurationError, match=r"topic-partition 1 ends at offset 3, .*T01 begins at 4: landing goes on"
+        ConfigurationError, match=r"'orders'.*topic-partition 1 ends at offset 3, .*T01 begins at 4: landing goes on"
     ):
         accept(world.index, world.kafka, PACE)
 
