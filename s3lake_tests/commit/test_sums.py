@@ -5,6 +5,7 @@ import pytest
 
 from s3lake.commit import sums
 from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.letters import Taken
 from s3lake.commit.recovery import forward
 from s3lake.commit.sums import Commits, waited
 from s3lake.errors import MissingDocumentError
@@ -57,6 +58,29 @@ def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
     assert two.sums == sums.total([manifest("a", 0), manifest("b", 20)])
     assert (two.sums.offsets, two.sums.landed, two.sums.landed_ms) == (40, 24, 1020)
     assert index.store.requests.total() == 0
+
+
+def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_up():
+    taken = Taken("r", 1, ((0, 3, 5),))
+    first = msgspec.structs.replace(
+        manifest("a", 10, expired=4),
+        partitions={0: Read(10, 20, 9, erased=2), 1: Read(0, 5, 5, erased=1)},
+        waits=(Wait(9, 1, 2),),
+        taken=(taken, taken),
+        dropped={"card": 3, "name": 1},
+    )
+    second = msgspec.structs.replace(
+        manifest("b", 20, expired=2),
+        partitions={0: Read(20, 30, 10, erased=4)},
+        waits=(Wait(10, 3, 4),),
+        taken=(taken,),
+        dropped={"card": 2},
+    )
+
+    both = sums.total([first, second])
+    assert (both.expired, both.erased, both.taken) == (6, 7, 6)
+    assert both.waits == (Wait(9, 1, 2), Wait(10, 3, 4))
+    assert both.dropped == {"card": 5, "name": 1}
 
 
 def test_a_rewrite_has_its_own(index: TopicIndex):
