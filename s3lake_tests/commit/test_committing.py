@@ -12,7 +12,7 @@ from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
 from s3lake.commit.recovery import Pace
 from s3lake.commit.written import Written
-from s3lake.errors import ConfigurationError, FencedError, StoreConflictError
+from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
@@ -98,6 +98,18 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
 
     with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
         commit(index, attempt, staged(index.store, "orders/new"), PACE)
+    assert list(index.store.list_uploads("")) == []
+
+
+def test_a_commit_that_meets_somebody_elses_object_is_swept_and_names_it(index: TopicIndex):
+    index.store.put("orders/b", b"theirs")
+    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
+
+    with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
+        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"), PACE)
+    tile, _ = index.existing_tile(FIVE)
+    assert (tile.foreign, tile.garbage, tile.commits) == (("orders/b",), (), ())
+    assert list(index.store.list("orders/")) == ["orders/b"]
     assert list(index.store.list_uploads("")) == []
 
 

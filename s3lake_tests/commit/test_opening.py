@@ -54,6 +54,14 @@ def test_a_tile_that_was_announced_is_written_before_another_is_announced(world:
     assert world.index.existing_tile(hour(2))[0] == announced.new
 
 
+def test_a_commit_under_way_in_the_hour_before_is_left_to_its_writer(world: World):
+    world.minute = 65
+    world.do("A", materialise(0), until=completes)
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert world.index.existing_tile(hour(0))[0].pending == "c1"
+
+
 def test_an_hour_whose_tile_was_only_announced_is_closed(world: World):
     head = opening.open_hour(world.index, world.kafka, hour(0))
     assert head is not None

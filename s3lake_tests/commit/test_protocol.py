@@ -366,6 +366,36 @@ def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was
     assert (manifest.partitions[0].start, manifest.partitions[0].end, manifest.partitions[0].read) == (0, 5, 0)
 
 
+def test_the_first_instant_after_an_hour_closes_it_where_nothing_is_said_of_a_grace(world: World):
+    opening.open_hour(world.index, world.kafka, hour(0))
+    world.minute = 60
+
+    assert begin(world, 0).tile.closed
+
+
+def test_in_the_first_instant_of_its_grace_an_hour_takes_none_of_the_next_hours_records(world: World):
+    head = opening.open_hour(world.index, world.kafka, hour(0))
+    attempt = protocol.begin(
+        world.index, world.kafka, head, hour(0), limit=99, now_ms=ms(60), grace_ms=ms(10) - ms(0), pace=PACE
+    )
+
+    assert not attempt.tile.closed
+    assert attempt.batch.intervals == {0: (0, 4)}
+
+
+def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
+    opening.open_hour(world.index, world.kafka, hour(0))
+    del world.bucket.objects[world.index.tile_key(hour(0))]
+
+    assert begin(world, 0).batch.intervals == {0: (0, 5)}
+
+
+def test_a_commit_of_new_records_gives_no_reason(world: World):
+    opening.open_hour(world.index, world.kafka, hour(0))
+
+    assert begin(world, 0).reason == ""
+
+
 # ---------------------------------------------------------------------------------------------------- lost and repeated
 
 

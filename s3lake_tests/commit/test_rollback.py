@@ -77,6 +77,22 @@ def test_offsets_of_a_later_commit_are_counted_from_where_it_began(world: World)
     assert run(world) == RolledBack("c2", 3, 0)
 
 
+def test_offsets_that_had_expired_before_the_commit_are_not_given_up_with_it(world: World):
+    world.do("A", materialise(0, rounds=1), limit=2)
+    world.kafka.retain(0, 3)
+    world.do("B", materialise(0), until=completes).crash()
+    world.kafka.retain(0, 4)
+
+    assert run(world, give_up_expired=True) == RolledBack("c2", 3, 1)
+
+
+def test_records_of_a_topic_partition_that_kafka_leaves_out_are_given_up_only_knowingly(stuck: World):
+    stuck.kafka.unseen = {0}
+
+    with pytest.raises(DataLossError, match="Kafka has expired 5 offsets that commit c1 holds"):
+        run(stuck)
+
+
 def test_there_is_nothing_to_roll_back_where_nothing_is_pending(world: World):
     with pytest.raises(ConfigurationError, match="orders 2026-11-20T00 has no tile: there is nothing to roll back"):
         run(world)

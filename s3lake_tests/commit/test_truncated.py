@@ -92,6 +92,13 @@ def test_kafka_is_asked_about_its_log_only_after_an_election(world: World):
     assert not [line for line in world.log if line.startswith(b.name) and " cut " in line]
 
 
+def test_of_a_cut_log_that_begins_where_landing_ended_nothing_waits_at_landed_offsets(cut: World):
+    cut.minute = 10
+    cut.kafka.retain(0, 10)
+
+    assert begin(cut, 0).batch.intervals == {0: (10, 12)}
+
+
 def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
     assert accept(cut.index, cut.kafka, PACE) == hour(1)
     cut.kafka.produce(0, 66)
