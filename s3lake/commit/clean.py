@@ -15,7 +15,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.commit.recovery import PACE, Pace, each, fence, sweep
+from s3lake.commit.recovery import PACE, Pace, each, fence, settle, sweep
 from s3lake.commit.rewrite import REASON as REWRITE
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Tile
@@ -24,7 +24,7 @@ from s3lake.sink.collisions import Keys
 _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
 _MANIFEST, _SWEPT = ".json", ".swept"
-Action = Literal["fence and sweep", "delete manifest", "end uploads", "end trials of the store"]
+Action = Literal["settle", "fence and sweep", "delete manifest", "end uploads", "end trials of the store"]
 Names = Mapping[str, set[str]]
 """Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
 
@@ -90,9 +90,13 @@ def clean(
             stored = tiles[hour]
             for manifest in _unlisted(index, stored[0], of_day[hour]) if stored else ():
                 named.update(file.upload for file in manifest.files)
-                if stored and manifest.id == stored[0].pending:
-                    continue
                 age = now_ms - manifest.created_ms
+                if stored and manifest.id == stored[0].pending:
+                    if age >= spare_ms and _is_former(index, hour):
+                        done.append(Cleaned(hour, manifest.id, len(manifest.files), "settle"))
+                        if not dry_run:
+                            settle(index, hour, pace)
+                    continue
                 old = age >= keep_ms
                 if age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour]):
                     continue
@@ -139,6 +143,12 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE
                 continue
             if replaced.reason != REWRITE or replaced.created_ms - manifest.created_ms >= DAY_MS:
                 _forget(index, manifest)
+
+
+def _is_former(index: TopicIndex, hour: str) -> bool:
+    """Whether no run comes to the hour any more, and recovers what is pending there."""
+    stored = index.head()
+    return stored is not None and stored[0].since is not None and hour < stored[0].since
 
 
 def _steps(commit: str, by: Mapping[str, Manifest]) -> int:

@@ -1,6 +1,7 @@
 """Dagster's code server, whose runs are forked from a process that has imported what they need."""
 
 import multiprocessing
+import signal
 from multiprocessing import forkserver
 from typing import Any
 
@@ -33,5 +34,8 @@ class ForkingServer(server.DagsterApiServer):
 
 def serve(module: str, host: str, port: int) -> None:
     """Serve a module's definitions until SIGTERM or SIGINT; the log goes to stderr."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A job that a script has put in the background ignores SIGINT, and Dagster takes SIGTERM for the same.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     server.DagsterApiServer = ForkingServer  # type: ignore[misc]  # the command takes it from there, and from nowhere else
     grpc_command.main(["--module-name", module, "--host", host, "--port", str(port)], prog_name="s3lake code-server")

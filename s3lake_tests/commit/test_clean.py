@@ -67,6 +67,21 @@ def test_what_is_pending_is_left_to_recovery(world: World):
     assert world.view().tiles[hour(0)].pending == "c1"
 
 
+def test_what_is_pending_where_no_run_comes_any_more_is_settled_after_a_day(world: World):
+    """Its request was under way for hours, while the topic was created again and accepted."""
+    world.do("A", materialise(0), until=completes).crash()
+    head, etag = world.index.head() or (None, None)
+    assert head is not None
+    world.index.swap(world.index.head_key, head.changed(since=hour(1)), str(etag))
+
+    assert run(world, days=0) == []
+    assert run(world, days=1, dry_run=True) == [Cleaned(hour(0), "c1", 3, "settle")]
+    assert world.view().tiles[hour(0)].pending == "c1"
+
+    assert run(world, days=1) == [Cleaned(hour(0), "c1", 3, "settle")]
+    assert (world.view().tiles[hour(0)].pending, world.view().tiles[hour(0)].commits) == (None, ("c1",))
+
+
 def test_the_manifest_is_kept_until_no_late_object_can_appear_any_more(dead: World):
     run(dead, days=1)
     assert "c1" in dead.view().manifests

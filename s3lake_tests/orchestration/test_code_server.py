@@ -74,6 +74,7 @@ class Server:
                 env={**self._environment, MARK: self.mark},
                 stdout=log,
                 stderr=log,
+                preexec_fn=_in_the_background,
             )
         until(120, lambda: "Started Dagster code server" in (home / "server.log").read_text())
 
@@ -100,6 +101,11 @@ class Server:
         """What its ops said."""
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
             return [entry.user_message for entry in instance.all_logs(run_id) if entry.dagster_event is None]
+
+
+def _in_the_background() -> None:
+    """What a script's `&` does to a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="module")
