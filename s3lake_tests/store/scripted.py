@@ -119,6 +119,8 @@ def serving() -> Iterator[Scripted]:
         scripted.url = f"http://127.0.0.1:{http.server_port}"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield scripted
-        http.shutdown()
-        thread.join()
+        try:
+            yield scripted
+        finally:
+            http.shutdown()
+            thread.join()

@@ -15,6 +15,7 @@ from s3lake.errors import StoreUnavailableError
 from s3lake.store.connection import S3Connection
 from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
+from s3lake_tests.store.scripted import dropped, ok, serving
 
 
 def store(url: str, **settings: float | str) -> S3Store:
@@ -109,6 +110,17 @@ def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: st
     other = S3Store(silent.connection, "lake")
     abort(other, [File(f"k{n}", "u", (), 0, 0, 0, 1, 1) for n in range(50)])
     assert (silent.requests, other.requests) == ({"UploadPart": 1}, {})
+
+
+def test_a_store_that_answers_again_is_away_no_more() -> None:
+    with serving() as server:
+        back = server.store(max_attempts=1, patience_s=60)
+        server.script = [dropped, ok()]
+        with pytest.raises(StoreUnavailableError, match="GetObject"):
+            back.get("k")
+        assert back.get("k") is not None
+        back.abort_upload("k", "u")
+        assert server.asked[-1].startswith("DELETE /lake/k?uploadId=u")
 
 
 def test_dropping_uploads_never_takes_the_place_of_the_error_that_it_follows(hole: str) -> None:
