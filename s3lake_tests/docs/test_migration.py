@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from s3lake import cli
+from s3lake import cli, hours
 from s3lake_tests.docs.test_shown import Block, blocks
 
 PAGES = sorted({block.document for block in blocks("yaml") if block.document.startswith("docs/migrate/")})
@@ -42,6 +42,7 @@ def run(
                 monkeypatch.delenv(name)
         for name, value in ENVIRONMENT.items():
             monkeypatch.setenv(name, value)
+        monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms("2026-11-22T10"))  # the day that pages show
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["s3lake", *arguments])
         with pytest.raises(SystemExit) as ended:
