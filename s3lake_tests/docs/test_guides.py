@@ -69,9 +69,10 @@ class Guide:
             assert path.read_text() == text
 
     def _own(self, text: str) -> str:
-        """With a reader's own addresses and hour."""
+        """With a reader's own addresses, hour and, in the name of an object, day."""
         text = IGGY.sub("S3LAKE_BOOTSTRAP_SERVERS=kafka:9092 ", text)
         text = text.replace("kafka:9092", self.lake.kafka.bootstrap_servers)
+        text = text.replace("/2026-11-22/", f"/{hours.key_of_ms(hours.now_ms())[:10]}/")
         return START.sub(rf"\g<1>{self.start}", text)
 
     def _commands(self, block: Block) -> None:
