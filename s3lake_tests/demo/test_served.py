@@ -1,5 +1,6 @@
 """The demo that is served: a run that the UI is asked for lands through the demo's Spark Connect server."""
 
+import contextlib
 import json
 import os
 import signal
@@ -90,7 +91,12 @@ class Served:
 
     def jvms(self) -> list[psutil.Process]:
         """Those with a Spark."""
-        return [one for one in marked(self.mark) if "SparkSubmit" in " ".join(one.cmdline())]
+        found = []
+        for process in marked(self.mark):
+            with contextlib.suppress(psutil.Error):  # it ended just now
+                if "SparkSubmit" in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
 
     def _answers(self) -> bool:
         try:
