@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from s3lake_tests.commit.works import materialise
 from s3lake_tests.commit.world import World
 
 
@@ -21,4 +22,14 @@ def world() -> Iterator[World]:
     """Four records in hour 0, one in hour 1; it is minute 5."""
     with World(partitions=1) as world:
         world.kafka.produce(0, 1, 2, 3, 4, 61)
+        yield world
+
+
+@pytest.fixture
+def ten_landed() -> Iterator[World]:
+    """Ten records of topic-partition 0 and two of 1 in hour 0, landed while it lasts."""
+    with World(partitions=2, mute=("I4", "I5")) as world:
+        world.kafka.produce(0, *[1] * 10)
+        world.kafka.produce(1, 1, 2)
+        world.do("A", materialise(0), chunk=9)
         yield world

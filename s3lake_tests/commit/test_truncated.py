@@ -23,13 +23,8 @@ TOLD = r"topic-partition 0: offsets 4 to 9\).*only copy.*`s3lake index accept --
 
 
 @pytest.fixture
-def world():
-    """Ten records of hour 0, landed while it lasts."""
-    with World(partitions=2, mute=("I4", "I5")) as world:
-        world.kafka.produce(0, *[1] * 10)
-        world.kafka.produce(1, 1, 2)
-        world.do("A", materialise(0), chunk=9)
-        yield world
+def world(ten_landed: World) -> World:
+    return ten_landed
 
 
 @pytest.fixture
