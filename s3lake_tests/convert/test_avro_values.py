@@ -419,7 +419,7 @@ _LEAVES: st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]] = st.sampled_from
         ("long", st.integers(-(2**63), 2**63 - 1)),
         ("double", st.floats(allow_nan=False)),
         ("bytes", st.binary(max_size=5)),
-        ("string", st.text(st.characters(codec="utf-8"), max_size=5)),
+        ("string", st.text(max_size=5)),
     ]
 )
 
@@ -458,12 +458,11 @@ def _fresh(schema: Any) -> Any:
 
 
 @given(data=st.data())
-def test_a_table_has_what_the_producer_wrote(data: st.DataObject) -> None:
+def test_a_table_has_what_the_producer_wrote(registry: SchemaRegistry, data: st.DataObject) -> None:
     kind, values = data.draw(st.recursive(_LEAVES, _wider, max_leaves=6))
     schema, found = _fresh(record(("x", kind))), data.draw(st.lists(values, min_size=1, max_size=4))
-    with serving() as registry:
-        number = registry.add(schema)
-        messages = [framed(number, datum(schema, {"x": value})) for value in found]
-        (part,) = conversion(registry)(batch(*messages), {}).parts
+    number = registry.add(schema)
+    messages = [framed(number, datum(schema, {"x": value})) for value in found]
+    (part,) = conversion(registry)(batch(*messages), {}).parts
     column = part.streams["data"].column("x")
     assert column.equals(pa.array(found, column.type))

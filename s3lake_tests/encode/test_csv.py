@@ -148,12 +148,13 @@ def read_by_pyarrow(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
     ).to_pylist()
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "zstd", "snappy_framed"])
 @given(batches(FLAT), st.lists(st.sampled_from(VERBS), max_size=3))
-def test_every_row_comes_back(codec: str, payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
+def test_every_row_comes_back(payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
     payloads = [payload.add_column(0, "row", pa.array(range(len(payload)))) for payload in payloads]
-    data = inflated(codec, written(FileFormat("csv", codec, framing=LINES), payloads, verbs))
-    assert read_by_pyarrow(data, payloads[0].schema) == expected_rows(payloads)
+    expected = expected_rows(payloads)
+    for codec in ("none", "gzip", "zstd", "snappy_framed"):
+        data = inflated(codec, written(FileFormat("csv", codec, framing=LINES), payloads, verbs))
+        assert read_by_pyarrow(data, payloads[0].schema) == expected, codec
 
 
 def test_duckdb_reads_every_type(tmp_path: Path) -> None:
