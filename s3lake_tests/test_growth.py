@@ -1,5 +1,6 @@
 """What a long history costs: requests counted exactly, CPU with room for a slow machine's best of some tries."""
 
+import math
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
@@ -77,15 +78,20 @@ def history(count: int = HOURS, *, still_open: bool = True) -> TopicIndex:
     return index
 
 
-def cpu_ms(work: Callable[[], object], tries: int = 20) -> float:
-    """The CPU time of the fastest try."""
+def cpu_ms(work: Callable[[], object], enough: float = 0) -> float:
+    """The CPU time of the fastest of 20 tries, or of the first that takes no more than is enough."""
 
     def once() -> float:
         began = time.process_time()
         work()
         return (time.process_time() - began) * 1000
 
-    return min(once() for _ in range(tries))
+    fastest = math.inf
+    for _ in range(20):
+        fastest = min(fastest, once())
+        if fastest <= enough:
+            break
+    return fastest
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +112,7 @@ class TestOpening:
     def test_an_hour_that_is_open_costs_two_requests_and_little_cpu(self, index: TopicIndex) -> None:
         opening.open_hour(index, Log(), LAST)
         assert index.store.requests.total() <= 2
-        assert cpu_ms(lambda: opening.open_hour(index, Log(), LAST)) <= 5
+        assert cpu_ms(lambda: opening.open_hour(index, Log(), LAST), enough=5) <= 5
 
     def test_a_new_hour_costs_four_requests_and_one_more_to_close_the_hour_before(self, index: TopicIndex) -> None:
         """topic.json read, the hour before read and closed, topic.json changed, the tile written."""
@@ -126,8 +132,8 @@ class TestOpening:
         def opened() -> None:
             index.store.objects = dict(before)
 
-        copying = cpu_ms(opened)
-        assert cpu_ms(lambda: (opened(), opening.open_hour(index, Log(), NEXT))) - copying <= 5
+        most = cpu_ms(opened) + 5
+        assert cpu_ms(lambda: (opened(), opening.open_hour(index, Log(), NEXT)), enough=most) <= most
 
     def test_an_hour_between_others_costs_little_cpu_too(self, index: TopicIndex) -> None:
         missing = hours.shift(FIRST, HOURS // 2)
@@ -177,7 +183,7 @@ class TestTick:
         lander.store.requests.clear()
         assert ask().why == "5 offsets wait, nothing is due"
         assert lander.store.requests.total() <= 4
-        assert cpu_ms(ask) <= 5
+        assert cpu_ms(ask, enough=5) <= 5
 
     def test_a_tile_that_has_its_sums_spares_a_tick_the_manifest(
         self, ask: Callable[[], object], lander: Landing
@@ -197,7 +203,8 @@ class TestTick:
             cpu = cpu_ms(
                 lambda: sensors._ask(
                     instance, catalogue(lander.sink), lander, "land_events", ends, sensors.Cursor(), now
-                )
+                ),
+                enough=20,
             )
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 

@@ -72,8 +72,8 @@ def test_compressed_lines_are_joined_as_they_are_stored(codec: str) -> None:
 @pytest.mark.parametrize("codec", TEXT_CODECS)
 def test_texts_of_many_blocks_are_joined(codec: str) -> None:
     form = FileFormat("json_array", codec, framing=("[\n", ",\n", "\n]"))
-    lines = [b'{"number":%d,"text":"%s"}' % (number, b"x" * 200) for number in range(20_000)]
-    bodies = [written(form, [records(*lines[:12_000])]), written(form, [records(*lines[12_000:])])]
+    lines = [b'{"number":%d,"text":"%s"}' % (number, b"x" * 200) for number in range(5000)]
+    bodies = [written(form, [records(*lines[:3000])]), written(form, [records(*lines[3000:])])]
     assert inflated(codec, joined(form, bodies)) == b"[\n" + b",\n".join(lines) + b"\n]"
 
 

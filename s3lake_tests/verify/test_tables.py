@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.commit.index import Read
+from s3lake.verify import detail
 from s3lake_tests.verify.world import World, kinds, parquet, texts
 
 SCHEMA = pa.schema(
@@ -116,15 +117,14 @@ def test_a_difference_in_any_field_is_found(value: Any, row: dict[str, Any]) -> 
     assert not is_clean(value, row)
 
 
-def test_rows_that_differ_are_named() -> None:
-    world = landed(
-        [{"id": n} for n in range(30_000)], [{**EMPTY, "id": n if n != 29_000 else 5} for n in range(30_000)]
-    )
-    world.log.batch = 10_000
+def test_rows_that_differ_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detail, "_ENTRIES_AT_ONCE", 1000)
+    world = landed([{"id": n} for n in range(3000)], [{**EMPTY, "id": n if n != 2900 else 5} for n in range(3000)])
+    world.log.batch = 1000
     report = world.verify()
     assert (report.missing, report.duplicated) == (1, 1)
-    assert "offset 29000" in texts(report, "missing")[0]
-    assert "row 29000: Kafka has this value fewer times" in texts(report, "duplicated")[0]
+    assert "offset 2900" in texts(report, "missing")[0]
+    assert "row 2900: Kafka has this value fewer times" in texts(report, "duplicated")[0]
 
 
 def test_a_null_record_that_is_written_is_a_row_of_nulls() -> None:
