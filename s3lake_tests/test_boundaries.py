@@ -150,7 +150,8 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
-_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""What of a statement holds statements."""
 
 
 def _imports(module: str) -> Iterator[Import]:
@@ -158,12 +159,12 @@ def _imports(module: str) -> Iterator[Import]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name in _named(node):
                 yield Import(module, name, node.lineno, types_only, at_import)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             types_only = True
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             at_import = False
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, _HOLDS_STATEMENTS):
+        for block in _BLOCKS:
+            for child in getattr(node, block, ()):
                 yield from visit(child, types_only, at_import)
 
     yield from visit(ast.parse(MODULES[module].read_text(encoding="utf-8")), False, True)
@@ -331,11 +332,10 @@ def _files() -> list[Path]:
     return sorted(path for path in paths if path.is_file())
 
 
-def _texts() -> Iterator[tuple[str, str]]:
-    for path in _files():
-        data = path.read_bytes()
-        if b"\0" not in data and path != Path(__file__):
-            yield path.relative_to(ROOT).as_posix(), data.decode("utf-8")
+@functools.cache
+def _texts() -> list[tuple[str, str]]:
+    contents = [(path.relative_to(ROOT).as_posix(), path.read_bytes()) for path in _files() if path != Path(__file__)]
+    return [(name, data.decode("utf-8")) for name, data in contents if b"\0" not in data]
 
 
 def test_no_file_names_a_path_of_somebodys_machine() -> None:
