@@ -12,8 +12,6 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 from google.protobuf import json_format, message_factory
-from pyiceberg.catalog import load_catalog
-from pyiceberg.schema import Schema
 
 from s3lake.errors import TableConflictError
 from s3lake.objects import Shape, batches, columns
@@ -176,6 +174,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from pyiceberg.catalog import load_catalog  # half a second, in all that collect
+
     home = tmp_path_factory.mktemp("iceberg")
     catalog = load_catalog("golden", type="sql", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}")
     catalog.create_namespace("golden")
@@ -228,6 +228,8 @@ def test_times_in_microseconds_are_columns_of_an_iceberg_table(catalog: Any, tmp
 
 @pytest.mark.parametrize("type", ["timestamp_ns", "list<timestamp_ns>", "struct<x: timestamp_ns>"])
 def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(catalog: Any, type: str) -> None:
+    from pyiceberg.schema import Schema
+
     table = catalog.create_table(f"golden.{type[:4]}", Schema())
     expected = r"column 'a' holds times in nanoseconds, .* give it as timestamp_us"
     with table.transaction() as change, pytest.raises(TableConflictError, match=expected):
@@ -250,6 +252,8 @@ def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -
 
 def _through_iceberg(catalog: Any, path: Path, body: bytes, name: str) -> list[Any]:
     """The rows of a table that lists the file by reference, as s3lake's own tables do."""
+    from pyiceberg.schema import Schema
+
     path.write_bytes(body)
     (schema,) = of_files([pq.read_metadata(path)])
     table = catalog.create_table(name, Schema())

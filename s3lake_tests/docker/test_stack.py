@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import duckdb
-import psycopg2
 import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -152,6 +150,8 @@ class Stack:
         }
 
         def has_made_it() -> bool:
+            import psycopg2
+
             try:
                 connection = psycopg2.connect(dbname="postgres", **keys)
             except psycopg2.OperationalError:
@@ -212,6 +212,7 @@ def stack(tmp_path: Path, kafka: EmbeddedKafka) -> Iterator[Stack]:
 def test_what_is_written_into_the_topic_lands_and_is_counted_as_the_header_says(
     stack: Stack, kafka: EmbeddedKafka
 ) -> None:
+    import duckdb
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})

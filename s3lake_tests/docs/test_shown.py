@@ -1,5 +1,6 @@
 """What documents show: commands exist with these options, configurations load, Python compiles, data parse."""
 
+import functools
 import importlib
 import json
 import re
@@ -13,14 +14,12 @@ from typing import Any, get_args
 import click
 import confluent_kafka
 import dagster as dg
-import duckdb
 import pytest
 import sqlglot
 import yaml
 from dagster._config import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
 from dagster._core.workspace.load import location_origins_from_config
-from dagster_dg_cli.cli import create_dg_cli
 
 import s3lake
 from s3lake import cli, errors
@@ -63,15 +62,19 @@ class Block:
         return f"{self.document}:{self.line}"
 
 
-def blocks(*languages: str) -> list[Block]:
+@functools.cache
+def _every_block() -> list[Block]:
     found = []
     for document in DOCUMENTS:
         text = document.read_text("utf-8")
         for block in _BLOCK.finditer(text):
-            if block["language"] in languages:
-                name, line = document.relative_to(ROOT).as_posix(), text.count("\n", 0, block.start()) + 1
-                found.append(Block(name, line, block["language"], block["title"], block["text"]))
+            name, line = document.relative_to(ROOT).as_posix(), text.count("\n", 0, block.start()) + 1
+            found.append(Block(name, line, block["language"], block["title"], block["text"]))
     return found
+
+
+def blocks(*languages: str) -> list[Block]:
+    return [block for block in _every_block() if block.language in languages]
 
 
 def title(block: Block) -> str:
@@ -114,9 +117,7 @@ def is_in_the_makefile(target: str) -> bool:
     return bool(re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    "command", [command for _, command in shown_commands()], ids=[name for name, _ in shown_commands()]
-)
+@pytest.mark.parametrize("command", [pytest.param(command, id=name) for name, command in shown_commands()])
 def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
     program, *arguments = command
     match program.rpartition("/")[2]:
@@ -125,6 +126,8 @@ def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
         case "s3lake" | "dagster" | "dagster-webserver" | "dagster-daemon" as ours:
             parsed([ours, *arguments])
         case "dg":
+            from dagster_dg_cli.cli import create_dg_cli
+
             group: Any = create_dg_cli()
             for word in arguments[:2]:
                 group = group.get_command(click.Context(group), word)
@@ -337,6 +340,8 @@ def test_sql_is_that_of_the_engine_that_it_is_for(block: Block) -> None:
 
 @pytest.mark.parametrize("block", [block for block in blocks("sql") if engine(block) == "duckdb"], ids=str)
 def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path) -> None:
+    import duckdb  # a tenth of a second, in all that collect
+
     [shown] = [other for other in blocks("yaml") if other.document == block.document]
     sink = Sink.model_validate(yaml.safe_load(shown.text))
     values = [

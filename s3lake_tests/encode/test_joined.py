@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import fastavro
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -157,6 +155,9 @@ def groups_of(body: bytes) -> list[tuple[int, list[Any]]]:
 def test_large_row_groups_of_parquet_are_copied_and_small_ones_become_large_in_the_order_of_rows(
     tmp_path: Path,
 ) -> None:
+    import duckdb  # this and the next a tenth of a second each, in all that collect
+    import polars as pl
+
     form = FileFormat("parquet", "zstd")
 
     def file(first: int, count: int) -> bytes:
@@ -198,6 +199,8 @@ def test_columns_that_may_not_be_null_are_joined_by_their_rows() -> None:
 
 
 def test_duckdb_reads_every_type_of_joined_parquet(tmp_path: Path) -> None:
+    import duckdb  # a tenth of a second, in all that collect
+
     form = FileFormat("parquet", "snappy")
     payload = everything()
     one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"

@@ -5,7 +5,6 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -137,6 +136,8 @@ def test_every_type_has_its_logical_type() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_duckdb_reads_every_type(codec: str, tmp_path: Path) -> None:
+    import duckdb  # a tenth of a second, in all that collect
+
     path = tmp_path / "all.parquet"
     path.write_bytes(written(FileFormat("parquet", codec), [everything()]))
     with duckdb.connect() as connection:

@@ -9,24 +9,18 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from graphql import (
-    GraphQLInterfaceType,
-    GraphQLNamedType,
-    GraphQLObjectType,
-    GraphQLSchema,
-    GraphQLUnionType,
-    get_named_type,
-    is_leaf_type,
-    is_required_argument,
-)
 
 from s3lake.demo.process import free_ports, spawn
 from s3lake_tests import planted
 from s3lake_tests.planted import PLACES, Words
 from s3lake_tests.processes import until
+
+if TYPE_CHECKING:
+    from graphql import GraphQLNamedType, GraphQLSchema
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
 
@@ -54,7 +48,7 @@ mutation {{
 
 
 @functools.cache
-def schema() -> GraphQLSchema:
+def schema() -> "GraphQLSchema":
     from dagster_graphql.schema import create_schema  # half a second, in all that collect
 
     return create_schema().graphql_schema
@@ -130,10 +124,12 @@ class Question:
     """One root of the schema, asked for all that it leads to; what no resolver answers is left out."""
 
     def __init__(self, root: str, depth: int) -> None:
+        import graphql
+
         queries = schema().query_type
         assert queries is not None
         self._root, self._depth = root, depth
-        self._leads = get_named_type(queries.fields[root.partition("(")[0]].type)
+        self._leads = graphql.get_named_type(queries.fields[root.partition("(")[0]].type)
         self._unanswered: set[str] = set()
 
     def answered(self, server: Server) -> str:
@@ -145,19 +141,21 @@ class Question:
             self._unanswered |= {[name for name in path if isinstance(name, str)][-1] for path in paths}
         raise AssertionError(answer[:2000])
 
-    def _selection(self, of: GraphQLNamedType, depth: int, path: tuple[str, ...] = ()) -> str:
+    def _selection(self, of: "GraphQLNamedType", depth: int, path: tuple[str, ...] = ()) -> str:
         """All fields of a type that need no argument, so many levels deep; what led here is not asked for again."""
-        if isinstance(of, GraphQLUnionType | GraphQLInterfaceType):
+        import graphql
+
+        if isinstance(of, graphql.GraphQLUnionType | graphql.GraphQLInterfaceType):
             types = [one for one in schema().get_possible_types(of) if one.name not in path]
             return " ".join(
                 ["__typename", *(f"... on {one} {{ {self._selection(one, depth, path)} }}" for one in types)]
             )
         parts = ["__typename"]
-        for name, asked in of.fields.items() if isinstance(of, GraphQLObjectType) else ():
-            leads, own = get_named_type(asked.type), f"{of.name}_{name}"
-            if own in self._unanswered or any(is_required_argument(one) for one in asked.args.values()):
+        for name, asked in of.fields.items() if isinstance(of, graphql.GraphQLObjectType) else ():
+            leads, own = graphql.get_named_type(asked.type), f"{of.name}_{name}"
+            if own in self._unanswered or any(graphql.is_required_argument(one) for one in asked.args.values()):
                 continue
-            if is_leaf_type(leads):
+            if graphql.is_leaf_type(leads):
                 parts.append(f"{own}: {name}")
             elif depth > 1 and leads.name not in path:
                 parts.append(f"{own}: {name} {{ {self._selection(leads, depth - 1, (*path, of.name))} }}")

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlglot
-from moto import mock_aws
 
 from s3lake.errors import ConfigurationError
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
@@ -91,6 +89,8 @@ def test_trino_finds_the_partitions_itself() -> None:
 
 
 def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
+    import duckdb  # a tenth of a second, in all that collect
+
     for key in DAYS:
         (tmp_path / key).parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [1, 2]}), tmp_path / key)
@@ -117,6 +117,8 @@ def test_keys_that_make_no_table_are_refused(keys: list[str], message: str) -> N
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    from moto import mock_aws  # a tenth of a second, in all that collect
+
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
     with mock_aws():
