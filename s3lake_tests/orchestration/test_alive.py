@@ -1,5 +1,6 @@
 """Runs that died with everything around them, and runs that failed: when they are asked for again."""
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
-from dagster._core.test_utils import create_run_for_test, instance_for_test
+from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError, RecordError
@@ -15,6 +16,7 @@ from s3lake.orchestration import alive, names, runs
 from s3lake.orchestration.alive import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.land.unstaged import FIRST, Landed
+from s3lake_tests.orchestration import instances
 from s3lake_tests.orchestration.test_progress import KEY as LANDED
 from s3lake_tests.orchestration.test_progress import Runs
 from s3lake_tests.orchestration.test_sensors import World
@@ -93,14 +95,14 @@ class TestSilence:
 
     def test_where_dagster_starts_it_again_itself_it_is_not_asked_for_as_well(self, world: World) -> None:
         retries = {"run_retries": {"enabled": True, "max_retries": 1}}
-        with instance_for_test(overrides=retries) as instance:
+        with dg.DagsterInstance.ephemeral(settings=retries) as instance:
             world.instance, world.now = instance, int(time.time() * 1000)
             run(world, STARTED, OURS | beaten(world))
             world.now += MAKING_MS + SILENT_MS
             assert "Dagster starts it again" in world.tick().skip_message
 
     def test_it_no_longer_holds_slots_of_a_pool(self, world: World) -> None:
-        with instance_for_test(overrides={"concurrency": {"pools": {"granularity": "op"}}}) as instance:
+        with instances.in_files(concurrency={"pools": {"granularity": "op"}}) as instance:
             world.instance, world.now = instance, int(time.time() * 1000)
             storage = instance.event_log_storage
             storage.set_concurrency_slots("s3lake_events_orders", 1)
@@ -152,7 +154,7 @@ class TestTags:
 
     @pytest.fixture
     def instance(self) -> Iterator[dg.DagsterInstance]:
-        with instance_for_test() as made:
+        with instances.in_files() as made:
             yield made
 
     def tags(self, instance: dg.DagsterInstance) -> dict[str, str]:
@@ -162,23 +164,24 @@ class TestTags:
     def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(alive, "EVERY_S", 0.05)
+        monkeypatch.setattr(alive, "EVERY_S", 0.01)
         made = Runs(instance, monkeypatch)
         beats: list[int] = []
 
         def slow(*_: object) -> None:
-            for _ in range(2):
-                beats.append(int(self.tags(instance)[names.BEAT]))
-                time.sleep(0.5)
+            beats.append(int(self.tags(instance)[names.BEAT]))
+            give_up = time.monotonic() + 10
+            while (beat := int(self.tags(instance)[names.BEAT])) == beats[0] and time.monotonic() < give_up:
+                time.sleep(0.005)
+            beats.append(beat)
 
         monkeypatch.setattr(Landed, "publish", slow)
         began = int(time.time() * 1000)
         made.land(FIRST, FIRST)
         assert began <= beats[0] < beats[1]
-        time.sleep(0.2)
-        last = self.tags(instance)[names.BEAT]
-        time.sleep(0.2)
-        assert self.tags(instance)[names.BEAT] == last
+        for beating in (thread for thread in threading.enumerate() if thread.name == "s3lake-alive"):
+            beating.join(10)
+            assert not beating.is_alive()
         assert not [one for one in alive._beating if one == instance.get_runs(limit=1)[0].run_id]
 
     @pytest.mark.parametrize(

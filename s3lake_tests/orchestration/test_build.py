@@ -1,6 +1,5 @@
 """What Dagster gets from a configuration."""
 
-import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,7 +11,7 @@ from dagster._core.definitions.repository_definition import RepositoryDefinition
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.config import native
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.orchestration import resources, topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import code_version
@@ -368,7 +367,7 @@ class TestTopicsByExpression:
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-        monkeypatch.setattr(topics, "_TIMEOUT_S", 0.3)
+        monkeypatch.setattr(topics, "_TIMEOUT_S", 0.05)
 
     @pytest.fixture
     def broker(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -398,12 +397,20 @@ class TestTopicsByExpression:
             assert self.topics(self.SINK) == {"events": ["shop.orders"]}
         assert self.topics(self.SINK) == {"events": ["shop.orders"]}
 
-    def test_a_broker_that_is_down_is_waited_for_once_whatever_the_number_of_sinks(self) -> None:
+    def test_a_broker_that_is_down_is_waited_for_once_whatever_the_number_of_sinks(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        waits: list[KafkaOffsets] = []
+
+        def down(asked: KafkaOffsets) -> list[str]:
+            waits.append(asked)
+            raise KafkaUnavailableError("away")
+
+        monkeypatch.setattr(KafkaOffsets, "topics", down)
         others = [self.SINK.replace("events", f"s{n}").replace("shop", f"shop{n}") for n in range(8)]
         others = [one.replace("bucket: lake", f"bucket: lake{n}") for n, one in enumerate(others)]
-        began = time.monotonic()
         assert set(self.topics(*others)) == {f"s{n}" for n in range(8)}
-        assert time.monotonic() - began < 2
+        assert len(waits) == 1
 
     def test_nothing_fits_yet_then_there_is_no_asset_and_no_job(self, broker: list[str]) -> None:
         broker += ["orders"]

@@ -1,5 +1,6 @@
 """What the four checks say of each hour of an index, without Spark."""
 
+import functools
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -37,6 +38,19 @@ KEY = sink_key(SINK, "orders")
 RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_range_end": ELEVEN}
 
 
+@functools.cache
+def job() -> dg.JobDefinition:
+    """All checks of the sink; nobody changes it."""
+    checks = sink_checks(catalogue(SINK), SINK, "orders")
+    definitions = dg.Definitions(
+        assets=[dg.AssetSpec(KEY, partitions_def=hourly(SINK))],
+        asset_checks=[checks],
+        jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks(checks))],
+        resources=parts(),
+    )
+    return definitions.resolve_job_def("checks")
+
+
 class World:
     """An index of three hours of ten records each, one commit an hour, all as it should be."""
 
@@ -72,17 +86,11 @@ class World:
         self, tags: Mapping[str, str] = {}, instance: dg.DagsterInstance | None = None
     ) -> dg.ExecuteInProcessResult:
         """All checks, in a run with these tags."""
-        checks = sink_checks(catalogue(SINK), SINK, "orders")
-        definitions = dg.Definitions(
-            assets=[dg.AssetSpec(KEY, partitions_def=hourly(SINK))],
-            asset_checks=[checks],
-            jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks(checks))],
-            resources=parts(kafka=self.kafka),
-        )
-        job = definitions.resolve_job_def("checks")
         with ExitStack() as stack:
             used = instance or stack.enter_context(dg.DagsterInstance.ephemeral())
-            return job.execute_in_process(tags=dict(tags), instance=used, raise_on_error=False)
+            return job().execute_in_process(
+                tags=dict(tags), instance=used, raise_on_error=False, resources=parts(kafka=self.kafka)
+            )
 
     def check(self, name: str, hour: str = TEN, tags: Mapping[str, str] | None = None) -> dg.AssetCheckEvaluation:
         """What a check says of an hour, in a run of that hour unless tags say otherwise."""
