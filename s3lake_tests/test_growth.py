@@ -4,6 +4,7 @@ import math
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import dagster as dg
@@ -152,32 +153,55 @@ def asked(instance: dg.DagsterInstance, lander: Landing, cursor: sensors.Cursor,
     return sensors._ask(instance, catalogue(lander.sink), lander, "land_events", ends, cursor, now_ms)
 
 
+def landing(index: TopicIndex) -> Landing:
+    sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
+    return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), Brokers("127.0.0.1:1"))
+
+
+@dataclass
+class Sensor:
+    """One that ticks while the last hour lasts, as Dagster has it tick: its cursor is a text in between."""
+
+    lander: Landing
+    cursor: str
+    instance: dg.DagsterInstance
+
+    @classmethod
+    @contextmanager
+    def of(cls, lander: Landing, cursor: str) -> Iterator["Sensor"]:
+        with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
+            patch.setattr(sealed, "announced", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
+            yield cls(lander, cursor, instance)
+
+    def ask(self) -> sensors._Asked:
+        cursor = sensors._cursor(self.cursor)
+        answer = asked(self.instance, self.lander, cursor, hours.start_ms(LAST) + 1_800_000)
+        self.cursor = msgspec.json.encode(cursor).decode()
+        return answer
+
+
+@pytest.fixture(scope="session")
+def seen(long: TopicIndex) -> str:
+    """The cursor of a sensor that has seen all hours; those before the last one are announced as sealed."""
+    new = sensors.Cursor(announced={"events": [(FIRST, hours.shift(LAST, -1))]})
+    with Sensor.of(landing(long), msgspec.json.encode(new).decode()) as sensor:
+        for _ in range(HOURS // sensors.TILES_PER_TICK + 1):
+            assert sensor.ask().request is None
+        return sensor.cursor
+
+
 class TestTick:
     """What a sensor asks of S3, for one topic and one sink."""
 
     @pytest.fixture
     def lander(self, index: TopicIndex) -> Landing:
-        sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-        return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), Brokers("127.0.0.1:1"))
+        return landing(index)
 
     @pytest.fixture
-    def ask(self, lander: Landing, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], object]]:
-        """A tick with the cursor of the one before, while the last hour lasts; the others are announced as sealed."""
-        now, cursor = hours.start_ms(LAST) + 1_800_000, sensors.Cursor()
-        cursor.announced["events"] = [(FIRST, hours.shift(LAST, -1))]
-        monkeypatch.setattr(sealed, "announced", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
-
-        def once() -> object:
-            nonlocal cursor
-            cursor = sensors._cursor(msgspec.json.encode(cursor).decode())
-            return sensors._ask(
-                instance, catalogue(lander.sink), lander, "land_events", {0: lander.offsets.end}, cursor, now
-            )
-
-        with dg.DagsterInstance.ephemeral() as instance:
-            for _ in range(HOURS // sensors.TILES_PER_TICK + 1):
-                assert once().request is None
-            yield once
+    def ask(self, lander: Landing, seen: str) -> Iterator[Callable[[], object]]:
+        """A tick with the cursor of the one before."""
+        with Sensor.of(lander, seen) as sensor:
+            yield sensor.ask
 
     def test_a_steady_tick_costs_four_requests_and_little_cpu(self, ask: Callable[[], object], lander: Landing) -> None:
         lander.store.requests.clear()
