@@ -433,9 +433,11 @@ class TestAThousandTopics:
         world.tick()
         assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
 
-    def test_every_topic_is_looked_at_within_the_hour(self, world: World) -> None:
+    def test_every_topic_is_looked_at_within_the_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world = World(monkeypatch, 250)
+        world.land_all()
         world.settle()
-        world.write(Tile(HOUR, {0: Span(0, 100)}, pending="c"), topic="t0500")
+        world.write(Tile(HOUR, {0: Span(0, 100)}, pending="c"), topic="t0125")
         for _ in range(fleet_sensor.ROUND_TICKS):
             if spans(world.tick(1)):
                 return

@@ -12,8 +12,8 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
+from s3lake.commit import sealing
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.commit.sealing import WATERMARK_TILES
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import resources, runs, sealed, sensors
 from s3lake.orchestration.build import build_definitions
@@ -87,6 +87,13 @@ def ranges(result: Any) -> list[tuple[str, str]]:
 class TestHoursOfTheIndex:
     """Whatever the index calls incomplete, and what it does not have yet."""
 
+    @pytest.fixture
+    def few_a_tick(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An index of days is as long for a tick as one of weeks."""
+        monkeypatch.setattr(sensors, "TILES_PER_TICK", 24)
+        monkeypatch.setattr(sealed, "A_TICK", 8)
+        monkeypatch.setattr(sealing, "WATERMARK_TILES", 6)
+
     def test_an_empty_index_wants_everything_since_the_sink_s_start(self, world: World) -> None:
         assert ranges(world.tick()) == [(START, HOUR)]
 
@@ -131,24 +138,25 @@ class TestHoursOfTheIndex:
         assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", "2026-01-05T09")
         assert request.tags["s3lake/reason"] == "hours that the index calls incomplete"
 
+    @pytest.mark.usefixtures("few_a_tick")
     def test_an_hour_that_was_complete_and_is_no_more_is_found_before_long(self, world: World) -> None:
         """A rewrite died: the cursor knows better, and is wrong."""
-        first = "2025-12-25T00"
-        past = list(hours.span(first, "2026-01-05T09"))
+        past = list(hours.span("2026-01-04T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
         for _ in range(len(past) // sensors.TILES_PER_TICK + 1):
             assert ranges(world.tick()) == []
-        world.write(Tile(past[60], {0: Span(0, 0, 0)}, pending="c"))
+        world.write(Tile(past[20], {0: Span(0, 0, 0)}, pending="c"))
         ticks = 0
         while not (found := ranges(world.tick())):
             ticks += 1
             assert ticks <= len(past) / sensors.SECOND_LOOKS_PER_TICK + 1
-        assert found == [(past[60], past[60])]
+        assert found == [(past[20], past[20])]
 
+    @pytest.mark.usefixtures("few_a_tick")
     def test_a_tick_reads_few_documents_however_long_the_index_is(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        past = list(hours.span("2025-12-26T00", "2026-01-05T09"))
+        past = list(hours.span("2026-01-02T10", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
         read: list[str] = []
         tile = TopicIndex.tile
@@ -159,22 +167,23 @@ class TestHoursOfTheIndex:
 
         monkeypatch.setattr(TopicIndex, "tile", counted)
         world.tick()
-        assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1 + WATERMARK_TILES
+        assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1 + sealing.WATERMARK_TILES
         while json.loads(world.cursor or "")["announced"]["events"] != [[past[0], past[-1]]]:
             read.clear()
             world.tick()
-            assert len(read) <= sensors.TILES_PER_TICK + sealed.A_TICK + WATERMARK_TILES
+            assert len(read) <= sensors.TILES_PER_TICK + sealed.A_TICK + sealing.WATERMARK_TILES
         read.clear()
         world.tick()
         assert len(read) <= sensors.SECOND_LOOKS_PER_TICK + 1
 
+    @pytest.mark.usefixtures("few_a_tick")
     def test_hours_whose_tiles_are_gone_keep_nobody_from_the_others(self, world: World) -> None:
         """A lifecycle rule that expires objects expires the index too."""
-        past = list(hours.span("2025-12-01T00", "2026-01-05T09"))
+        past = list(hours.span("2026-01-01T10", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
-        for hour in past[:-100]:
+        for hour in past[:-10]:
             world.store.delete(world.index().tile_key(hour))
-        left = past[-50]
+        left = past[-5]
         world.write(Tile(left, {0: Span(0, 0, 9)}))
         assert ranges(world.tick()) == [(left, left)]
         for _ in range(len(past) // sensors.TILES_PER_TICK + 1):
