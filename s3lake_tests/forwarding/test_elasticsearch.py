@@ -80,7 +80,9 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(server: Searc
     assert len(server.documents("events-hours")) == 1
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(False, id="before", marks=pytest.mark.long), pytest.param(True, id="after")]
+)
 def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
     server: Search | Elastic, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:

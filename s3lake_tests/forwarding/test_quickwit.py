@@ -58,7 +58,9 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(False, id="before"), pytest.param(True, id="after", marks=pytest.mark.long)]
+)
 def test_killed_at_any_request_the_next_attempt_brings_every_row_once(
     server: Quick, destination: Quickwit, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
