@@ -75,7 +75,7 @@ def test_a_signal_ends_the_command(number: signal.Signals) -> None:
 
 
 def test_what_is_written_to_stdin_does_not_end_it() -> None:
-    with guarded("sh", "-c", "echo ready; sleep 0.5; exit 4") as guard:
+    with guarded("sh", "-c", "echo ready; sleep 0.2; exit 4") as guard:
         assert guard.stdin is not None
         guard.stdin.write("hello")
         guard.stdin.flush()
@@ -83,7 +83,7 @@ def test_what_is_written_to_stdin_does_not_end_it() -> None:
 
 
 def test_a_command_that_ignores_sigterm_is_killed_after_the_grace() -> None:
-    with guarded("sh", "-c", IGNORES_TERM, options=("--grace", "0.3")) as guard:
+    with guarded("sh", "-c", IGNORES_TERM, options=("--grace", "0.1")) as guard:
         assert first_line(guard) == "ready"
         guard.send_signal(signal.SIGTERM)
         assert guard.wait(5) == 128 + signal.SIGKILL

@@ -18,7 +18,7 @@ while [ $# -gt 0 ]; do
   if [ "$1" = -retrieve ]; then directory=$(dirname "$2"); fi
   shift
 done
-sleep 0.3
+sleep "${FAKE_JAVA_TAKES:-0}"
 mkdir -p "$directory" && echo jar > "$directory/kafka-clients-3.9.0.jar"
 """
 
@@ -125,7 +125,8 @@ def test_the_order_of_coordinates_does_not_matter() -> None:
 
 
 @pytest.mark.usefixtures("java_calls")
-def test_two_at_once_both_succeed_and_leave_one_directory(cache: Path) -> None:
+def test_two_at_once_both_succeed_and_leave_one_directory(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_JAVA_TAKES", "0.3")
     with ThreadPoolExecutor(2) as pool:
         one, two = pool.map(jars.resolve, ["clients"] * 2, [["org.apache.kafka:kafka-clients:3.9.0"]] * 2)
     assert one == two

@@ -61,7 +61,7 @@ def garbage(handler: BaseHTTPRequestHandler) -> None:
 
 
 def slow(handler: BaseHTTPRequestHandler) -> None:
-    time.sleep(1.2)
+    time.sleep(0.6)
     ok()(handler)
 
 

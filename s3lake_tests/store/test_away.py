@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
@@ -24,8 +25,9 @@ def store(url: str, **settings: float | str) -> S3Store:
 
 
 @pytest.fixture
-def hole() -> Iterator[str]:
-    """Takes every connection, and never says anything."""
+def hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Takes every connection, and never says anything; a body is sent without a second's wait for leave to do so."""
+    monkeypatch.setattr("botocore.awsrequest.AWSConnection._send_output", HTTPConnection._send_output)
     with closing(socket.create_server(("127.0.0.1", 0), backlog=64)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
@@ -39,7 +41,7 @@ def test_by_default_a_silent_store_ends_within_two_minutes_and_a_refusing_one_no
 
 
 def test_a_silent_store_is_given_up_when_patience_ends(hole: str) -> None:
-    silent, began = store(hole, read_timeout_s=0.4, patience_s=0.8, max_attempts=50), time.monotonic()
+    silent, began = store(hole, read_timeout_s=0.1, patience_s=0.2, max_attempts=50), time.monotonic()
     with pytest.raises(
         StoreUnavailableError, match=r"^GetObject s3://lake/k .* failed [123] times in . s, .*ReadTimeout"
     ):
@@ -67,16 +69,17 @@ def test_a_token_service_that_is_silent_is_waited_for_no_longer_than_a_store(hol
 def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -> None:
     (port,) = free_ports(1)
     asked: list[bytes] = []
+    away = store(f"http://127.0.0.1:{port}", patience_s=20, max_attempts=2, backoff_ms=5)
 
     def late() -> None:
-        time.sleep(1.5)
+        while away.requests["GetObject"] <= 2:
+            time.sleep(0.01)
         with socket.create_server(("127.0.0.1", port)) as server, server.accept()[0] as taken:
             asked.append(taken.recv(65536))
             taken.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
     thread = threading.Thread(target=late)
     thread.start()
-    away = store(f"http://127.0.0.1:{port}", patience_s=20, max_attempts=2)
     assert away.get("k") is None
     thread.join()
     assert len(asked) == 1
@@ -85,7 +88,7 @@ def test_a_port_that_refuses_is_asked_until_it_answers_however_often_that_is() -
 
 def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempts_are_used_up() -> None:
     (port,) = free_ports(1)
-    away, began = store(f"http://127.0.0.1:{port}", patience_s=1, max_attempts=2), time.monotonic()
+    away, began = store(f"http://127.0.0.1:{port}", patience_s=0.2, max_attempts=2), time.monotonic()
     with pytest.raises(StoreUnavailableError, match="EndpointConnectionError"):
         away.get("k")
     assert time.monotonic() - began < 8
@@ -101,7 +104,7 @@ def test_one_attempt_is_one_attempt_also_where_nobody_is() -> None:
 
 
 def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: str) -> None:
-    silent = store(hole, read_timeout_s=0.4, patience_s=60, max_attempts=1)
+    silent = store(hole, read_timeout_s=0.1, patience_s=60, max_attempts=1)
     with pytest.raises(StoreUnavailableError, match="UploadPart"):
         silent.upload_part("k", "u", 1, b"x")
     with pytest.raises(StoreUnavailableError, match=r"AbortMultipartUpload .* was not tried: the store was away"):
@@ -124,7 +127,7 @@ def test_a_store_that_answers_again_is_away_no_more() -> None:
 
 
 def test_dropping_uploads_never_takes_the_place_of_the_error_that_it_follows(hole: str) -> None:
-    silent = store(hole, read_timeout_s=0.2, patience_s=0, max_attempts=1)
+    silent = store(hole, read_timeout_s=0.05, patience_s=0, max_attempts=1)
     try:
         raise ValueError("what went wrong")
     except ValueError:
@@ -132,7 +135,7 @@ def test_dropping_uploads_never_takes_the_place_of_the_error_that_it_follows(hol
 
 
 def test_the_probe_of_a_silent_store_names_the_request_that_failed_first_and_asks_no_other(hole: str) -> None:
-    silent, began = store(hole, read_timeout_s=0.4, patience_s=0.4, max_attempts=2), time.monotonic()
+    silent, began = store(hole, read_timeout_s=0.1, patience_s=0.1, max_attempts=2), time.monotonic()
     with pytest.raises(StoreUnavailableError, match=r"^PutObject s3://lake/index/\.probe/"):
         probe(silent, "index", "data/")
     assert time.monotonic() - began < 6

@@ -9,8 +9,14 @@ from s3lake.errors import DataLossError
 from s3lake.store import COMMIT, reading
 from s3lake.store.memory import MemoryStore
 from s3lake.store.reading import opened
-from s3lake.store.upload import PART_BYTES
 from s3lake_tests.counted import CountedStore
+
+PART_BYTES = 2**19  # more than is read at once, as 32 MiB are
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PART_BYTES", PART_BYTES)
 
 
 def landed(store: MemoryStore, body: bytes, commit: str = "c") -> None:

@@ -15,10 +15,17 @@ from s3lake.errors import LocalDiskError, StoreUnavailableError
 from s3lake.store import COMMIT
 from s3lake.store import upload as uploads
 from s3lake.store.memory import MemoryStore
-from s3lake.store.upload import PART_BYTES, Spill, Upload, uploaded
+from s3lake.store.upload import Spill, Upload, uploaded
 from s3lake_tests.counted import CountedStore
 
 SMALLEST = 5 * 2**20
+SENT_BYTES = uploads.PART_BYTES
+PART_BYTES = 2**16  # what is done with a part does not depend on its size
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "PART_BYTES", PART_BYTES)
 
 
 @pytest.fixture
@@ -67,7 +74,7 @@ def test_a_full_part_is_sent_at_once(spill: Spill) -> None:
     assert upload.buffered == 0
 
 
-@pytest.mark.parametrize("writes", [[3 * PART_BYTES + 1], [PART_BYTES - 1, 2, PART_BYTES], [10**6] * 40, [PART_BYTES]])
+@pytest.mark.parametrize("writes", [[3 * PART_BYTES + 1], [PART_BYTES - 1, 2, PART_BYTES], [2_000] * 40, [PART_BYTES]])
 def test_all_parts_but_the_last_are_large(writes: list[int], spill: Spill) -> None:
     store = MemoryStore()
     upload = begun(store, spill)
@@ -77,8 +84,12 @@ def test_all_parts_but_the_last_are_large(writes: list[int], spill: Spill) -> No
     upload.finish("key")
     sizes = parts(store)
     assert sum(sizes) == upload.size == sum(writes)
-    assert all(size >= SMALLEST for size in sizes[:-1])
+    assert all(size >= PART_BYTES for size in sizes[:-1])
     assert sizes[-1] > 0
+
+
+def test_a_part_is_as_large_as_s3_wants_it() -> None:
+    assert SENT_BYTES >= SMALLEST
 
 
 def test_a_multiple_of_a_part_has_no_empty_part(spill: Spill) -> None:
@@ -242,8 +253,8 @@ def test_without_a_key_nothing_is_sent_and_little_is_held(spill: Spill) -> None:
     upload = Upload(store, None, {COMMIT: "c1"}, spill)
     written = b""
     for number in range(5):
-        upload.write(bytes([number]) * (9 * 2**20))
-        written += bytes([number]) * (9 * 2**20)
+        upload.write(bytes([number]) * 18_000)
+        written += bytes([number]) * 18_000
         assert upload.buffered < PART_BYTES
     assert store.uploads == {}
     assert body(store, upload) == written

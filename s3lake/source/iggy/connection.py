@@ -25,6 +25,7 @@ A = TypeVar("A")
 _GONE = ("not found", "Resource with key")
 _REFUSED = ("Unauthenticated", "Unauthorized", "Invalid credentials", "Invalid username", "Invalid password")
 _TRIES = 2  # of a connection, in one question
+_PAUSE_S = 0.5
 _connecting = threading.Lock()
 
 
@@ -133,7 +134,7 @@ def _client(
         import apache_iggy as iggy
 
     login = (username, password) if username is not None and password is not None else None
-    pause = datetime.timedelta(seconds=0.5)
+    pause = datetime.timedelta(seconds=_PAUSE_S)
 
     def made() -> IggyClient:
         auto = iggy.AutoLogin.disabled()

@@ -75,7 +75,8 @@ def test_an_answer_that_may_be_another_one_later_is_asked_for_again(registry: Sc
     assert Client(registry.connection).schema(number).text == '"string"'
 
 
-def test_a_registry_that_is_down_is_a_transient_error() -> None:
+def test_a_registry_that_is_down_is_a_transient_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.schema.registry._PAUSE_S", 0.01)
     with serving() as registry:
         down = registry.connection
     with pytest.raises(
