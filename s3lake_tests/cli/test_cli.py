@@ -29,7 +29,7 @@ import yaml
 from s3lake import cli, hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.config import load as configuration
-from s3lake.source.kafka import client
+from s3lake.source.kafka import source
 from s3lake_tests.lake import NOBODY, START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
 
@@ -134,7 +134,8 @@ class TestCheck:
         assert run("check").code == 0
 
     def test_connect_says_what_cannot_be_reached(self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(client, "KafkaOffsets", functools.partial(client.KafkaOffsets, timeout_s=0.2))
+        hasty = functools.partial(source.KafkaSource, timeout_s=0.2)
+        monkeypatch.setattr(source, "KafkaSource", lambda settings, _: hasty(settings))
         outcome = run("check", nobody, "--connect", "--json")
         assert outcome.code == 3
         said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}

@@ -1,5 +1,6 @@
 """`s3lake metrics` on real parts: printed once, and served."""
 
+import functools
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake import cli
+from s3lake.orchestration import resources
 from s3lake_tests.lake import NOBODY, Lake, at, values
 
 EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
@@ -34,6 +36,8 @@ def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
 ) -> None:
     config = tmp_path / "sinks.yaml"
     config.write_text(NOBODY)
+    hasty = functools.partial(resources.source_of, timeout_s=0.3)
+    monkeypatch.setattr(resources, "source_of", lambda config, _: hasty(config))
     began = time.monotonic()
     assert run(monkeypatch, str(config)) == 0
     assert time.monotonic() - began < 20

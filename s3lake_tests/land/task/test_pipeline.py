@@ -418,10 +418,10 @@ def test_a_tombstone_that_is_written_has_missing_fields(bucket: Bucket) -> None:
 @pytest.mark.parametrize("format", [{"type": "json"}, {"type": "json", "codec": "gzip"}, {"type": "parquet"}])
 def test_many_output_partitions_have_one_file_each(bucket: Bucket, format: dict[str, str]) -> None:
     of = by(bucket, "k", format=format, columns={"k": "int64", "pad": "string"})
-    of = Work(**{**vars(of), "files": type(of.files)(**{**vars(of.files), "budget": 400_000})})
-    records = [Record(b'{"k":%d,"pad":"%s"}' % (number % 100, b"x" * 500)) for number in range(4000)]
-    done = outcome(of, *(records[first : first + 500] for first in range(0, 4000, 500)))
-    assert len(done.files) == 100
+    of = Work(**{**vars(of), "files": type(of.files)(**{**vars(of.files), "budget": 100_000})})
+    records = [Record(b'{"k":%d,"pad":"%s"}' % (number % 25, b"x" * 500)) for number in range(1000)]
+    done = outcome(of, *(records[first : first + 125] for first in range(0, 1000, 125)))
+    assert len(done.files) == 25
     assert {file.records for file in done.files} == {40}
     for key, body in bucket.visible(done).items():
         expected = int(key.split("k=")[1].split("/")[0])

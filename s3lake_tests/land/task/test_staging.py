@@ -23,6 +23,7 @@ from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import Fields
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
+from s3lake.store import upload as uploads
 from s3lake.store.memory import MemoryStore
 
 MB = 10**6
@@ -390,12 +391,13 @@ def test_a_name_may_say_what_only_the_closed_file_knows() -> None:
     }
 
 
-def test_nothing_is_uploaded_before_the_name_is_known() -> None:
+def test_nothing_is_uploaded_before_the_name_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
+    monkeypatch.setattr(uploads, "PART_BYTES", MB)
     files = staging(store, layout={"observed_names": True})
-    add(files, 0, lines(b"x" * 40 * MB), [0])
+    add(files, 0, lines(b"x" * 2 * MB), [0])
     assert store.uploads == {}
-    assert sum(file.buffered for file in files._open.values()) < 17 * MB
+    assert sum(file.buffered for file in files._open.values()) < MB
     files.abort()
 
 
@@ -542,15 +544,15 @@ def _scattered(to: Staging, count: int, records: int, seed: int) -> pa.StringArr
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
 def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_each(codec: str) -> None:
-    store, budget = MemoryStore(), 2 * MB
+    store, budget = MemoryStore(), MB
     files = staging(store, budget=budget, format={"codec": codec}, layout={"partition_by": ["a"]})
-    payload = events(2000)
+    payload = events(1000)
     for turn in range(12):
-        files.add_sorted(0, _scattered(files, 300, 2000, turn), rows(offsets(turn * 2000, 2000), payload))
+        files.add_sorted(0, _scattered(files, 150, 1000, turn), rows(offsets(turn * 1000, 1000), payload))
         assert sum(file.buffered for file in files._open.values()) <= budget // 2
     reported = files.finish()
-    assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 300
-    assert sum(file.records for file in reported) == 24_000
+    assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 150
+    assert sum(file.records for file in reported) == 12_000
     for body in bodies(store, reported).values():
         if codec == "gzip":
             body = gzip.decompress(body)
@@ -652,10 +654,11 @@ def test_open_files_count_beside_closed_ones(monkeypatch: pytest.MonkeyPatch) ->
         files.add_sorted(0, groups(files, "w"), rows(offsets(5, 1), lines(b"v")))
 
 
-def test_aborting_drops_open_and_closed_files() -> None:
+def test_aborting_drops_open_and_closed_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "PART_BYTES", MB)
     store = MemoryStore()
     files = staging(store, flush={"count": 2})
-    add(files, 0, lines(b"a", b"b", b"x" * 40 * MB))
+    add(files, 0, lines(b"a", b"b", b"x" * 2 * MB))
     files.add_dead_letters(0, [(7, b"{}")])
     assert len(store.uploads) == 3
     files.abort()
