@@ -11,11 +11,21 @@ from dagster._grpc import server
 IMPORTS = (
     "boto3",
     "confluent_kafka",
-    "dagster._core.storage.event_log.sqlite",
+    "dagster._core.execution.plan.active",
+    "dagster._core.executor.in_process",
+    "dagster._core.storage.local_compute_log_manager",
+    "dagster._core.storage.root",
+    "dagster._core.storage.sqlite_storage",
     "dagster._grpc.impl",
     "pyspark.sql.connect.session",
+    "s3lake.config.load",
     "s3lake.land.fleet",
+    "s3lake.land.spark.shared",
+    "s3lake.objects.readback",
     "s3lake.orchestration.build",
+    "s3lake.source.kafka.reader",
+    "s3lake.table.iceberg",
+    "tenacity",
 )
 """What every run imports sooner or later, and nobody's definitions: those are loaded by each run, as they are then."""
 

@@ -126,6 +126,20 @@ def test_a_run_has_everything_imported_before_its_definitions_are(server: Server
 
 
 @pytest.mark.long
+def test_definitions_of_ours_find_all_of_s3lake_and_dagster_s_storage_imported() -> None:
+    script = f"""
+import importlib, sys
+for name in {IMPORTS!r}:
+    importlib.import_module(name)
+before = set(sys.modules)
+import dagster._core.storage.runs, s3lake.definitions, s3lake.orchestration.fleet
+print(*(set(sys.modules) - before))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["s3lake.definitions"]
+
+
+@pytest.mark.long
 def test_definitions_are_loaded_by_each_run_as_they_are_then(server: Server) -> None:
     server.write("two")
     run_id = server.launch("short")

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from sqlalchemy import Engine, create_engine
 
 from s3lake.orchestration.run_process import spared
 
@@ -44,6 +47,34 @@ def test_write_ahead_logs_of_dagster_s_sqlite_files_last_from_event_to_event(hom
         run_id = job.execute_in_process(instance=instance).run_id
         assert seen == [sorted([f"{run_id}.db-wal", "index.db-wal"]), []]
         assert len(instance.fetch_materializations(dg.AssetKey("a"), limit=5).records) == 2
+
+
+def test_an_event_log_in_sqlite_has_one_engine_however_many_events_come(home: Path) -> None:
+    engines: dict[str, int] = {}
+
+    def counted(address: str, **options: Any) -> Engine:
+        engines[address.rpartition("/")[2]] = engines.get(address.rpartition("/")[2], 0) + 1
+        return create_engine(address, **options)
+
+    @dg.op
+    def work(context: dg.OpExecutionContext) -> None:
+        with pytest.MonkeyPatch.context() as dagsters:
+            dagsters.setattr(sqlite_event_log, "create_engine", counted)
+            with spared(context.instance, context.run.run_id):
+                for number in range(3):
+                    context.log_event(dg.AssetMaterialization("a", metadata={"number": number}))
+            assert sqlite_event_log.create_engine is counted
+
+    @dg.job
+    def job() -> None:
+        work()
+
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        run_id = job.execute_in_process(instance=instance).run_id
+        assert engines == {f"{run_id}.db": 1, "index.db": 1}
+        records = instance.fetch_materializations(dg.AssetKey("a"), limit=5).records
+        stored = [record.asset_materialization for record in records]
+        assert [event.metadata["number"].value for event in stored if event] == [2, 1, 0]
 
 
 def test_a_file_that_is_not_there_is_not_made(home: Path) -> None:
