@@ -153,7 +153,7 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     assert "hunter2" not in shown
 
 
-_WAITS_S = 24.0  # all are asked at once, and a provider of tokens answers late on a busy or slow machine
+_WAITS_S = 12.0  # all are asked at once, and a provider of tokens answers late on a busy machine
 
 REFUSALS: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     "a wrong password": (
