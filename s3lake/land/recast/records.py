@@ -40,7 +40,9 @@ class Parts:
         fields = shape.envelope.fields if shape.envelope else ()
         metadata = "metadata" in fields
         key = "key" in fields and (shape.key in (TEXT, BYTES) or not shape.in_columns)
-        headers = "headers" in fields and not pa.types.is_map(columns.of(shape, {}).field("headers").type)
+        # One style has no column of them, another a map, which keeps one header of each name.
+        column = next((column for column in columns.of(shape, {}) if column.name == "headers"), None)
+        headers = "headers" in fields and column is not None and not pa.types.is_map(column.type)
         return cls(key, headers, metadata or "timestamp" in fields, metadata or "offset" in fields, _lacking(shape))
 
 

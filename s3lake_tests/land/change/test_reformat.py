@@ -22,6 +22,7 @@ from s3lake_tests.verify.world import HOUR, texts
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
 RECORD = {"style": "record"}
+IGGY = {"style": "iggy", "stream": "s", "fields": ["metadata", "headers", "value"]}
 WHO = UUID("0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9")
 
 
@@ -110,6 +111,7 @@ def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
     [
         ({"format": {"type": "parquet"}}, {"format": {"type": "json"}}, "fields of the value"),
         ({"format": {"type": "json"}}, {"envelope": RECORD}, "it does not hold the headers and key and offset"),
+        ({"envelope": IGGY}, {"envelope": IGGY, "format": {"type": "json", "codec": "gzip"}}, "the value as it was"),
         ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
         ({}, {"format": {"type": "json", "decimals": "base64"}}, "its decimals are spelled otherwise"),
         ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
