@@ -138,14 +138,18 @@ class KafkaOffsets:
 
     def _answer(self, what: str, question: Callable[["_Asking"], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)
-        client.poll(0)
-        log.last = ""  # from an earlier outage
         asking = _Asking(client, log, self.bootstrap_servers, what, self.timeout_s)
         while True:
             try:
-                return question(asking)
+                answer = question(asking)
             except _Again as reason:
                 asking.pause(str(reason))
+            else:
+                # Only now is an earlier outage over: librdkafka says once, and not again with every question, that
+                # nobody gives it a token.
+                client.poll(0)
+                log.last = ""
+                return answer
 
 
 class _Again(Exception):

@@ -152,7 +152,8 @@ class _Reading:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         from confluent_kafka import TopicPartition
 
-        self._trouble.last = None  # from an earlier outage
+        if self._trouble.last is not None and self._trouble.last.code() in _gone():
+            self._trouble.last = None  # another topic was
         self._consumer.assign([TopicPartition(self._topic, self._range.partition, self._range.start)])
         rows, silent, asked = FIRST_ROWS, time.monotonic(), 0
         try:
@@ -168,6 +169,7 @@ class _Reading:
                     asked += 1
                     self._insist(asked)
                     silent = time.monotonic()
+            self._trouble.last = None  # only now is it over: some of it is said once, and not for every range
         finally:
             self._consumer.unassign()
 
