@@ -84,6 +84,8 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
         return "flush.span closes its files by timestamps of records, which are not known any more"
     if landed.format.type == "csv" and not landed.format.header and landed.envelope is None:
         return "CSV without header lines does not say which columns a file has"
+    if landed.format.one_record_an_object:
+        return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
     now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed))
     if any((one.format, one.converter, one.nulls, one.shape) != now for one in manifests):
         return "some of it was landed with another configuration"

@@ -86,6 +86,15 @@ def test_what_cannot_be_joined_is_said_and_stays() -> None:
     assert world.store.objects == before
 
 
+def test_objects_of_one_record_each_stay() -> None:
+    world = Parts(format={"type": "bytes"}, converter={"value": "bytes"})
+    world.land(b"1", b"2")
+    world.write_index()
+    assert "has one record an object" in str(compact(holding(world), HOUR))
+    assert list(world.bodies().values()) == [b"1", b"2"]
+    assert world.verified().clean
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("format", ["json", "parquet"])
 def test_wherever_a_process_dies_the_next_one_ends_with_the_same_records_and_few_files(format: str) -> None:
