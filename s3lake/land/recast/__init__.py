@@ -42,6 +42,9 @@ from s3lake.store.reading import opened
 if TYPE_CHECKING:
     from s3lake.sink import Sink
 
+_EMPTY_NULLS = ("text", "bytes")
+"""Formats in which null and an empty value are the same."""
+
 
 class Unformattable(Exception):
     """Objects that cannot be written in another form; the message says why."""
@@ -67,6 +70,8 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
             if shape.columns is None:
                 return "its commit, of an earlier s3lake, does not say which columns it has"
             continue
+        if manifest.nulls == "write" and shape.format in _EMPTY_NULLS and landed.format.type not in _EMPTY_NULLS:
+            return f"records without a value are empty in format {shape.format}, as are those whose value is empty"
         has = Parts.of(shape)
         envelope = set(landed.envelope.fields) if landed.envelope else set()
         lacking = {"key": has.key, "headers": has.headers, "timestamp": has.timestamp, "offset": has.offset}

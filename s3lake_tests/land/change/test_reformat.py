@@ -127,6 +127,17 @@ def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dic
     assert world.store.uploads == {}
 
 
+@pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=str)
+def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[str, Any]) -> None:
+    text: dict[str, Any] = {"converter": {"value": "string"}, "nulls": "write"}
+    world = Parts(format={"type": "text"}, **text)
+    world.land(None, b"")
+    world.write_index()
+    before = changed(world, format=now, **text).bodies()
+    assert "records without a value are empty in format text" in reformat(holding(world), HOUR).obstacle
+    assert (world.bodies(), world.verified().clean) == (before, True)
+
+
 def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is() -> None:
     world = Parts()
     world.land(b'{"n":1}', b"[1]")
