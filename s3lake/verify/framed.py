@@ -54,6 +54,10 @@ class Telling:
             self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
         elif "key" in framed and kept["key"] and "key" in in_rows:
             self.problem = "its keys stand in its rows as JSON and beside them as bytes"
+        elif shape.format == "text" and self.shape.value == parts.CONNECT and not shape.separable:
+            self.problem = (
+                "its rows are JSON that s3lake wrote, in which what separates them may stand: use format json"
+            )
         connection = registry.connection if registry else None
         typed = connection if shape.format in ("avro", "parquet", "csv") else None
         self._translations = {
@@ -128,8 +132,15 @@ def _number(encoding: str, name: str, value: bytes) -> bytes:
         (number,) = struct.unpack(encoding, value)
     except struct.error:
         return value
-    payload = projection.plain(number)
+    payload = projection.plain(_shortest(number) if name == "float" else number)
     return json.dumps({"schema": {"type": name, "optional": True}, "payload": payload}).encode()
+
+
+def _shortest(number: float) -> float:
+    """The number of the shortest text that reads back as a float: as Connect's JSON spells it."""
+    import numpy as np
+
+    return float(str(np.float32(number)))
 
 
 @lru_cache(4096)

@@ -246,6 +246,24 @@ def test_writer_and_verifier_agree_on_numbers(registry: SchemaRegistry, format: 
     agree(some, [(b"\1", value, []) for value in (*values, b"short", None)], 1)
 
 
+@pytest.mark.parametrize("format", ["json", "csv", "parquet", "avro"])
+def test_writer_and_verifier_agree_on_floats(format: str) -> None:
+    some = World(format={"type": format}, converter={"key": "float", "value": "float"}, sidecars={"keys": "json"})
+    values = [struct.pack(">f", number) for number in (0.1, -64.37988, 2.0**-149, float("nan"), -0.0)]
+    agree(some, [(value, value, []) for value in values], 1)
+
+
+@pytest.mark.parametrize("converter", ["connect_json", "long"])
+def test_json_that_is_not_kafkas_is_not_compared_where_a_separator_may_stand_in_it(converter: str) -> None:
+    form = {"type": "text", "framing": {"opening": "[", "between": ",", "closing": "]"}}
+    some = World(format=form, converter={"value": converter}, errors={"tolerance": "all"})
+    staged(some, [(None, value, []) for value in (b"[1,2,3]", b"12345678")])
+    report = some.verify()
+    assert report.differences == ()
+    (reason,) = (one.reason for checked in report.checked for one in checked.not_checkable)
+    assert reason.endswith("in which what separates them may stand: use format json")
+
+
 def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> World:
     count = 1 if sink["format"]["type"] == "bytes" else 3
     return World(
