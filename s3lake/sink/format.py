@@ -131,6 +131,12 @@ class Format(Part):
             raise Misfit(f"format {self.type} has decimals of its own: take it out", "decimals")
         if self.framing is not None and spec.packed:
             raise Misfit(f"format {self.type} is no text: it takes no framing", "framing")
+        if self.type == "csv" and self.framing is not None and "\n" not in self.framing.between:
+            raise Misfit(
+                f"{self.framing.between!r} ends no line, and a record of CSV is one, so nothing could tell two apart: "
+                r'use "\n" or "\r\n", or take it out',
+                *("framing", "between"),
+            )
         return self
 
     @property
