@@ -16,6 +16,7 @@ from s3lake.encode import FileFormat
 from s3lake.encode.behind import Behind
 from s3lake.encode.joined import joiner, likeness
 from s3lake.store.upload import Spill
+from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
 from s3lake_tests.encode.written import LINES, inflated, written
 
@@ -103,7 +104,7 @@ def test_a_file_that_is_not_whole_is_not_joined(broken: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "deflate", "snappy", "bzip2", "xz", "zstd"])
-@settings(max_examples=10)
+@settings(max_examples=10 * EXAMPLES)
 @given(batches(EVERYTHING))
 def test_joined_avro_has_the_datums_of_all(codec: str, payloads: list[pa.RecordBatch]) -> None:
     form = FileFormat("avro", codec)

@@ -18,7 +18,9 @@ from s3lake.land import binding
 from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
+from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.land.task.settled import settled
+from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -35,7 +37,10 @@ def spelled(value: Any, indent: int | None, ascii: bool) -> bytes:
 
 
 values = st.builds(spelled, objects, st.none() | st.just(1), st.booleans())
-anything = st.none() | st.binary(max_size=12) | values | st.builds(spelled, documents, st.none(), st.booleans())
+packed = st.sampled_from([b"\0", b"\1", b"\0\1", b"\0\0\0\1", b"?\xf0" + bytes(6), b"\x7f\xc0\0\0", b"\xff" * 8])
+anything = (
+    st.none() | st.binary(max_size=12) | packed | values | st.builds(spelled, documents, st.none(), st.booleans())
+)
 connect = st.builds(
     lambda payload, optional: json.dumps(
         {
@@ -56,7 +61,7 @@ connect = st.builds(
     ),
     st.booleans(),
 )
-keys = st.none() | st.binary(max_size=3) | text.map(str.encode) | st.sampled_from([b'{"k":1}', b"1", b"null"])
+keys = st.none() | st.binary(max_size=3) | packed | text.map(str.encode) | st.sampled_from([b'{"k":1}', b"1", b"null"])
 header = st.tuples(st.sampled_from(["a", "b-c", "\u00e9"]), st.none() | st.binary(max_size=3))
 headers = st.lists(header, max_size=3)
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
@@ -178,7 +183,7 @@ def name_of(sink: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("sink", SINKS, ids=name_of)
-@settings(max_examples=5)
+@settings(max_examples=5 * EXAMPLES)
 @given(given=st.lists(anything, min_size=1, max_size=12), touched=st.integers(0, 11))
 def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | None], touched: int) -> None:
     for nulls in ("skip", "fail", "write"):
@@ -191,6 +196,14 @@ def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | Non
 def test_writer_and_verifier_agree_on_every_shape(sink: dict[str, Any], given: list[Record], touched: int) -> None:
     one_each = sink["format"]["type"] == "bytes" and "framing" not in sink["format"]
     agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 1 if one_each else 5}), given, touched)
+
+
+@pytest.mark.long
+@given(sink=sinks(), given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
+def test_writer_and_verifier_agree_whatever_is_configured(
+    sink: dict[str, Any], given: list[Record], touched: int
+) -> None:
+    agree(World(**sink), given, touched)
 
 
 def agree(world: World, given: list[Record], touched: int) -> None:

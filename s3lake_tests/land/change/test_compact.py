@@ -11,6 +11,7 @@ from s3lake.land.change.rounds import compacted
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.land.merge.test_merge import NEVER_JOINED, values
+from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
 from s3lake_tests.verify.world import HOUR, texts
 
@@ -26,11 +27,11 @@ def many(**sink: Any) -> Parts:
 
 @pytest.mark.long
 @given(
-    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]),
+    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]) | sinks(),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=1, max_size=4),
 )
 def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], parts: list[list[Any]]) -> None:
-    world = Parts(**sink, flush={"count": 1})
+    world = Parts(**{"flush": {"count": 1}, **sink})
     for part in parts:
         world.land_records(part)
     world.write_index()

@@ -17,10 +17,19 @@ from s3lake.land.change.rounds import reformatted
 from s3lake.sink import Sink
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
 from s3lake_tests.verify.world import HOUR, texts
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
+CHANGES: list[dict[str, Any]] = [
+    {"format": {"type": "parquet"}},
+    {"format": {"type": "avro"}},
+    {"format": {"type": "json", "codec": "gzip"}},
+    {"layout": {"partition_by": ["a"]}},
+    {"envelope": None},
+    {"nulls": "skip"},
+]
 RECORD = {"style": "record"}
 IGGY = {"style": "iggy", "stream": "s", "fields": ["metadata", "headers", "value"]}
 WHO = UUID("0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9")
@@ -210,17 +219,18 @@ def test_where_records_are_spelled_otherwise_no_digest_is_noted(was: dict[str, A
 
 @pytest.mark.long
 @given(
-    sink=st.sampled_from([one for one in MORE + SINKS if one["format"]["type"] in ("json", "parquet", "avro")]),
-    to=st.sampled_from([{"type": "parquet"}, {"type": "avro"}, {"type": "json", "codec": "gzip"}]),
+    sink=st.sampled_from([one for one in MORE + SINKS if one["format"]["type"] in ("json", "parquet", "avro")])
+    | sinks(),
+    to=st.sampled_from(CHANGES) | sinks(),
     part=st.lists(records, min_size=1, max_size=6),
 )
 def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], to: dict[str, Any], part: list[Any]) -> None:
-    world = Parts(**sink, flush={"count": 2})
+    world = Parts(**{"flush": {"count": 2}, **sink})
     world.land_records(part)
     world.write_index()
     before = world.verified()
     try:
-        now = changed(world, **{**sink, "format": to, "flush": {"count": 1}})
+        now = changed(world, **{**sink, **to, "flush": {"count": 1}})
     except ValueError:  # no sink can be configured so
         return
     reformat(holding(now), HOUR)

@@ -78,6 +78,8 @@ class Parts(World):
             converter=landed.converter.value,
             nulls=landed.nulls,
             shape=binding.written_by(landed),
+            dropped=outcome.dropped,
+            filled=outcome.filled,
             columns=document,
         )
 

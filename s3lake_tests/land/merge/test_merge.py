@@ -17,6 +17,7 @@ from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError
 from s3lake.land.merge import Unjoinable, merge
 from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
 from s3lake_tests.verify.world import HOUR
 
@@ -46,7 +47,7 @@ def values(*numbers: int) -> list[bytes]:
 
 @pytest.mark.long
 @given(
-    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]),
+    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]) | sinks(),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=2, max_size=5),
     renamed=st.booleans(),
 )
@@ -59,7 +60,10 @@ def test_verify_finds_nothing_after_merging_whatever_was_landed(
     world.write_index()
     landed = world.verified()
     assert landed.clean, landed.differences
-    done = list(merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values())))
+    try:
+        done = list(merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values())))
+    except Unjoinable:
+        done = []
     found = world.verified()
     assert found.clean, found.differences
     assert (found.landed, found.dead_letters, found.skipped) == (landed.landed, landed.dead_letters, landed.skipped)
