@@ -133,7 +133,8 @@ class Recast:
         last = self.manifests[-1]
         form = parts[-1] if parts else Staged((), {}, last.format, last.converter, last.nulls, last.shape, last.columns)
         shape = msgspec.structs.replace(form.shape, changed=changed)
-        return replace(form, files=tuple(files), reads={}, shape=shape, dropped={}, filled={})
+        # What was skipped then was not read again now.
+        return replace(form, files=tuple(files), reads={}, nulls=last.nulls, shape=shape, dropped={}, filled={})
 
     @property
     def _shape(self) -> Shape:

@@ -136,6 +136,16 @@ def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dic
     assert world.store.uploads == {}
 
 
+def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_now() -> None:
+    world = Parts(converter={"value": "string"}, nulls="skip")
+    world.land(None, b"a")
+    world.write_index()
+    now = changed(world, format={"type": "avro"}, converter={"value": "string"}, nulls="write")
+    assert reformat(holding(now), HOUR).obstacle == ""
+    assert now.verified().differences == ()
+    assert list(reformations(holding(now), [HOUR])) == []
+
+
 @pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=str)
 def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[str, Any]) -> None:
     text: dict[str, Any] = {"converter": {"value": "string"}, "nulls": "write"}
