@@ -152,6 +152,14 @@ class Recast:
             return body.read()
 
     def _all_written(self, sink: Sink, attempt: Attempt) -> list[Staged]:
+        """All of them, with the columns of all: those that only later objects have are known once they were written."""
+        parts = self._each_written(sink, attempt)
+        if any(part.columns != parts[-1].columns for part in parts):
+            abort(self.index.store, files_of(parts))
+            parts = self._each_written(sink, attempt)
+        return parts
+
+    def _each_written(self, sink: Sink, attempt: Attempt) -> list[Staged]:
         """Object by object: where one ends another begins, so what is known of offsets stays what it was."""
         parts: list[Staged] = []
         try:

@@ -210,6 +210,18 @@ def test_verify_knows_what_replaced_files_held_when_kafka_does_not(was: dict[str
     )
 
 
+def test_columns_that_only_later_records_have_are_those_of_every_file() -> None:
+    sink = {"envelope": RECORD, "nulls": "write"}
+    world = Parts(flush={"count": 1}, **sink)
+    world.land_records([(None, None, []), (None, b'{"n":1}', [])])
+    world.write_index()
+    reformat(holding(changed(world, format={"type": "parquet"}, **sink)), HOUR)
+    tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
+    assert [table["value"].to_pylist() for table in tables] == [[None], [{"n": 1}]]
+    report = world.verified()
+    assert report.clean, report.differences
+
+
 @pytest.mark.parametrize(
     ("was", "now"),
     [
