@@ -62,9 +62,24 @@ def left(world: Parts) -> list[str]:
     return [key for key, text in contents(world) if ALICE in text]
 
 
+def told_by_rows(sink: dict[str, Any]) -> bool:
+    """Whether a condition can tell whose a row is, and not the name of its object alone.
+
+    With a framing `verify` counts pieces, and takes a separator within an erased dead letter for a record that is lost.
+    """
+    envelope = sink.get("envelope", {"style": "record", "fields": ["value"]})
+    clear = envelope["style"] != "flat" or envelope.get("value_encoding") == "none"
+    return (
+        "framing" not in sink["format"]
+        and sink["converter"]["value"] != "bytes"
+        and clear
+        and "value" in envelope["fields"]
+    )
+
+
 @pytest.mark.long
 @given(
-    sink=st.sampled_from(SEPARABLE) | sinks().filter(lambda sink: "framing" not in sink["format"]),
+    sink=st.sampled_from(SEPARABLE) | sinks().filter(told_by_rows),
     users=st.lists(st.sampled_from([ALICE, BOB, BOB]), min_size=1, max_size=8),
     split=st.integers(1, 8),
 )
