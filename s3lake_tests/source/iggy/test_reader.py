@@ -93,9 +93,9 @@ def test_a_topic_that_was_deleted_is_told(server: IggyServer) -> None:
 def test_a_log_that_ends_before_the_plan_is_waited_for_and_then_told(
     server: IggyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "SILENCE_S", 0.2)
+    monkeypatch.setattr(reader, "SILENCE_S", 0.5)
     server.append("shop", "orders", [b"x"], START_US)
-    with pytest.raises(SourceUnavailableError, match=r"from offset 1 on within 0\.2 s; 5 was planned"):
+    with pytest.raises(SourceUnavailableError, match=r"from offset 1 on within 0\.5 s; 5 was planned"):
         rows(server, Range(0, 0, 5))
 
 
