@@ -16,8 +16,9 @@ def settled(work: Work, batch: pa.RecordBatch) -> tuple[Done, Work]:
     outcomes = list(run(work, [batch]))
     while not work.settled(outcomes):
         abort(work.stores(work.bucket), [file for one in outcomes if isinstance(one, Done) for file in one.files])
-        columns = recorded(Recorded(to_document(work.columns)), outcomes, sys.maxsize).columns
-        work = work.with_columns(from_document(columns))
+        columns = from_document(recorded(Recorded(to_document(work.columns)), outcomes, sys.maxsize).columns)
+        assert columns != work.columns, outcomes  # else it would go on for ever
+        work = work.with_columns(columns)
         outcomes = list(run(work, [batch]))
     (done,) = outcomes
     assert isinstance(done, Done)
