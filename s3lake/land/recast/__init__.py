@@ -205,7 +205,6 @@ class Recast:
             reads={},
             format=sink.format.type,
             converter=sink.converter.value,
-            nulls=last.nulls,
             shape=binding.written_by(sink),
             columns=last.columns,
         )
