@@ -8,8 +8,10 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+import requests
 
 from s3lake.config.source.http import Settings, fetched
 from s3lake.errors import ConfigurationError
@@ -93,6 +95,19 @@ def test_the_timeout_is_that_of_all_redirects() -> None:
         with pytest.raises(ConfigurationError, match=r"no answer within 0\.2 s"):
             fetched(url, Settings(timeout=0.2, retry_enabled=False))
         assert time.monotonic() - start < 1.5
+
+
+def test_time_may_run_out_just_before_a_request_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of HTTP takes no timeout below zero."""
+    prepared = requests.Session.merge_environment_settings
+
+    def slowly(*args: Any) -> Any:
+        time.sleep(0.1)
+        return prepared(*args)
+
+    monkeypatch.setattr(requests.Session, "merge_environment_settings", slowly)
+    with pytest.raises(ConfigurationError, match=r"no answer within 0\.05 s"):
+        fetched("http://127.0.0.1:1/c", Settings(timeout=0.05, retry_enabled=False))
 
 
 def test_nobody_reads_the_body_of_a_redirect() -> None:

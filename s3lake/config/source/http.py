@@ -212,14 +212,15 @@ def _followed(session: requests.Session, url: str, name: str, settings: Settings
     """The answer at the end of all redirects, whose bodies nobody reads."""
     headers, authority = dict(settings.headers), _authority(urlsplit(url))
     for _ in range(_REDIRECTS):
-        if deadline.left <= 0:
-            raise requests.exceptions.Timeout
         sent = {"User-Agent": "s3lake", "Accept": "*/*", **headers}
         request = session.prepare_request(requests.Request("GET", url, headers=sent, auth=authority))
         address = request.url or ""
         options: Any = session.merge_environment_settings(address, {}, True, None, None)
+        left = deadline.left
+        if left <= 0:
+            raise requests.exceptions.Timeout
         # Not by the session's own get, which reads the whole body of a redirect.
-        with session.get_adapter(address).send(request, timeout=deadline.left, **options) as answer:
+        with session.get_adapter(address).send(request, timeout=left, **options) as answer:
             target = session.get_redirect_target(answer)
             if target is None:
                 _accepted(answer, name)
