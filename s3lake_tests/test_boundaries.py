@@ -112,6 +112,9 @@ OBJECTS_KNOWS = {"errors", "schema.types", "commit.index", "commit.written"}
 NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg", "psycopg"}
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""
 
+OF_SPARK = ("land.task.workers", "land.spark.patience")
+"""Extend classes of Spark's, and are themselves imported where they are used."""
+
 HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]
 """What a Python worker of Spark never imports on its way through the pipeline."""
 
@@ -257,7 +260,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
         for found in _every()
         if found.imported in NEVER_AT_IMPORT
         and not found.types_only
-        and found.importer != "land.task.workers"  # its very purpose
+        and found.importer not in OF_SPARK
     ]
     assert [str(found) for found in heavy if found.at_import] == []
 

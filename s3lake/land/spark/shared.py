@@ -27,9 +27,6 @@ PORT = 15002
 _USER = "s3lake"  # a session belongs to a user too, and runs may have several
 _SPACE = uuid.UUID("6f9619ff-8b86-4d01-b42d-00c04fc964ff")
 _CONNECT_S = 5.0
-# A server that was started again has nothing of what it was asked: it is no use to wait for that as Spark does, ten
-# minutes for each request, several of which end a job.
-_TRIES, _LONGEST_WAIT_MS = 8, 2_000
 _lock = threading.Lock()
 _session: Any = None
 # PySpark's destructor of a session ends a thread pool that all sessions have. Where the garbage collector calls it
@@ -57,6 +54,7 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
             if _lives(_session):
                 return _session  # type: ignore[no-any-return]
             _forget(_session)
+            _reach(master)  # which may have ended since
         # The name of a session that the server has closed cannot be used again.
         for number in itertools.count():
             session = _open(address(master, session_id(settings, number)), settings)
@@ -117,10 +115,15 @@ def _reach(master: str) -> None:
 def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
     """The session of an address; None where the server has closed it."""
     from pyspark.sql import SparkSession
-    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as Remote
 
+    from s3lake.land.spark.patience import Patience
+
     try:
+        # Without settings this asks the server nothing: the first that is asked may be in vain too.
+        session: Any = SparkSession.builder.remote(address).getOrCreate()
+        session.client.set_retry_policies([Patience()])
+        session.release_session_on_close = False  # it is not this process's alone
         session = SparkSession.builder.remote(address).config(map=dict(settings)).getOrCreate()
     except Exception as error:
         tried = Remote.getActiveSession()
@@ -129,13 +132,13 @@ def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
         if "SESSION_CLOSED" in str(error):
             return None
         raise
-    remote: Any = session
-    remote.release_session_on_close = False  # it is not this process's alone
-    remote.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES, max_backoff=_LONGEST_WAIT_MS)])
-    return session
+    return session  # type: ignore[no-any-return]
 
 
 def _lives(session: Any) -> bool:
+    from s3lake.land.spark.patience import Patience
+
+    session.client.set_retry_policies([Patience()])  # what was waited for in vain may have come back
     try:
         session.conf.get("spark.app.name")
     except Exception:

@@ -1,0 +1,102 @@
+"""How long clients of Spark Connect wait for a server that has ended."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import grpc
+import pytest
+from pyspark.errors import RetriesExceeded
+from pyspark.sql.connect.client.retries import Retrying
+
+from s3lake.errors import SparkUnavailableError
+from s3lake.land.spark import patience, session
+from s3lake.land.spark.patience import Patience
+from s3lake.sink import Spark
+
+
+class Unavailable(grpc.RpcError):
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+
+def request(own: Patience, ask: Callable[[], None], waits: list[float]) -> None:
+    for attempt in Retrying(own, waits.append):
+        with attempt:
+            ask()
+
+
+def waited(own: Patience, ask: Callable[[], None]) -> list[float]:
+    """How many seconds a request waits before it asks again, each time, until it gives up."""
+    waits: list[float] = []
+    with pytest.raises(RetriesExceeded):
+        request(own, ask, waits)
+    return waits
+
+
+def nobody() -> None:
+    raise Unavailable
+
+
+def test_a_request_waits_for_ten_seconds_or_so() -> None:
+    waits = waited(Patience(), nobody)
+    assert len(waits) == 8
+    assert 10 < sum(waits) < 15
+
+
+def test_what_one_request_has_waited_for_in_vain_no_other_waits_for_again() -> None:
+    own = Patience()
+    waited(own, nobody)
+    assert waited(own, nobody) == []
+
+
+def test_a_request_under_way_gives_up_with_the_first_that_does() -> None:
+    own = Patience()
+
+    def ask() -> None:
+        if not own.at_an_end:
+            waited(own, nobody)
+        nobody()
+
+    assert waited(own, ask) == []
+
+
+def test_a_request_that_is_answered_in_the_end_costs_the_others_nothing() -> None:
+    own, answers = Patience(), iter([False, False, True])
+
+    def ask() -> None:
+        if not next(answers):
+            raise Unavailable
+
+    request(own, ask, [])
+    assert len(waited(own, nobody)) == 8
+
+
+@pytest.fixture
+def ending() -> Iterator[int]:
+    """The port of a server that takes connections and ends them: one that is killed meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    listener.accept()[0].close()
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(60)
+def test_a_server_that_ends_while_a_session_is_asked_for_is_not_waited_for_as_spark_does(
+    ending: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would be ten minutes."""
+    monkeypatch.setattr(patience, "_TRIES", 3)
+    with pytest.raises(SparkUnavailableError, match=f"asking for a session at 127.0.0.1:{ending}"):
+        session(Spark(master=f"sc://127.0.0.1:{ending}"))
