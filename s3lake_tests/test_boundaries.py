@@ -258,9 +258,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
     heavy = [
         found
         for found in _every()
-        if found.imported in NEVER_AT_IMPORT
-        and not found.types_only
-        and found.importer not in OF_SPARK
+        if found.imported in NEVER_AT_IMPORT and not found.types_only and found.importer not in OF_SPARK
     ]
     assert [str(found) for found in heavy if found.at_import] == []
 
