@@ -113,7 +113,7 @@ NEVER_AT_IMPORT = {"pyspark", "pandas", "boto3", "botocore", "pyiceberg", "psyco
 """Imported where they are used, inside a function: each costs every process that loads the package half a second."""
 
 OF_SPARK = ("land.task.workers", "land.spark.patience")
-"""Extend classes of Spark's, and are themselves imported where they are used."""
+"""Import it to have it, or to extend its classes, and are themselves imported where they are used."""
 
 HEAVY_FOR_WORKERS = [*NEVER_AT_IMPORT, "dagster", "pydantic", "confluent_kafka"]
 """What a Python worker of Spark never imports on its way through the pipeline."""

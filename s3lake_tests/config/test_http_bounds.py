@@ -1,13 +1,10 @@
 """What a server may take of time and memory, whatever it does."""
 
-import contextlib
 import gzip
 import socket
-import threading
 import time
 import tracemalloc
 import zlib
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,37 +12,12 @@ import requests
 
 from s3lake.config.source.http import Settings, fetched
 from s3lake.errors import ConfigurationError
-
-Answer = Callable[[socket.socket], None]
+from s3lake_tests.answering import Answer, answering
 
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
-
-
-@contextlib.contextmanager
-def answering(answer: Answer) -> Iterator[str]:
-    """A server that answers every connection so, and ends with its client."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                with connection, contextlib.suppress(OSError):
-                    connection.recv(65536)
-                    answer(connection)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/c"
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(10)
-        assert not thread.is_alive()
 
 
 def dripping(head: bytes) -> Answer:

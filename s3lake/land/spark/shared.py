@@ -117,12 +117,10 @@ def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.session import SparkSession as Remote
 
-    from s3lake.land.spark.patience import Patience
-
     try:
         # Without settings this asks the server nothing: the first that is asked may be in vain too.
         session: Any = SparkSession.builder.remote(address).getOrCreate()
-        session.client.set_retry_policies([Patience()])
+        _be_patient(session)
         session.release_session_on_close = False  # it is not this process's alone
         session = SparkSession.builder.remote(address).config(map=dict(settings)).getOrCreate()
     except Exception as error:
@@ -136,14 +134,18 @@ def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
 
 
 def _lives(session: Any) -> bool:
-    from s3lake.land.spark.patience import Patience
-
-    session.client.set_retry_policies([Patience()])  # what was waited for in vain may have come back
+    _be_patient(session)  # what was waited for in vain may have come back
     try:
         session.conf.get("spark.app.name")
     except Exception:
         return False
     return True
+
+
+def _be_patient(session: Any) -> None:
+    from s3lake.land.spark.patience import Patience
+
+    session.client.set_retry_policies([Patience()])
 
 
 def _forget(session: Any) -> None:

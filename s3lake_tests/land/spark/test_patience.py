@@ -1,8 +1,7 @@
 """How long clients of Spark Connect wait for a server that has ended."""
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import grpc
 import pytest
@@ -10,6 +9,7 @@ from pyspark.errors import RetriesExceeded
 from pyspark.sql.connect.client.retries import Retrying
 
 from s3lake.land.spark.patience import Patience
+from s3lake_tests.answering import answering
 from s3lake_tests.land.spark.spark_server import client
 
 
@@ -70,28 +70,9 @@ def test_a_request_that_is_answered_in_the_end_costs_the_others_nothing() -> Non
     assert len(waited(own, nobody)) == 8
 
 
-@pytest.fixture
-def ending() -> Iterator[int]:
-    """The port of a server that takes connections and ends them: one that is killed meanwhile."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    listener.accept()[0].close()
-                except OSError:
-                    return
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
 @pytest.mark.long
 @pytest.mark.timeout(60)
-def test_a_server_that_ends_while_a_session_is_asked_for_is_not_waited_for_as_spark_does(ending: int) -> None:
+def test_a_server_that_ends_while_a_session_is_asked_for_is_not_waited_for_as_spark_does() -> None:
     """That would be ten minutes. In a process of its own: this one may have a session already."""
     program = """
 from s3lake.errors import SparkUnavailableError
@@ -102,4 +83,6 @@ try:
 except SparkUnavailableError as error:
     print(error)
 """
-    assert f"asking for a session at 127.0.0.1:{ending}" in client(program, f"sc://127.0.0.1:{ending}")
+    with answering(lambda connection: connection.close()) as url:
+        server = urlsplit(url).netloc
+        assert f"asking for a session at {server}" in client(program, f"sc://{server}")
