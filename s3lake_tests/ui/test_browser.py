@@ -98,7 +98,8 @@ def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, pict
     page.goto("/assets/s3/events/orders/sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
     for node in ("orders", "sealed", "orders_by_type", "revenue"):
         expect(page.get_by_text(node, exact=True).last).to_be_visible()
-    expect(page.get_by_text("100% filled")).to_be_visible()
+    sealed = page.locator('a[href$="/orders/sealed?view=partitions"]')
+    expect(sealed.filter(has_text="filled")).to_have_text(re.compile("^(100|75)% "))  # 75 where an hour ended meanwhile
     picture("lineage", 860)
 
 
@@ -113,7 +114,7 @@ def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
             .filter(has=page.get_by_text(location, exact=True))
         )
         expect(row.last).to_be_visible()
-    expect(page.get_by_text("3 partitions").first).to_be_visible()
+    expect(page.get_by_text(re.compile("^[34] partitions$")).first).to_be_visible()  # 4 where an hour ended meanwhile
     picture("catalog", 900)
 
 
