@@ -46,6 +46,7 @@ class Written(msgspec.Struct, frozen=True):
             record, or the format has a framing of its own.
         changed: whether values are no longer what Kafka has, after transforms or SQL.
         decimals: `base64` where decimals of schemas are that in JSON.
+        floats: `shortest` where floats of Avro and Protobuf are so in JSON; before, they were the doubles next to them.
     """
 
     key: str | UnsetType = UNSET
@@ -56,3 +57,9 @@ class Written(msgspec.Struct, frozen=True):
     sidecars: Sidecars | UnsetType = UNSET
     changed: bool | UnsetType = UNSET
     decimals: str | UnsetType = UNSET
+    floats: str | UnsetType = UNSET
+
+    @property
+    def configured(self) -> "Written":
+        """What of it a configuration decides, and not the version of s3lake that wrote the files."""
+        return msgspec.structs.replace(self, floats=UNSET)

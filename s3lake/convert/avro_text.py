@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import avro_columns, avro_cursor, json_text
+from s3lake.convert import avro_columns, json_text
 from s3lake.schema.types import MOST_DIGITS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, Unknown, fold
 
 Spell = Callable[[pa.Array], pa.BinaryArray]
@@ -31,8 +30,6 @@ _NUMBERS = {
     Primitive.TIMESTAMP_US: Primitive.INT64,
     Primitive.TIMESTAMP_NS: Primitive.INT64,
 }
-_NAMES = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class _OneByOne(Exception):
@@ -114,14 +111,14 @@ def _leaf(plain: Any, leaf: Primitive | Decimal) -> tuple[Type, Spell]:
     if isinstance(leaf, Decimal):
         if leaf == Decimal(MOST_DIGITS, MOST_DIGITS):  # which stands for more digits after the point too
             raise _OneByOne
-        return leaf, _listed
+        return leaf, json_text.decimals
     if leaf in _NUMBERS:
         return _NUMBERS[leaf], json_text.numbers
     match leaf:
         case Primitive.BOOL:
             return leaf, _booleans
         case Primitive.FLOAT | Primitive.DOUBLE:
-            return leaf, _floats
+            return leaf, json_text.floats
         case Primitive.STRING:
             return leaf, _quoted
         case Primitive.UUID if plain == "string":
@@ -142,23 +139,6 @@ def _booleans(array: pa.Array) -> pa.BinaryArray:
 
 def _quoted(array: pa.Array) -> pa.BinaryArray:
     return json_text.quoted(array.cast(pa.binary()))
-
-
-def _floats(array: pa.Array) -> pa.BinaryArray:
-    texts = _listed(array)  # where null stands for what is no number too
-    odd = pc.fill_null(pc.invert(pc.is_finite(array)), False)
-    if not pc.any(odd).as_py():
-        return texts
-    names = [_NAMES[str(one)] for one in array.filter(odd).to_pylist()]
-    return pc.replace_with_mask(texts, odd, pa.array(names, pa.binary()))
-
-
-def _listed(array: pa.Array) -> pa.BinaryArray:
-    """Numbers, whose texts hold no comma, in one call."""
-    text = _encode(array.to_pylist())
-    commas = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(","))
-    starts, ends = np.concatenate(([0], commas)) + 1, np.append(commas, len(text) - 1)
-    return avro_cursor.every_second(starts, ends, pa.py_buffer(text)) if len(array) else pa.array([], pa.binary())
 
 
 def _items(spell: Spell, array: pa.ListArray) -> pa.BinaryArray:

@@ -32,7 +32,10 @@ from s3lake.schema.registry import Connection, Registered, UnknownSchema, client
 HEADER = 5
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
 """fastavro says where in memory it reads: a record that is tried again has another reason then."""
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda single: float(str(np.float32(single)))).encode
+"""Makes JSON of what was read: only a `Single` is nothing that msgspec knows."""
 
 
 @dataclass(frozen=True)

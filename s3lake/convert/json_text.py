@@ -9,6 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.convert import avro_cursor
+
+_NO_NUMBERS = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 _TO_ESCAPE_IN_ROW = r'[\x00-\x1f"\\]'
 
 Piece = Any  # bytes | pa.Array; pyarrow has no types
@@ -58,6 +62,28 @@ def numbers(values: pa.Array) -> pa.BinaryArray:
     """Integers in decimal, null as null."""
     texts = values.cast(pa.string()).cast(pa.binary())
     return pc.fill_null(texts, b"null") if texts.null_count else texts
+
+
+def decimals(values: pa.Array) -> pa.BinaryArray:
+    """Decimals or doubles, null as null; so is what is no number."""
+    text = _encode(values.to_pylist())  # no number's text holds a comma
+    commas = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(","))
+    starts, ends = np.concatenate(([0], commas)) + 1, np.append(commas, len(text) - 1)
+    return avro_cursor.every_second(starts, ends, pa.py_buffer(text)) if len(values) else pa.array([], pa.binary())
+
+
+def floats(values: pa.Array) -> pa.BinaryArray:
+    """Floats or doubles in the fewest digits that read back, null as null; what is no number is its name.
+
+    So Connect's JSON converter has them: a float is `0.1`, and not the double that is next to it.
+    """
+    is_single = pa.types.is_float32(values.type)
+    texts = decimals(values.cast(pa.string()).cast(pa.float64()) if is_single else values)
+    strange = pc.fill_null(pc.invert(pc.is_finite(values)), False)
+    if not pc.any(strange).as_py():
+        return texts
+    names = [_NO_NUMBERS[str(value)] for value in values.filter(strange).to_pylist()]
+    return pc.replace_with_mask(texts, strange, pa.array(names, pa.binary()))
 
 
 def or_null(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:

@@ -89,6 +89,7 @@ def work(
 def written_by(sink: Sink) -> written.Written:
     """How this sink's files are written, for their manifest."""
     frame, envelope, sidecars = sink.format.frame, sink.envelope, sink.sidecars
+    converters = (sink.converter.key, sink.converter.value)
     return written.Written(
         key=sink.converter.key,
         codec=sink.format.codec,
@@ -103,6 +104,7 @@ def written_by(sink: Sink) -> written.Written:
         ),
         changed=bool(sink.transforms or sink.sql),
         decimals=UNSET if sink.format.decimals == "number" else sink.format.decimals,
+        floats="shortest" if any(CONVERTERS[name].asks_registry for name in converters) else UNSET,
     )
 
 

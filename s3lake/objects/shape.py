@@ -40,6 +40,7 @@ class Shape:
         spelled: whether JSON stands in columns as its text, as keys do in files of their own.
         typed: whether that is only JSON without a schema.
         base64_decimals: whether decimals of schemas are base64 in JSON; else they are numbers.
+        shortest_floats: whether floats of Avro and Protobuf have the fewest digits in JSON; else those of doubles.
         uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.
         alone: the one column that a datum of an Avro file is; "" where it is a record of columns.
     """
@@ -57,6 +58,7 @@ class Shape:
     typed: bool = False
     alone: str = ""
     base64_decimals: bool = False
+    shortest_floats: bool = False
     uncompared: frozenset[str] = frozenset()
 
     @classmethod
@@ -83,6 +85,7 @@ class Shape:
             sidecars=written.sidecars or Sidecars(),
             columns=columns,
             base64_decimals=written.decimals == "base64",
+            shortest_floats=written.floats == "shortest",
         )
 
     @property

@@ -45,6 +45,12 @@ _OWN = frozenset((*_PRIMITIVES, "record", "error", "array", "map", "enum", "fixe
 """Types that are no names of others, which have their properties where they are defined."""
 
 
+class Single(float):
+    """A datum of type float, which JSON spells as one: 0.1, though as a double it is 0.10000000149011612."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Node:
     """A compiled part of a schema.
@@ -326,7 +332,8 @@ def _connected(node: Node, schema: dict[str, Any]) -> Node:
 
 
 def _primitive(name: str) -> Node:
-    return Node(_PRIMITIVES[name], name, None, _is_no_number if name in ("float", "double") else None, name)
+    mend = Single if name == "float" else None
+    return Node(_PRIMITIVES[name], name, mend, _is_no_number if name in ("float", "double") else None, name)
 
 
 def _map(values: Node) -> Node:

@@ -30,6 +30,8 @@ Meaning = Callable[[Any], Any]
 _enveloped = msgspec.json.Decoder(_Enveloped)
 _numbers = msgspec.json.Decoder(float_hook=Decimal)
 _plainly = msgspec.json.Encoder(decimal_format="number").encode
+_SHORTEST = "shortest"
+"""A name of floats that have the fewest digits in JSON."""
 _LOGICAL = "org.apache.kafka.connect.data."
 _PRIMITIVES = {
     "boolean": Primitive.BOOL,
@@ -61,6 +63,16 @@ def exactly(text: bytes | str | msgspec.Raw) -> Any:
         return _numbers.decode(text)
     except msgspec.DecodeError:
         return json.loads(text if isinstance(text, str) else bytes(text), parse_float=Decimal)
+
+
+def with_shortest_floats(schema: Any) -> Any:
+    """A schema whose floats have the fewest digits in JSON that read back, not those of the doubles next to them."""
+    if isinstance(schema, list):
+        return list(map(with_shortest_floats, schema))
+    if not isinstance(schema, dict):
+        return schema
+    named = {"name": _SHORTEST} if schema.get("type") == "float" else {}
+    return {part: with_shortest_floats(inner) for part, inner in schema.items()} | named
 
 
 def exact(value: Any) -> bytes:
@@ -187,7 +199,9 @@ def _present(schema: dict[str, Any], tabular: bool, decimals: "_Decimals") -> Me
             return lambda value: [element(one) for one in value] if type(value) is list else projection.misfit(value)
         case "map":
             return _map(schema, tabular, decimals)
-    return decimals(schema) if schema.get("name") == f"{_LOGICAL}Decimal" else lambda value: value
+    if schema.get("name") == f"{_LOGICAL}Decimal":
+        return decimals(schema)
+    return _shortest if schema.get("name") == _SHORTEST and not tabular else lambda value: value
 
 
 def _map(schema: dict[str, Any], tabular: bool, decimals: "_Decimals") -> Meaning:
@@ -205,6 +219,10 @@ def _map(schema: dict[str, Any], tabular: bool, decimals: "_Decimals") -> Meanin
         return [{"key": one, "value": other} if tabular else [one, other] for one, other in pairs]
 
     return read
+
+
+def _shortest(value: Any) -> Any:
+    return Decimal(repr(projection.shortest(float(value)))) if isinstance(value, int | Decimal) else value
 
 
 def _unscaled(schema: dict[str, Any]) -> Meaning:

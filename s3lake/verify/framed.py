@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.objects.shape import BYTES, Shape
 from s3lake.schema.registry import Connection, UnknownSchema, client
-from s3lake.verify import avro, parts, projection
+from s3lake.verify import avro, connect, parts, projection
 from s3lake.verify.left_out import LeftOut
 from s3lake.verify.log import Records
 
@@ -61,7 +61,7 @@ class Telling:
         connection = registry.connection if registry else None
         typed = connection if shape.format in ("avro", "parquet", "csv") else None
         self._translations = {
-            part: _translations(kind, typed if kind == parts.JSON_SCHEMA else connection)
+            part: _translations(kind, typed if kind == parts.JSON_SCHEMA else connection, shape.shortest_floats)
             for part, kind in framed.items()
             if not kept[part]
         }
@@ -81,7 +81,7 @@ def _each(translate: _Told, values: Sequence[bytes | None]) -> list[bytes | None
     return [None if one is None else translate(one) for one in values]
 
 
-def _translations(kind: str, registry: Connection | None) -> _Told:
+def _translations(kind: str, registry: Connection | None, shortest_floats: bool) -> _Told:
     if kind in _NUMBERS:
         return partial(_number, *_NUMBERS[kind])
     if kind == parts.JSON_SCHEMA and registry is not None:
@@ -92,12 +92,13 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
         return lambda value: value
 
     if kind == parts.PROTOBUF:
-        return partial(_of_protobuf, registry)
+        return partial(_of_protobuf, registry, shortest_floats)
 
     def of_avro(value: bytes) -> bytes | None:
         try:
             registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
-            schema, compiled = _compiled(registered.text, tuple(registered.references.values()), registry.exact)
+            references = tuple(registered.references.values())
+            schema, compiled = _compiled(registered.text, references, registry.exact, shortest_floats)
             datum = avro.datum(compiled, value if registry.avro else value[_HEADER:])
         except (UnknownSchema, LookupError, TypeError, ValueError, RecursionError):
             return value
@@ -106,12 +107,12 @@ def _translations(kind: str, registry: Connection | None) -> _Told:
     return of_avro
 
 
-def _of_protobuf(registry: Connection, value: bytes) -> bytes:
+def _of_protobuf(registry: Connection, shortest_floats: bool, value: bytes) -> bytes:
     """A message of Protobuf; what is none stays as it is."""
     from s3lake.verify import protobuf
 
     try:
-        return protobuf.told(registry, value)
+        return protobuf.told(registry, value, shortest_floats=shortest_floats)
     except (LookupError, TypeError, ValueError, RecursionError):
         return value
 
@@ -132,18 +133,14 @@ def _number(encoding: str, name: str, value: bytes) -> bytes:
         (number,) = struct.unpack(encoding, value)
     except struct.error:
         return value
-    payload = projection.plain(_shortest(number) if name == "float" else number)
-    return json.dumps({"schema": {"type": name, "optional": True}, "payload": payload}).encode()
-
-
-def _shortest(number: float) -> float:
-    """The number of the shortest text that reads back as a float: as Connect's JSON spells it."""
-    import numpy as np
-
-    return float(str(np.float32(number)))
+    schema = connect.with_shortest_floats({"type": name, "optional": True})
+    return json.dumps({"schema": schema, "payload": projection.plain(number)}).encode()
 
 
 @lru_cache(4096)
-def _compiled(text: str, references: tuple[str, ...], exact: bool) -> tuple[bytes, avro.Compiled]:
+def _compiled(
+    text: str, references: tuple[str, ...], exact: bool, shortest_floats: bool
+) -> tuple[bytes, avro.Compiled]:
     compiled = avro.compiled(text, references, exact=exact)
-    return json.dumps(compiled.schema).encode(), compiled
+    schema = connect.with_shortest_floats(compiled.schema) if shortest_floats else compiled.schema
+    return json.dumps(schema).encode(), compiled

@@ -92,6 +92,13 @@ def plain(value: Any) -> Any:
     return "Infinity" if value > 0 else "-Infinity"
 
 
+def shortest(value: float) -> float:
+    """The number of the shortest text that reads back as a float: as Connect's JSON spells it."""
+    import numpy as np
+
+    return float(str(np.float32(value)))
+
+
 def scaled(unscaled: int, scale: int) -> Decimal:
     """A decimal from its digits without the point."""
     return _exact.scaleb(Decimal(unscaled), -scale)

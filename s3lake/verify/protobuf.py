@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from s3lake.schema import protobuf
 from s3lake.schema.registry import Connection, client
-from s3lake.verify import projection
+from s3lake.verify import connect, projection
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -28,8 +28,12 @@ _TYPES = dict(enumerate((*_NAMES, *_MORE)))
 """Connect's types by Google's numbers of theirs."""
 
 
-def told(registry: Connection, value: bytes) -> bytes:
-    """A value with its schema; what is no message raises a `ValueError` or a `LookupError`."""
+def told(registry: Connection, value: bytes, *, shortest_floats: bool) -> bytes:
+    """A value with its schema, `connect.with_shortest_floats` or without.
+
+    Raises:
+        ValueError, LookupError: it is no message.
+    """
     if registry.descriptors:
         descriptor, data = protobuf.message_of_set(registry.descriptors, registry.message), value
     else:
@@ -42,7 +46,8 @@ def told(registry: Connection, value: bytes) -> bytes:
         message = message_factory.GetMessageClass(descriptor).FromString(data)
     except DecodeError as error:
         raise ValueError(str(error)) from None
-    document = {"schema": _schema(descriptor), "payload": _struct(message)}
+    schema = _schema_with_shortest_floats(descriptor) if shortest_floats else _schema(descriptor)
+    document = {"schema": schema, "payload": _struct(message)}
     return json.dumps(document).encode()
 
 
@@ -86,6 +91,11 @@ def _schema(descriptor: Descriptor) -> dict[str, Any]:
     ]
     fields += [_named(field) for field in protobuf.plain_fields(descriptor)]
     return {"type": "struct", "name": descriptor.full_name, "fields": fields}
+
+
+@lru_cache(4096)
+def _schema_with_shortest_floats(descriptor: Descriptor) -> Any:
+    return connect.with_shortest_floats(_schema(descriptor))
 
 
 def _named(field: FieldDescriptor) -> dict[str, Any]:

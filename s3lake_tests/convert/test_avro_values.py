@@ -200,6 +200,30 @@ def test_numbers_that_json_does_not_have_are_texts_there_and_themselves_in_a_tab
     assert str(row) == "{'a': inf, 'b': [-inf, nan]}"
 
 
+@pytest.mark.parametrize("beside", ["int", logical("fixed", "uuid", name="F", size=16)])
+def test_a_float_is_spelled_as_one_and_not_as_the_double_next_to_it(registry: SchemaRegistry, beside: Any) -> None:
+    """As Connect's JSON converter spells it; a UUID of 16 bytes lets values be read one by one."""
+    schema = record(("a", "float"), ("b", {"type": "array", "items": ["null", "float"]}), ("c", ["null", beside]))
+    values = [{"a": number, "b": [number, None], "c": None} for number in (0.1, 1.0, 16777216.0, -3.4028235e38)]
+    raw = batch(*(message(registry, schema, value) for value in values))
+    texts = conversion(registry, "json")(raw, {}).parts[0].streams["data"].to_pylist()
+    assert texts == [
+        b'{"a":0.1,"b":[0.1,null],"c":null}',
+        b'{"a":1.0,"b":[1.0,null],"c":null}',
+        b'{"a":16777216.0,"b":[16777216.0,null],"c":null}',
+        b'{"a":-3.4028235e38,"b":[-3.4028235e38,null],"c":null}',
+    ]
+
+
+def test_a_float_in_a_table_is_the_float_that_was_sent(registry: SchemaRegistry) -> None:
+    """Of 2**31 floats this is the only one whose text, read as a double, is nearest to another float."""
+    single = 7.038530691851209e-26
+    schema = record(("a", "float"), ("b", logical("fixed", "uuid", name="F", size=16)))
+    value = message(registry, schema, {"a": single, "b": UUID(int=0).bytes})
+    ((_, (row,)),) = rows(conversion(registry)(batch(value), {}))
+    assert row["a"] == single
+
+
 def test_a_value_that_is_no_record_is_a_column_of_its_own(registry: SchemaRegistry) -> None:
     converted = conversion(registry)(batch(message(registry, "string", "a"), message(registry, "string", "b")), {})
     assert rows(converted) == [(None, [{"value": "a"}, {"value": "b"}])]

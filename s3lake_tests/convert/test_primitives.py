@@ -18,7 +18,9 @@ ENCODED: list[tuple[str, str, Any, str, pa.DataType]] = [
     ("integer", ">i", 2**31 - 1, "2147483647", pa.int32()),
     ("long", ">q", -(2**63), "-9223372036854775808", pa.int64()),
     ("float", ">f", 0.5, "0.5", pa.float32()),
+    ("float", ">f", -3.0, "-3.0", pa.float32()),
     ("double", ">d", 0.1, "0.1", pa.float64()),
+    ("double", ">d", 1e20, "1e20", pa.float64()),
     ("boolean", ">?", True, "true", pa.bool_()),
 ]
 
@@ -50,7 +52,7 @@ def test_other_bytes_are_no_number() -> None:
     assert found.refused == {1: "byte 0x02 is no boolean: 0x00 or 0x01 is expected"}
 
 
-@pytest.mark.parametrize("name", [name for name, *_ in ENCODED])
+@pytest.mark.parametrize("name", list(dict.fromkeys(name for name, *_ in ENCODED)))
 def test_a_connector_s_file_names_its_class(name: str) -> None:
     java = f"org.apache.kafka.connect.converters.{name.capitalize()}Converter"
     loaded = bases.load(bases.CONFLUENT, {"key.converter": java, "value.converter": java})

@@ -115,6 +115,12 @@ def test_the_golden_table_in_json(registry: SchemaRegistry) -> None:
     assert lines == [{name: as_json.get(name, values)[row] for name, _, *values in GOLDEN} for row in range(2)]
 
 
+def test_a_float_in_json_is_spelled_as_one_and_not_as_the_double_next_to_it(registry: SchemaRegistry) -> None:
+    (part,) = converted(registry, bytes(of("shop.Order")(f=0.1, d=0.1).SerializeToString()), format="json").parts
+    (line,) = part.streams["data"].to_pylist()
+    assert b'"f":0.1,"d":0.1,' in line
+
+
 def test_several_messages_of_a_topic_have_files_of_their_own(registry: SchemaRegistry) -> None:
     number = registry.add(PROTO, "PROTOBUF")
     values = [

@@ -4,6 +4,7 @@ import json
 import struct
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,6 +252,47 @@ def test_writer_and_verifier_agree_on_floats(format: str) -> None:
     some = World(format={"type": format}, converter={"key": "float", "value": "float"}, sidecars={"keys": "json"})
     values = [struct.pack(">f", number) for number in (0.1, -64.37988, 2.0**-149, float("nan"), -0.0)]
     agree(some, [(value, value, []) for value in values], 1)
+
+
+FLOATS = [struct.pack("<f", number) for number in (0.1, -64.37988, 2.0**-149, float("nan"), -0.0, 7.0385307e-26)]
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        {"format": {"type": "json"}},
+        {"format": {"type": "csv"}, "envelope": {"style": "flat", "fields": ["key", "value"]}},
+        {
+            "format": {"type": "parquet"},
+            "envelope": {"style": "record", "fields": ["key", "value"]},
+            "sidecars": {"keys": "json"},
+        },
+    ],
+)
+def test_writer_and_verifier_agree_on_floats_of_avro(registry: SchemaRegistry, sink: dict[str, Any]) -> None:
+    key, value = registry.add("float"), registry.add(SPACELESS)
+    some = world(registry, sink, {"key": "avro", "value": "avro"})
+    agree(some, [(framed(key, number), framed(value, number + b"\0"), []) for number in FLOATS], 1)
+
+
+@pytest.mark.parametrize("format", ["json", "parquet"])
+def test_writer_and_verifier_agree_on_floats_of_protobuf(registry: SchemaRegistry, format: str) -> None:
+    number = registry.add('syntax = "proto3"; message M { float f = 1; repeated float g = 2; }', "PROTOBUF")
+    some = world(registry, {"format": {"type": format}}, {"value": "protobuf"})
+    messages = [b"\x0d" + float_of + b"\x12\4" + float_of for float_of in FLOATS]
+    agree(some, [(None, framed(number, b"\0" + message), []) for message in messages], 1)
+
+
+def test_floats_of_earlier_commits_may_be_spelled_as_the_doubles_next_to_them(registry: SchemaRegistry) -> None:
+    some = world(registry, {"format": {"type": "json", "codec": "none"}}, {"value": "avro"})
+    staged(some, [(None, framed(registry.add("float"), FLOATS[0]), [])])
+    (file,) = some.manifests["c1"].files
+    earlier = b"0.10000000149011612\n"
+    some.overwrite(file, earlier)
+    some.change("c1", files=(msgspec.structs.replace(file, bytes=len(earlier)),))
+    assert not some.verify().clean
+    some.change("c1", shape=msgspec.structs.replace(some.manifests["c1"].shape, floats=msgspec.UNSET))
+    assert some.verify().clean
 
 
 @pytest.mark.parametrize("converter", ["connect_json", "long"])

@@ -80,11 +80,11 @@ def _texts(numbers: pa.Array) -> pa.BinaryArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = numbers.cast(pa.string())
+    from s3lake.convert import json_text
+
     if pa.types.is_floating(numbers.type):
-        for spelled, told in (("nan", '"NaN"'), ("inf", '"Infinity"'), ("-inf", '"-Infinity"')):
-            texts = pc.if_else(pc.equal(texts, spelled), told, texts)
-    return texts.cast(pa.binary())
+        return pc.if_else(numbers.is_valid(), json_text.floats(numbers), None)
+    return numbers.cast(pa.string()).cast(pa.binary())
 
 
 CONVERTERS = tuple(map(_converter, _ENCODED))

@@ -106,8 +106,8 @@ def _stale(holding: Holding, manifests: Sequence[Manifest]) -> list[Manifest]:
         if manifest.files
         and (
             (manifest.format, manifest.converter) != now
-            or msgspec.structs.replace(manifest.shape, changed=False)
-            != msgspec.structs.replace(binding.written_by(landed), changed=False)
+            or msgspec.structs.replace(manifest.shape.configured, changed=False)
+            != msgspec.structs.replace(binding.written_by(landed).configured, changed=False)
             or not _placed_so(landed, topic, manifest)
         )
     ]

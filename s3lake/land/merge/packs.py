@@ -86,8 +86,8 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
         return "CSV without header lines does not say which columns a file has"
     if landed.format.one_record_an_object:
         return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
-    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed))
-    if any((one.format, one.converter, one.nulls, one.shape) != now for one in manifests):
+    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed).configured)
+    if any((one.format, one.converter, one.nulls, one.shape.configured) != now for one in manifests):
         return "some of it was landed with another configuration"
     files = [file for file in files_of(manifests) if file.kind != LETTERS]
     if any(file.group is None for file in files):
@@ -99,12 +99,12 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
 
 
 def runs(manifests: Iterable[Manifest], fewest: int) -> list[list[Manifest]]:
-    """Commits that follow each other and may be one: those of equal columns.
+    """Commits that follow each other and may be one: those of equal columns, written in one way.
 
     A column that came later is not given to earlier files: their records may hold an empty list or object there, which
     was no column yet and would not be a value of the later type.
     """
-    following = (list(run) for _, run in groupby(manifests, attrgetter("columns")))
+    following = (list(run) for _, run in groupby(manifests, attrgetter("columns", "shape")))
     return [run for run in following if len(run) >= fewest]
 
 

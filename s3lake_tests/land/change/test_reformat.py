@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import fastavro
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -76,6 +77,13 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     assert (report.landed, report.dead_letters) == (7, 1)
     (manifest,) = holding(world).manifests(HOUR) or []
     assert (manifest.format, manifest.reason) == (world.sink.format.type, "reformat")
+    assert list(reformations(holding(world), [HOUR])) == []
+
+
+def test_how_an_earlier_s3lake_spelled_floats_is_no_other_form() -> None:
+    world = landed()
+    world.change("c0", shape=msgspec.structs.replace(world.manifests["c0"].shape, floats="earlier"))
+    world.write_index()
     assert list(reformations(holding(world), [HOUR])) == []
 
 

@@ -124,6 +124,21 @@ def test_parquet_of_growing_columns_is_a_commit_for_each() -> None:
     assert world.verified().clean
 
 
+def test_what_two_versions_of_s3lake_spelled_in_their_own_ways_is_a_commit_for_each() -> None:
+    world = Parts()
+    for number in range(4):
+        world.land(*values(number))
+    for commit in ("c0", "c1"):
+        world.change(commit, shape=msgspec.structs.replace(world.manifests[commit].shape, floats="earlier"))
+    world.write_index()
+    merge_all = merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))
+    manifests = [done.manifest for done in merge_all]
+    assert [(manifest.replaces, manifest.shape.floats) for manifest in manifests] == [
+        (("c0", "c1"), "earlier"),
+        (("c2", "c3"), msgspec.UNSET),
+    ]
+
+
 def test_avro_of_growing_columns_is_a_commit_for_each_schema() -> None:
     world = Parts(format={"type": "avro"})
     for value in (b'{"a":1}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
