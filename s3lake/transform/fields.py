@@ -48,12 +48,8 @@ class InsertField(SideStep):
             raise OptionError("static.value is missing; it is what static.field will hold", "static.value")
         return cls(side, tuple(inserted), static)
 
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({self.side, "tombstone"})
-
     def __call__(self, record: Record) -> None:
-        if record.value is None:
+        if self.operand(record) is None:
             return
         value = dict(self.object_of(record))
         for source, name in self.fields:
@@ -150,7 +146,7 @@ class MaskField(SideStep):
                 case bool():
                     pass
                 case int():
-                    return int(self.replacement)
+                    return _whole(self.replacement)
                 case Decimal():
                     return _finite(self.replacement)
         except (ValueError, ArithmeticError):
@@ -166,6 +162,14 @@ def _finite(text: str) -> Decimal:
     if not number.is_finite():
         raise ValueError
     return number
+
+
+def _whole(text: str) -> int:
+    """The number without its fraction, as Connect takes it, in 64 bits."""
+    number = _finite(text)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError
+    return int(number)
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class InsertHeader(HeaderStep):
 
     @classmethod
     def of(cls, options: Options) -> InsertHeader:
-        return cls(options.needed_text("header", "source"), literal(options.needed_text("literal.value", "kafka")))
+        return cls(options.needed_text("header", "source"), literal(options.needed_text("value.literal", "kafka")))
 
     def __call__(self, record: Record) -> None:
         record.add(self.header, self.value)

@@ -18,15 +18,19 @@ _TO_MS = {"seconds": (1000, 1), "milliseconds": (1, 1), "microseconds": (1, 1000
 
 
 def from_unix(number: int, precision: str) -> int:
-    """Epoch ms of a number of that precision."""
+    """Epoch ms of a number of that precision; as Java has it, what is less than a millisecond is cut towards 1970."""
     times, by = _TO_MS[precision]
-    return number * times // by
+    return _cut(number * times, by)
 
 
 def to_unix(epoch_ms: int, precision: str) -> int:
-    """A number of that precision."""
+    """A number of that precision; what it cannot hold is cut towards 1970."""
     times, by = _TO_MS[precision]
-    return epoch_ms * by // times
+    return _cut(epoch_ms * by, times)
+
+
+def _cut(number: int, divisor: int) -> int:
+    return number // divisor if number >= 0 else -(-number // divisor)
 
 
 @dataclass(frozen=True)

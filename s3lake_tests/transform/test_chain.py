@@ -153,7 +153,7 @@ def test_the_wallclock_is_the_micro_batchs_for_every_record() -> None:
 
 def test_headers_stay_in_order_whichever_way_they_are_added() -> None:
     def insert(name: str) -> Transform:
-        return smt("InsertHeader", {"header": name, "literal.value": name})
+        return smt("InsertHeader", {"header": name, "value.literal": name})
 
     copy = smt("HeaderFrom$Value", {"fields": "a", "headers": "c", "operation": "copy"})
     done = run(chain(insert("x"), copy, insert("y"), copy, insert("z")), Message({"a": 1}, headers=(("o", b""),)))
@@ -240,7 +240,7 @@ ALL = [
     smt("TimestampConverter$Value", {"field": "a", "target.type": "string", "format": "yyyy-MM-dd"}),
     smt("TimestampConverter$Key", {"target.type": "Date"}),
     smt("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "move"}),
-    smt("InsertHeader", {"header": "h", "literal.value": "1"}),
+    smt("InsertHeader", {"header": "h", "value.literal": "1"}),
     smt("DropHeaders", {"headers": "a"}),
     smt("RenameHeader", {"header.name.old": "h", "header.name.new": "a"}),
     smt("Filter", predicate=when("RecordIsTombstone")),

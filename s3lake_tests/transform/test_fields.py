@@ -74,9 +74,10 @@ def test_insert_field_of_the_key() -> None:
     assert after(message, smt("InsertField$Key", {"offset.field": "o"}), key="json").key == {"id": 7, "o": 100}
 
 
-def test_insert_field_leaves_the_key_of_a_tombstone_too() -> None:
-    message = Message(None, key={"id": 7})
-    assert after(message, smt("InsertField$Key", {"offset.field": "o"}), key="json").key == {"id": 7}
+def test_insert_field_of_the_key_looks_at_the_key_alone() -> None:
+    insert = smt("InsertField$Key", {"offset.field": "o"})
+    assert after(Message(None, key={"id": 7}), insert, key="json").key == {"id": 7, "o": 100}
+    assert after(Message({"v": 1}, key=None), insert, key="json").key is None
 
 
 # ReplaceField
@@ -128,6 +129,11 @@ def test_mask_field_replaces_numbers_and_texts() -> None:
         "f": 123,
         "s": "123",
     }
+
+
+def test_mask_field_replaces_a_whole_number_by_one() -> None:
+    assert value_after({"a": 7}, smt("MaskField$Value", {"fields": "a", "replacement": "-1.5"})) == {"a": -1}
+    assert refusal(Message({"a": 7}), smt("MaskField$Value", {"fields": "a", "replacement": "1e19"})).endswith("is none")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_value_that_is_changed_becomes_json() -> None:
 def test_what_no_step_looks_at_keeps_its_schema() -> None:
     header = {
         "type": "org.apache.kafka.connect.transforms.InsertHeader",
-        "options": {"header": "h", "literal.value": "v"},
+        "options": {"header": "h", "value.literal": "v"},
     }
     found = sink("http://nowhere", header)
     chain = binding.chain(found)

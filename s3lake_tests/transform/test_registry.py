@@ -86,7 +86,7 @@ def test_types(kind: str, why: str) -> None:
         ),
         ("TimestampConverter$Value", {"target.type": "string"}, "format is missing; target.type string needs it"),
         ("TimestampConverter$Value", {"target.type": "millis"}, "target.type: 'millis' is not allowed"),
-        ("InsertHeader", {"header": "a"}, "literal.value is missing"),
+        ("InsertHeader", {"header": "a"}, "value.literal is missing"),
         ("DropHeaders", {"headers": []}, "headers is empty"),
         ("InsertWallclock", {}, "header.name is missing; add it, for example header.name=wallclock"),
         ("InsertWallclock", {"header.name": "a", "format": "bad"}, "format: date pattern 'bad': 'b' is not supported"),

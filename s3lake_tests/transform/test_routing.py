@@ -81,7 +81,7 @@ def test_only_chains_with_a_router_give_a_topic() -> None:
     ],
 )
 def test_insert_header(literal: str, value: bytes | None) -> None:
-    insert = smt("InsertHeader", {"header": "AAA", "literal.value": literal})
+    insert = smt("InsertHeader", {"header": "AAA", "value.literal": literal})
     existing = (("AAA", b"existing"), ("BBB", b"existing"))
     assert headers_after(Message({}, headers=existing), insert) == [*existing, ("AAA", value)]
 
@@ -134,7 +134,7 @@ def test_a_tombstone_that_a_predicate_keeps_from_a_transform_passes() -> None:
 
 
 def test_a_condition_can_give_constant_headers_to_some() -> None:
-    insert = smt("InsertHeader", {"header": "null", "literal.value": "yes"}, predicate=when("RecordIsTombstone"))
+    insert = smt("InsertHeader", {"header": "null", "value.literal": "yes"}, predicate=when("RecordIsTombstone"))
     done = run(chain(insert), Message({}), Message(None))
     assert done.batch.column("headers").to_pylist() == [None, [{"key": "null", "value": b"yes"}]]
 

@@ -45,6 +45,18 @@ def test_timestamp_converter_of_the_key() -> None:
     assert after(Message({"v": 1}, key={"ts": CLOCK}), convert, key="json").key == {"ts": "2020-01-05"}
 
 
+def test_what_follows_a_date_is_not_read() -> None:
+    convert = smt("TimestampConverter$Value", {"field": "ts", "target.type": "unix", "format": "yyyy-MM-dd"})
+    assert value_after({"ts": "2020-01-05T11:21:04Z"}, convert) == {"ts": 1_578_182_400_000}
+    assert "does not match" in refusal(Message({"ts": "2020-01-051"}), convert)
+
+
+@pytest.mark.parametrize(("precision", "number"), [("microseconds", -999), ("nanoseconds", -999_999)])
+def test_less_than_a_millisecond_before_1970_is_1970(precision: str, number: int) -> None:
+    convert = smt("TimestampConverter$Value", {"target.type": "string", "format": "yyyy", "unix.precision": precision})
+    assert value_after(number, convert) == "1970"
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [

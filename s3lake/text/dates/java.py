@@ -1,8 +1,8 @@
 """Date patterns of Java: those of DateTimeFormatter (Lenses' transforms) and of SimpleDateFormat (Kafka Connect's).
 
-Reading is stricter than Java's: the whole text must match, numbers must be in range, and an offset in the text counts
-(Lenses' transforms read over it). What the pattern does not say is midnight. Two digits of a year are 1950 to 2049
-(DateTimeFormatter: 2000 to 2099).
+Reading is stricter than Java's: numbers must be in range, and an offset in the text counts (Lenses' transforms read
+over it). DateTimeFormatter's patterns match the whole text, SimpleDateFormat's its beginning, but no part of a number.
+What the pattern does not say is midnight. Two digits of a year are 1950 to 2049 (DateTimeFormatter: 2000 to 2099).
 """
 
 from __future__ import annotations
@@ -149,8 +149,9 @@ def _parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
             adjacent = pattern.is_number(part) and pattern.is_number(after)
             expression += rf"(\d{{{part.count}}})" if adjacent else f"({letter.expression(repeated)})"
             fields.append((letter, repeated))
-    # SimpleDateFormat reads names in any case.
-    regex = re.compile(expression, re.ASCII | (re.IGNORECASE if pattern.simple else 0))
+    # SimpleDateFormat reads names in any case, and nothing behind what the pattern says.
+    expression += r"(?!\d).*" if pattern.simple else ""
+    regex = re.compile(expression, re.ASCII | (re.IGNORECASE | re.DOTALL if pattern.simple else 0))
 
     def of(text: str) -> int:
         match = regex.fullmatch(text)
