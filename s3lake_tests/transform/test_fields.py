@@ -133,7 +133,8 @@ def test_mask_field_replaces_numbers_and_texts() -> None:
 
 def test_mask_field_replaces_a_whole_number_by_one() -> None:
     assert value_after({"a": 7}, smt("MaskField$Value", {"fields": "a", "replacement": "-1.5"})) == {"a": -1}
-    assert refusal(Message({"a": 7}), smt("MaskField$Value", {"fields": "a", "replacement": "1e19"})).endswith("is none")
+    replaced = smt("MaskField$Value", {"fields": "a", "replacement": "1e19"})
+    assert refusal(Message({"a": 7}), replaced).endswith("is none")
 
 
 @pytest.mark.parametrize(
