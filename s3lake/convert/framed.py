@@ -63,17 +63,19 @@ class Unframing:
     converters: tuple[tuple[str, str], ...]
     registry: Connection | None
 
-    def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Refusals]:
-        """The batch, and the rows that cannot be read."""
+    def __call__(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Schemas], Refusals]:
+        """The batch, the schemas that came with its keys and values, and the rows that cannot be read."""
         refused: Refusals = {}
+        schemas: dict[str, Schemas] = {}
         for name, converter in self.converters:
             raw = batch.column(name)
             unframe = CONVERTERS[converter].unframe
             assert unframe is not None, "the chain asks only for those"
-            data, wrong = unframe(raw, self.registry)
-            refused |= {row: reason if name == "value" else f"{name}: {reason}" for row, reason in wrong.items()}
-            batch = batch.set_column(batch.schema.get_field_index(name), name, data)
-        return batch, refused
+            read = unframe(raw, self.registry)
+            refused |= {row: reason if name == "value" else f"{name}: {reason}" for row, reason in read.refused.items()}
+            batch = batch.set_column(batch.schema.get_field_index(name), name, read.data)
+            schemas |= {} if read.schemas is None else {name: read.schemas}
+        return batch, schemas, refused
 
 
 @dataclass(frozen=True)

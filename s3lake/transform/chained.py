@@ -6,7 +6,7 @@ producer's bytes. Headers that are the same for every record are added in Arrow,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.convert.framed import Unframing
+from s3lake.convert.schemas import Schemas
 from s3lake.transform import headers
 from s3lake.transform.chain import Chain, Link, parts
+from s3lake.transform.instants import Marking, marking
 from s3lake.transform.record import UNREAD, Header, Record, Refusal, decoded, encoded
 
 _NO_TIMESTAMP = -1000  # µs
@@ -41,10 +43,12 @@ class Transformed:
 def transformed(chain: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
     """One batch of one topic, through `chain`; `wallclock_ms` is the micro-batch's time."""
     if not chain.framed:
-        return _transformed(chain, batch, topic, wallclock_ms)
-    plain, refused = Unframing(chain.framed, chain.schemas)(batch)
+        return _transformed(chain, batch, {}, topic, wallclock_ms)
+    plain, schemas, refused = Unframing(chain.framed, chain.schemas)(batch)
     rows = [row for row in range(batch.num_rows) if row not in refused]
-    done = _transformed(chain, plain.take(pa.array(rows, pa.int64())), topic, wallclock_ms)
+    kept = pa.array(rows, pa.int64())
+    schemas = {side: of_side.take(kept) for side, of_side in schemas.items()}
+    done = _transformed(chain, plain.take(kept), schemas, topic, wallclock_ms)
     refused = refused | {rows[row]: reason for row, reason in done.refused.items()}
     return Transformed(done.batch, pa.array(rows, pa.int64()).take(done.rows), refused, done.dropped)
 
@@ -54,13 +58,15 @@ def _leading(constants: Sequence[object]) -> int:
     return next((at for at, constant in enumerate(constants) if constant is None), len(constants))
 
 
-def _transformed(chain: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
+def _transformed(
+    chain: Chain, batch: pa.RecordBatch, schemas: Mapping[str, Schemas], topic: str, wallclock_ms: int
+) -> Transformed:
     constants = [link.constants(wallclock_ms) for link in chain.links]
     first = _leading(constants)
     last = max(first, len(constants) - _leading(constants[::-1]))
     batch = _with_constants(batch, constants[:first])
     links = chain.links[first:last]
-    run = _Run(chain, links, topic, wallclock_ms, *parts(links))
+    run = _Run(chain, links, schemas, topic, wallclock_ms, *parts(links))
     transformed = run(batch) if links else Transformed(batch, _numbers(batch.num_rows), {}, 0)
     if last == len(constants):
         return transformed
@@ -85,6 +91,7 @@ class _Run:
 
     chain: Chain
     links: tuple[Link, ...]
+    schemas: Mapping[str, Schemas]
     topic: str
     wallclock_ms: int
     reads: frozenset[str]
@@ -96,15 +103,20 @@ class _Run:
         key_written, value_written = "key" in self.writes, "value" in self.writes
         steps = [(link.step, link.label) for link in self.links]
         record = Record(self.topic, self.wallclock_ms)
+        key_marks, value_marks = self._marks("key"), self._marks("value")
         for row, raw_key, raw_value in self._records(batch, record):
             label = ""
             try:
                 if key_read:
                     label = "the key"
                     record.key = decoded(raw_key, self.chain.key)
+                    if key_marks and (mark := key_marks[row]):
+                        record.key = mark(record.key)
                 if value_read:
                     label = "the value"
                     record.value = decoded(raw_value, self.chain.value)
+                    if value_marks and (mark := value_marks[row]):
+                        record.value = mark(record.value)
                 key, value = record.key, record.value
                 for step, label in steps:  # noqa: B007 - an error is the last one's
                     if step(record):
@@ -144,6 +156,13 @@ class _Run:
             record.key, record.value = UNREAD, None if tombstone else UNREAD
             record.headers = [] if existing is None else existing[row]
             yield row, key, value
+
+    def _marks(self, side: str) -> list[Marking | None]:
+        """How each row's dates and times are marked; empty where no schema has any."""
+        schemas = self.schemas.get(side)
+        marks = [marking(schema.type) for schema in schemas.distinct] if schemas else []
+        # Rows without a schema have the code -1.
+        return [[*marks, None][code] for code in schemas.codes.tolist()] if schemas and any(marks) else []
 
     def _replaced(self, batch: pa.RecordBatch, kept: _Kept) -> pa.RecordBatch:
         for side, values in (("key", kept.keys), ("value", kept.values)):

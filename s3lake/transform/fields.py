@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from s3lake.transform.instants import Instant
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.paths import steps, value_at
 from s3lake.transform.record import Record, Refusal, Side, SideStep, Step, header_text, shown
@@ -135,6 +136,8 @@ class MaskField(SideStep):
     def _masked(self, name: str, value: Any) -> Any:
         if value is None:
             return None
+        if self.replacement is None and isinstance(value, Instant):
+            return type(value)(0)
         if self.replacement is None and type(value) in _EMPTY:
             return _EMPTY[type(value)]
         if self.replacement is None:
@@ -143,7 +146,7 @@ class MaskField(SideStep):
             match value:
                 case str():
                     return self.replacement
-                case bool():
+                case bool() | Instant():
                     pass
                 case int():
                     return _whole(self.replacement)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from s3lake.text.dates.java import DatePattern
+from s3lake.transform.instants import Instant
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.paths import value_at
 from s3lake.transform.record import Header, HeaderStep, Record, Refusal, shown
@@ -87,6 +88,8 @@ class Source:
                     return one.parser(self.zone)(value)
                 except ValueError:
                     continue
+        if isinstance(value, Instant):
+            return value.epoch_ms
         number = unix_number(value)
         if number is not None:
             return from_unix(number, self.precision)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
 from s3lake.convert.converters import CONVERTERS
 from s3lake.schema import connect
+from s3lake.transform.instants import Marking, marking
 
 Side = Literal["key", "value"]
 Header = tuple[str, bytes | None]
@@ -21,7 +23,7 @@ NULL = msgspec.Raw(b"null")
 """JSON's null as a value; None is Kafka's, a tombstone."""
 
 _SHOWN = 60
-_encoder = msgspec.json.Encoder(decimal_format="number")
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=int)  # an instant is its number
 # A number with a fraction keeps its digits: through a double, 0.10 would become 0.1 and long ones would be cut.
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -37,7 +39,8 @@ class Record:
         origin: the topic's own name; `topic` is the one that routers gave it.
         timestamp: epoch ms, None where Kafka has none.
         wallclock_ms: the micro-batch's time.
-        key, value: decoded, None for null, UNREAD where no step looks at them. They are never changed in place.
+        key, value: decoded, None for null, UNREAD where no step looks at them. They are never changed in place. Dates
+            and times of a schema are instants.
         headers: all of them where a step looks at headers, else those that steps have added.
     """
 
@@ -150,7 +153,11 @@ def decoded(data: bytes | None, converter: str) -> Any:
     try:
         if CONVERTERS[converter].gives == "text":
             return data.decode()
-        return _decoder.decode(_payload(data) if CONVERTERS[converter].enveloped else data)
+        if not CONVERTERS[converter].enveloped:
+            return _decoder.decode(data)
+        payload, mark = _payload(data)
+        value = _decoder.decode(payload)
+        return value if mark is None else mark(value)
     except RecursionError:
         raise Refusal("nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -161,18 +168,24 @@ def decoded(data: bytes | None, converter: str) -> Any:
         raise Refusal(f"no JSON: {error}" if data.strip() else "empty, where JSON is needed") from None
 
 
-def _payload(data: bytes) -> bytes:
+def _payload(data: bytes) -> tuple[bytes, Marking | None]:
     parts = connect.split(data)
     if parts is None:
-        return data
+        return data, None
     schema, payload = parts
     compiled = connect.compiled(schema, tabular=False)
     if isinstance(compiled, str):
         raise Refusal(f"its schema is none: {compiled}")
     try:
-        return compiled[1](payload)
+        return compiled[1](payload), _marking(schema)
     except msgspec.ValidationError as error:
         raise Refusal(f"its payload does not fit its schema: {error}") from None
+
+
+@lru_cache(maxsize=4096)
+def _marking(schema: bytes) -> Marking | None:
+    compiled = connect.compiled(schema, tabular=False)
+    return None if isinstance(compiled, str) else marking(compiled[0].type)
 
 
 def encoded(value: Any) -> bytes | None:

@@ -7,12 +7,12 @@ from decimal import Decimal
 from typing import Any
 
 from s3lake.text.dates.java import DatePattern
+from s3lake.transform.instants import DAY_MS, Date, Instant, Time, Timestamp
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
 
 PRECISIONS = ("milliseconds", "seconds", "microseconds", "nanoseconds")
 TARGETS = ("string", "unix", "Date", "Time", "Timestamp")
-DAY_MS = 86_400_000
 
 _TO_MS = {"seconds": (1000, 1), "milliseconds": (1, 1), "microseconds": (1, 1000), "nanoseconds": (1, 1_000_000)}
 
@@ -122,12 +122,14 @@ class TimestampConverter(SideStep):
             case "unix":
                 return to_unix(epoch_ms, self.precision)
             case "Date":
-                return epoch_ms // DAY_MS
+                return Date(epoch_ms // DAY_MS)
             case "Time":
-                return epoch_ms % DAY_MS
-        return epoch_ms
+                return Time(epoch_ms % DAY_MS)
+        return Timestamp(epoch_ms)
 
     def _read(self, value: Any, what: str) -> int:
+        if isinstance(value, Instant):
+            return value.epoch_ms
         if isinstance(value, int) and not isinstance(value, bool):
             return from_unix(value, self.precision)
         if isinstance(value, str) and self.pattern is not None:

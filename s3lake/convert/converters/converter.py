@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from s3lake.convert.cells import Column
+    from s3lake.convert.framed import Read as Unframed
     from s3lake.convert.gate import Refusals
     from s3lake.schema.registry import Connection
 
@@ -34,7 +35,7 @@ class Wanted:
 Read = Callable[["pa.BinaryArray", Wanted], "tuple[Column, Refusals]"]
 """Takes the bytes as Kafka has them; refused rows hold anything."""
 
-Unframe = Callable[["pa.BinaryArray", "Connection | None"], "tuple[pa.BinaryArray, Refusals]"]
+Unframe = Callable[["pa.BinaryArray", "Connection | None"], "Unframed"]
 """Makes bytes that are no texts plain JSON, for what looks at them before conversion does."""
 
 

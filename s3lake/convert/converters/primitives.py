@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from s3lake.convert.cells import Column
+    from s3lake.convert.framed import Read as Unframed
     from s3lake.convert.gate import Refusals
     from s3lake.schema.registry import Connection
 
@@ -40,10 +41,12 @@ def _converter(name: str) -> Converter:
         gathering.add(Schema(None, primitive), np.arange(len(raw)), numbers)
         return cells.Column(name, _texts(numbers), gathering.gathered()), refused
 
-    def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> tuple[pa.BinaryArray, Refusals]:
+    def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> Unframed:
         """Numbers as JSON."""
+        from s3lake.convert.framed import Read
+
         numbers, refused = _numbers(name, raw, encoding, primitive)
-        return _texts(numbers), refused
+        return Read(_texts(numbers), None, refused)
 
     return Converter(name, "json", read, wrapped=True, inferred=False, unframe=unframe)
 

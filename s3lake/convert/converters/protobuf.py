@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from s3lake.convert.cells import Column
+    from s3lake.convert.framed import Read as Unframed
     from s3lake.convert.gate import Refusals
     from s3lake.schema.registry import Connection
 
@@ -23,13 +24,12 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
     return cells.Column(CONVERTER.name, values.data, values.schemas), values.refused
 
 
-def unframe(raw: pa.BinaryArray, registry: Connection | None) -> tuple[pa.BinaryArray, Refusals]:
+def unframe(raw: pa.BinaryArray, registry: Connection | None) -> Unframed:
     """The values as JSON."""
     from s3lake.convert import protobuf
 
     assert registry is not None, "the sink model asks for one"
-    values = protobuf.read(raw, registry, tabular=False)
-    return values.data, values.refused
+    return protobuf.read(raw, registry, tabular=False)
 
 
 CONVERTER = Converter(
