@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -66,17 +68,19 @@ def of_locale(locale: str) -> Names:
     tag = locale.replace("-", "_")
     if tag in ("", "en", "en_US"):
         return ENGLISH
-    from babel import Locale, UnknownLocaleError
+    from babel import Locale, UnknownLocaleError, localedata
 
     try:
         language = Locale.parse(tag)
     except (ValueError, UnknownLocaleError):
         raise ValueError(f"{locale!r} is no locale; use a language such as en, de or pt_BR") from None
-    months, alone = _by_width(language.months["format"]), _by_width(language.months["stand-alone"])
-    days = _by_width(language.days["format"])
-    halves = language.day_periods["format"]["abbreviated"]
-    era = language.eras["abbreviated"][1]
-    return Names(months, alone, days, (halves["am"], halves["pm"]), era, tag)
+    # Languages share what they inherit, and Babel keeps there what an alias is in the one that is asked first.
+    own: dict[str | int | None, Any] = deepcopy({**localedata.load(str(language))})
+    data = localedata.LocaleDataDict(own)
+    months, alone = _by_width(data["months"]["format"]), _by_width(data["months"]["stand-alone"])
+    halves = data["day_periods"]["format"]["abbreviated"]
+    era = data["eras"]["abbreviated"][1]
+    return Names(months, alone, _by_width(data["days"]["format"]), (halves["am"], halves["pm"]), era, tag)
 
 
 def _by_width(names: Mapping[str, Mapping[int, str]]) -> dict[str, tuple[str, ...]]:

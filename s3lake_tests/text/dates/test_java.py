@@ -75,6 +75,11 @@ def test_locales() -> None:
     assert DatePattern("d MMMM yyyy", locale="fr").parser()("5 janvier 2020") == MOMENT // 86_400_000 * 86_400_000
 
 
+def test_a_month_alone_is_of_its_own_language_whichever_was_asked_before() -> None:
+    names = [DatePattern("LLLL", locale=locale).formatter()(MOMENT) for locale in ("ja", "it", "fr")]
+    assert names == ["1月", "gennaio", "janvier"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "iso"),
     [
