@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -75,8 +74,7 @@ def of_locale(locale: str) -> Names:
     except (ValueError, UnknownLocaleError):
         raise ValueError(f"{locale!r} is no locale; use a language such as en, de or pt_BR") from None
     # Languages share what they inherit, and Babel keeps there what an alias is in the one that is asked first.
-    own: dict[str | int | None, Any] = deepcopy({**localedata.load(str(language))})
-    data = localedata.LocaleDataDict(own)
+    data = localedata.LocaleDataDict({name: deepcopy(part) for name, part in localedata.load(str(language)).items()})
     months, alone = _by_width(data["months"]["format"]), _by_width(data["months"]["stand-alone"])
     halves = data["day_periods"]["format"]["abbreviated"]
     era = data["eras"]["abbreviated"][1]
