@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from s3lake.convert.cells import Column
+from s3lake.convert.gate import Refusals
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 _Spell = Callable[[Any], Any]
@@ -23,8 +24,8 @@ _decode = msgspec.json.Decoder(float_hook=decimal.Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def in_base64(column: Column) -> Column:
-    """JSON texts with the decimals of their schemas in base64; those without a schema stay as they are."""
+def in_base64(column: Column, refused: Refusals) -> Column:
+    """JSON texts with the decimals of their schemas in base64; those refused, or without a schema, stay as they are."""
     if column.schemas is None:
         return column
     spells = [_of(schema.type) for schema in column.schemas.distinct]
@@ -33,7 +34,7 @@ def in_base64(column: Column) -> Column:
     texts = column.data.to_pylist()
     for row, code in enumerate(column.schemas.codes.tolist()):
         spell = spells[code] if code >= 0 else None
-        if spell is not None and texts[row] is not None:
+        if spell is not None and texts[row] is not None and row not in refused:
             texts[row] = _encode(spell(_decode(texts[row])))
     return replace(column, data=pa.array(texts, pa.binary()))
 

@@ -224,7 +224,7 @@ class Conversion:
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
         wanted = Wanted(tabular, texts=texts, spliced=spliced, registry=self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
-        value = decimals.in_base64(value) if self.base64_decimals else value
+        value = decimals.in_base64(value, refused) if self.base64_decimals else value
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -236,7 +236,7 @@ class Conversion:
             texts = bool(self.keyed or self.keys) or not tabular
             asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False)
             key, wrong = cells.read(self.key, batch.column("key"), asked)
-            key = decimals.in_base64(key) if self.base64_decimals else key
+            key = decimals.in_base64(key, wrong) if self.base64_decimals else key
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
 from s3lake.sink.format import Format
 from s3lake_tests.convert.records import batch
@@ -52,6 +53,17 @@ def test_in_structs_lists_and_maps_and_nothing_else_is_touched() -> None:
     (line,) = lines("connect_json", connect(payload, {"type": "struct", "fields": fields}), base64_decimals=True)
     expected = {"plain": None, "list": ["AIA=", None], "map": {"a": "BNI="}, "pairs": [[7, "BNI="]], "note": 0.1}
     assert json.loads(line) == expected
+
+
+@pytest.mark.parametrize("part", ["value", "key"])
+def test_one_that_is_none_refuses_its_record_and_no_other(part: str) -> None:
+    envelope = Envelope("flat", ("key", "value"), "t")
+    conversion = Conversion("connect_json", "connect_json", "json", "skip", envelope, base64_decimals=True)
+    sound, broken = connect("12.34"), connect('"abc"')
+    sides = ([broken, sound], [sound, sound]) if part == "value" else ([sound, sound], [broken, sound])
+    converted = conversion(batch(*sides[0], keys=sides[1]), {})
+    assert list(converted.refused) == [0]
+    assert converted.parts[0].streams["data"].to_pylist() == [b'{"key":"BNI=","value":"BNI="}']
 
 
 def test_of_avro(registry: SchemaRegistry) -> None:
