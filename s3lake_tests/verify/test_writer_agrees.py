@@ -61,11 +61,42 @@ connect = st.builds(
     ),
     st.booleans(),
 )
+_LOGICAL = "org.apache.kafka.connect.data."
+_MISFITS = st.sampled_from([None, "x", True, 0.5, [], {}, 2**70])
+_TYPED: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
+    ({"type": "int8"}, st.integers(-(2**7), 2**7 - 1)),
+    ({"type": "float"}, st.floats(width=32, allow_nan=False, allow_infinity=False)),
+    ({"type": "double", "default": 0.5}, st.floats(allow_nan=False, allow_infinity=False)),
+    ({"type": "boolean"}, st.booleans()),
+    ({"type": "bytes"}, st.sampled_from(["", "AAE=", "/w=="])),
+    ({"type": "int32", "name": f"{_LOGICAL}Date"}, st.integers(-9, 20_000)),
+    ({"type": "int32", "name": f"{_LOGICAL}Time"}, st.integers(0, 86_399_999)),
+    ({"type": "int64", "name": f"{_LOGICAL}Timestamp"}, st.integers(-9, 2_000_000_000_000)),
+    (
+        {"type": "bytes", "name": f"{_LOGICAL}Decimal", "parameters": {"scale": "2"}},
+        st.sampled_from(["BNI=", "/w==", "AA==", 12.34, -7]),
+    ),
+    ({"type": "map", "keys": {"type": "int32"}, "values": {"type": "int32"}}, st.just([[5, 1], [7, 2]])),
+    ({"type": "array", "items": {"type": "string", "optional": True}}, st.lists(st.none() | text, max_size=2)),
+]
+
+
+@st.composite
+def _typed(draw: st.DrawFn) -> bytes:
+    """A value of Connect's whose fields are of any type, and now and then no such values."""
+    fields, payload = [], {}
+    for name in draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3)):
+        schema, values = draw(st.sampled_from(_TYPED))
+        fields.append({**schema, "field": name, "optional": draw(st.booleans())})
+        payload[name] = draw(_MISFITS if draw(st.integers(0, 9)) == 0 else values)
+    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": payload}).encode()
+
+
 keys = st.none() | st.binary(max_size=3) | packed | text.map(str.encode) | st.sampled_from([b'{"k":1}', b"1", b"null"])
 header = st.tuples(st.sampled_from(["a", "b-c", "\u00e9"]), st.none() | st.binary(max_size=3))
 headers = st.lists(header, max_size=3)
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
-records = st.tuples(keys, anything | connect, headers)
+records = st.tuples(keys, anything | connect | _typed(), headers)
 ENVELOPES: list[dict[str, Any]] = [
     {"style": "record"},
     {"style": "record", "fields": ["metadata", "value"]},
