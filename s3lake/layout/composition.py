@@ -194,6 +194,8 @@ class Placing:
         group, key = self._group % texts, self._key % texts
         if (len(group) if group.isascii() else len(group.encode())) > self._most:
             raise Unplaceable(f"its object key would exceed {MAX_KEY_BYTES} bytes: {group.replace(_GAP, '…')[:80]}…")
+        if not key:
+            raise Unplaceable("its object key would be empty")
         if "//" in key or key[0] == "/" or key[-1] == "/":
             raise Unplaceable(f"its object key would hold an empty step, which clients leave out: {key[:80]!r}")
         steps = key.split("/")

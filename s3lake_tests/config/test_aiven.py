@@ -171,10 +171,11 @@ def test_one_field_alone() -> None:
     assert (found.fields, found.bare) == (("key",), True)
 
 
-def test_without_fields_it_is_the_value() -> None:
-    found = load().config.sinks[0].envelope
+@pytest.mark.parametrize(("envelope", "bare"), [("true", False), ("false", True)])
+def test_without_fields_it_is_the_value(envelope: str, bare: bool) -> None:
+    found = load({"format.output.envelope": envelope}).config.sinks[0].envelope
     assert found is not None
-    assert found.fields == ("value",)
+    assert (found.fields, found.bare) == (("value",), bare)
 
 
 @pytest.mark.parametrize(("kind", "converter"), [("csv", "bytes"), ("jsonl", "json")])

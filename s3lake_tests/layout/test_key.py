@@ -258,6 +258,11 @@ def test_an_empty_step_is_refused_because_clients_leave_it_out(keys: KeyRule, va
     assert "would hold an empty step" in refusal(keys, key=value)
 
 
+def test_a_key_of_nothing_is_refused() -> None:
+    keys = template("{key}", layout={"extension": ""}, exactly_once=False)
+    assert refusal(keys, key=b"") == "its object key would be empty"
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "why"),
     [

@@ -147,7 +147,7 @@ def _envelope(keys: Keys, sink: Draft, order: Sequence[str] | None) -> None:
     known_fields = [field for field in order or fields.value if field in fields.value and field in _FIELDS]
     encoding = keys.choice("format.output.fields.value.encoding", {"base64": "base64", "none": "none"}, "base64")
     around = keys.boolean("format.output.envelope", True)
-    if not around.value and around.setting is not None and len(fields.value) != 1:
+    if not around.value and around.setting is not None and len(fields.value) > 1:
         keys.wrong(around.setting, "false needs exactly one field; write format.output.fields=value")
         around = Given(True)
     sink.put("envelope.style", "flat", fields.setting)
