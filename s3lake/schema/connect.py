@@ -133,6 +133,8 @@ def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
     kind, name = document["type"], document.get("name")
     if name is not None and not isinstance(name, str):
         raise SchemaError(f"{path}.name is {name!r}: a text is expected")
+    if not isinstance(document.get("parameters"), dict | None):
+        raise SchemaError(f"{path}.parameters: an object is expected")
     if logical := _logical(kind, name, document, path):
         return logical
     if kind in _PRIMITIVES:
@@ -159,7 +161,7 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     mend = node.mend
     detail = structs.replace(node.detail, required=document.get("optional") is not True)
     if document.get("default") is not None:
-        detail = structs.replace(detail, default=_default(document["default"], node.type))
+        detail = structs.replace(detail, default=_default(document["default"], node.type, path))
     detail = structs.replace(detail, connect=_properties(document, detail.default))
     if document.get("default") is not None:
         try:
@@ -195,12 +197,15 @@ def _properties(document: dict[str, Any], default: str | None) -> str | None:
     return json.dumps(properties) if properties else None
 
 
-def _default(value: Any, type: Type) -> str | None:
+def _default(value: Any, type: Type, path: str) -> str | None:
     """A default as Avro spells it: bytes are texts of as many characters; None for what has parts."""
     if isinstance(value, dict | list):
         return None
     if isinstance(value, str) and (type is Primitive.BINARY or isinstance(type, Decimal)):
-        value = base64.b64decode(value).decode("latin-1")
+        try:
+            value = base64.b64decode(value).decode("latin-1")
+        except ValueError as error:
+            raise SchemaError(f"{path}.default is {value!r:.40}: base64 is expected ({error})") from None
     elif isinstance(type, Decimal):
         return None
     return json.dumps(value)

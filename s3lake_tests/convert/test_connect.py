@@ -158,6 +158,8 @@ def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, said: str, 
         (struct(field("a", "bytes", name=f"{LOGICAL}Decimal")), "a decimal needs its scale"),
         (struct(field("a", "int8", default=300)), "schema.fields[0].default does not fit its schema"),
         ({"type": "struct"}, "schema.fields: a list"),
+        (struct(field("a", "bytes", default="x")), "schema.fields[0].default is 'x': base64 is expected"),
+        (struct(field("a", "int8", parameters=[1])), "schema.fields[0].parameters: an object is expected"),
     ],
 )
 def test_a_schema_that_connect_does_not_have_is_a_record_error(schema: Any, said: str) -> None:
