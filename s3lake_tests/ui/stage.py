@@ -13,6 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from s3lake import hours
 from s3lake.demo import run
+from s3lake.demo.process import free_ports
 from s3lake_tests.processes import until
 
 _RECORDS = 4_000
@@ -92,7 +93,7 @@ def site() -> Iterator[Site]:
         for name in ("archive", "lake"):
             sink = {**strict, "name": "bills", "prefix": name, "owners": [f"team:{name}"]}
             (demo.home / f"{name}.yaml").write_text(yaml.safe_dump({**config, "sinks": [sink]}))
-        with run.served(demo, run.ui_port(), sensors=False) as (_, url):
+        with run.served(demo, *free_ports(1), sensors=False) as (_, url):
             until(180, lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))
 
