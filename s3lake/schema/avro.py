@@ -151,6 +151,8 @@ class _Compiler:
                     Primitive.STRING, plain, written=plain | {"name": full_name(schema.get("name", ""), schema, space)}
                 )
             case "fixed":
+                if type(schema.get("size")) is not int or schema["size"] < 0:
+                    raise SchemaError(f"{path}.size is {schema.get('size')!r}: a number of bytes is expected")
                 plain = {"type": "fixed", "name": f"F{self.nodes}", "size": schema.get("size")}
                 written = plain | {"name": full_name(schema.get("name", ""), schema, space)}
                 return self._logical(schema, plain, written, path) or Node(Primitive.BINARY, plain, written=written)

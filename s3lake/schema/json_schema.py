@@ -60,10 +60,18 @@ def told(text: str, references: Mapping[str, str]) -> Part | None:
     Raises:
         SchemaError: it is none, or has a reference that leads nowhere.
     """
-    teller = _Teller({name: _parsed(body, f"reference {name}") for name, body in references.items()})
+    named = {name: _parsed(body, f"reference {name}") for name, body in references.items()}
     root = _parsed(text, "the schema")
-    teller.learn("", root)
-    part, optional = teller.part(root, "", "the schema", ())
+    try:
+        teller = _Teller(named)
+        teller.learn("", root)
+        part, optional = teller.part(root, "", "the schema", ())
+    except SchemaError:
+        raise
+    except RecursionError:
+        raise SchemaError("it is nested too deeply, or refers to itself without end") from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise SchemaError(f"a keyword of it holds what it cannot hold: {error}") from None
     return None if part is _ANYTHING else replace(part, document={**part.document, "optional": optional})
 
 

@@ -323,6 +323,7 @@ def test_a_value_without_a_known_schema_is_a_record_error(registry: SchemaRegist
         (record(("a", {"type": "array", "items": "null"})), "", "the schema.a is an array of what holds nothing"),
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
         (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is none of Avro"),
+        (record(("a", {"type": "fixed", "name": "F", "size": "2"})), "", "the schema.a.size is '2': a number of bytes"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_a_record_error(
