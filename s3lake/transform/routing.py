@@ -5,6 +5,7 @@ A router changes what the object key calls the topic, and what later transforms 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,7 @@ from s3lake.transform import java_regex
 from s3lake.transform.options import Options
 from s3lake.transform.record import Header, HeaderStep, Record, Refusal, Step
 
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _TOPIC_BYTES = 249
 
 
@@ -106,19 +108,10 @@ class InsertHeader(HeaderStep):
 
 
 def literal(text: str) -> bytes | None:
-    """What Connect reads in a literal, as text: without quotes and backslashes, and `null` is null."""
-    if text.strip() == "null":
-        return None
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    pieces, escaped = [], False
-    for character in text:
-        if character == "\\" and not escaped:
-            escaped = True
-            continue
-        pieces.append(character)
-        escaped = False
-    return "".join(pieces).encode()
+    """What Connect reads in a literal, as text: `null` is null, and a time has the colons that are escaped there."""
+    text = text.strip()
+    time = text.replace("\\:", ":")
+    return None if text == "null" else (time if _TIME.fullmatch(time) else text).encode()
 
 
 @dataclass(frozen=True)

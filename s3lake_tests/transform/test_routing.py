@@ -76,8 +76,10 @@ def test_only_chains_with_a_router_give_a_topic() -> None:
         ("true", b"true"),
         ("2019-08-23", b"2019-08-23"),
         (r"14\:34\:54.346Z", b"14:34:54.346Z"),
-        ('"quoted"', b"quoted"),
-        ("null", None),
+        ('"quoted"', b'"quoted"'),
+        (r"C\:\dir", rb"C\:\dir"),
+        (" trimmed ", b"trimmed"),
+        (" null", None),
     ],
 )
 def test_insert_header(literal: str, value: bytes | None) -> None:
