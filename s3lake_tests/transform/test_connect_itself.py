@@ -3,23 +3,19 @@
 Left out is what ours mean to do otherwise (docs/transforms.md), and how Java spells floats and the days before 1970.
 """
 
-import json
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake.land.spark import jars
-from s3lake_tests import jvm
 from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.connect import json_converter, running, told, worth
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt
 
 pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
 
-VERSION = "3.9.0"
 _LOGICAL = "org.apache.kafka.connect.data."
 
 names = st.sampled_from(["a", "b", "c", "d.e", "é"])
@@ -139,9 +135,7 @@ class Connect:
 
     def __init__(self, java: Any) -> None:
         self._java = java
-        self._converters = {schemas: java.org.apache.kafka.connect.json.JsonConverter() for schemas in (False, True)}
-        for schemas, converter in self._converters.items():
-            converter.configure({"schemas.enable": str(schemas).lower(), "converter.type": "value"})
+        self._converters = {schemas: json_converter(java, schemas=schemas) for schemas in (False, True)}
 
     def after(self, message: Message, name: str, options: dict[str, str], *, schemas: bool) -> Result | None:
         """What becomes of a record; None where Connect refuses it, or the options."""
@@ -170,7 +164,7 @@ class Connect:
             return None
 
     def _told(self, schema: Any, value: Any) -> Any:
-        return _json(self._converters[False].fromConnectData(TOPIC, schema, value))
+        return told(self._converters[False].fromConnectData(TOPIC, schema, value))
 
 
 def ours(message: Message, name: str, options: dict[str, str], *, schemas: bool) -> Result | None:
@@ -183,27 +177,11 @@ def ours(message: Message, name: str, options: dict[str, str], *, schemas: bool)
     if done.refused:
         return None
     (row,) = done.batch.to_pylist()
-    value = _json(row["value"])
+    value = told(row["value"])
     if links.value_converter == "connect_json" and value is not None:
         value = value["payload"]
     headers = [(one["key"], one["value"]) for one in row["headers"] or ()]
-    return Result(value, _json(row["key"]), headers, row.get("topic", TOPIC))
-
-
-def _json(text: Any) -> Any:
-    """JSON, numbers by their worth; a float is never 0.0, which equals False."""
-    return None if text is None else _worth(json.loads(bytes(text), parse_float=Decimal))
-
-
-def _worth(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _worth(inner) for name, inner in value.items()}
-        case list():
-            return list(map(_worth, value))
-        case int() | Decimal() if not isinstance(value, bool):
-            return {"number": str(Decimal(value).normalize() + 0)}
-    return value
+    return Result(value, told(row["key"]), headers, row.get("topic", TOPIC))
 
 
 def agree(mine: Result | None, theirs: Result | None) -> None:
@@ -219,7 +197,7 @@ def agree(mine: Result | None, theirs: Result | None) -> None:
 
 def _json_or_text(text: bytes) -> Any:
     try:
-        return _json(text)
+        return told(text)
     except ValueError:
         return text.decode()
 
@@ -227,8 +205,7 @@ def _json_or_text(text: bytes) -> Any:
 @pytest.fixture(scope="module")
 def connect() -> Iterator[Connect]:
     """Connect's own classes."""
-    parts = ("connect-transforms", "connect-json")
-    with jvm.running(jars.resolve("connect", [f"org.apache.kafka:{part}:{VERSION}" for part in parts])) as java:
+    with running() as java:
         yield Connect(java)
 
 
@@ -277,7 +254,7 @@ ONE_OF_EACH = {
 def test_each_of_them_is_compared(connect: Connect, name: str) -> None:
     message = Message({"a": CLOCK, "b": {"c": "x"}}, {"k": 1}, (("h", b"x"),))
     theirs = connect.after(message, name, ONE_OF_EACH[name], schemas=False)
-    before = Result(_worth(message.value), _worth(message.key), [("h", "x")], TOPIC)
+    before = Result(worth(message.value), worth(message.key), [("h", "x")], TOPIC)
     assert theirs not in (None, before)
     mine = ours(message, name, ONE_OF_EACH[name], schemas=False)
     assert mine is not None

@@ -1,0 +1,91 @@
+"""Kafka Connect's own JSON converter, in Java: what it writes of a value is the line that is landed, or none is."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3lake.convert import json_text
+from s3lake.convert.values import Conversion
+from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.connect import json_converter, running, told
+from s3lake_tests.convert.records import batch
+
+pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+
+_LOGICAL = "org.apache.kafka.connect.data."
+LEAVES: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
+    ({"type": "int8"}, st.integers(-(2**7), 2**7 - 1)),
+    ({"type": "int64"}, st.integers(-(2**63), 2**63 - 1)),
+    ({"type": "double"}, st.floats(-1e15, 1e15)),
+    ({"type": "boolean"}, st.booleans()),
+    ({"type": "string"}, st.text(st.characters(codec="utf-8"), max_size=4)),
+    ({"type": "bytes"}, st.sampled_from(["", "AAE=", "/w=="])),
+    ({"type": "int32", "name": f"{_LOGICAL}Date"}, st.integers(-9, 20_000)),
+    ({"type": "int32", "name": f"{_LOGICAL}Time"}, st.integers(0, 86_399_999)),
+    ({"type": "int64", "name": f"{_LOGICAL}Timestamp"}, st.integers(-9, 2_000_000_000_000)),
+    (
+        {"type": "bytes", "name": f"{_LOGICAL}Decimal", "parameters": {"scale": "2"}},
+        st.sampled_from(["BNI=", "/w==", "AA==", "AIA=", "gA=="]),
+    ),
+]
+
+
+@st.composite
+def schemas(draw: st.DrawFn, deep: int = 0) -> tuple[dict[str, Any], Any]:
+    """A schema, and a value of it."""
+    kind = draw(st.sampled_from(["leaf", "leaf", "struct", "array", "map", "pairs"] if deep < 3 else ["leaf"]))
+    more = {"optional": True} if draw(st.booleans()) else {}
+    if kind == "struct":
+        inner = {name: draw(schemas(deep + 1)) for name in draw(st.lists(st.sampled_from("abc"), unique=True))}
+        fields = [{**schema, "field": name} for name, (schema, _) in inner.items()]
+        return {"type": "struct", "fields": fields, **more}, {name: value for name, (_, value) in inner.items()}
+    if kind != "leaf":
+        schema, value = draw(schemas(deep + 1))
+        if kind == "array":
+            return {"type": "array", "items": schema, **more}, [value]
+        keys, of = ("string", {"k": value}) if kind == "map" else ("int32", [[7, value]])
+        return {"type": "map", "keys": {"type": keys}, "values": schema, **more}, of
+    schema, values = draw(st.sampled_from(LEAVES))
+    default = {"default": draw(values)} if draw(st.integers(0, 4)) == 0 else {}
+    value = None if more and draw(st.booleans()) else draw(values)
+    return {**schema, **more, **default}, value
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[Any]:
+    with running() as java:
+        yield java
+
+
+def written(java: Any, schema: dict[str, Any], payload: Any, **options: str) -> tuple[bytes, Any]:
+    """A value in Connect's JSON, in the field of a struct, and what Connect writes of it."""
+    fields = {"type": "struct", "fields": [{**schema, "field": "v"}]}
+    raw = json.dumps({"schema": fields, "payload": {"v": payload}}).encode()
+    value = json_converter(java, schemas=True).toConnectData("t", raw)
+    by = json_converter(java, schemas=False, **options)
+    return raw, told(by.fromConnectData("t", value.schema(), value.value()))
+
+
+@settings(max_examples=200 * EXAMPLES)
+@given(drawn=schemas(), decimals=st.sampled_from(["NUMERIC", "BASE64"]))
+def test_a_value_with_a_schema_is_what_connect_writes(
+    java: Any, drawn: tuple[dict[str, Any], Any], decimals: str
+) -> None:
+    raw, theirs = written(java, *drawn, decimal_format=decimals)
+    by = Conversion("string", "connect_json", "json", "write", base64_decimals=decimals == "BASE64")
+    converted = by(batch(raw), {})
+    assert converted.refused == {}
+    (line,) = converted.parts[0].streams["data"].to_pylist()
+    assert told(line) == theirs
+
+
+@pytest.mark.parametrize("number", [0.1, 1.0, -64.37988, 16777216.0, 3.4028235e38, 1e-5])
+def test_a_float_is_the_number_that_connect_writes(java: Any, number: float) -> None:
+    _, theirs = written(java, {"type": "float"}, number)
+    (text,) = json_text.floats(pa.array([number], pa.float32())).to_pylist()
+    assert told(text) == theirs["v"]
