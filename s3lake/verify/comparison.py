@@ -19,7 +19,7 @@ from s3lake.errors import UnreadableError
 from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape
 from s3lake.source.offsets import LogRange
-from s3lake.verify import detail, digest, index_side, s3_side
+from s3lake.verify import detail, digest, index_side, parts, s3_side
 from s3lake.verify.detail import Differing, Places, Spill
 from s3lake.verify.digest import Sums
 from s3lake.verify.framed import Telling
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LETTERS = Shape("json", codec="none")
 _LAST = "the sink keeps the last record of each key: its template says no offset, so nothing tells which are left"
+_NAMELESS = "each record's schema says its file's columns, and a CSV file without a header line does not"
 _CHANGED = "the sink changes values (transforms or SQL), so files do not hold what Kafka has"
 
 
@@ -130,12 +131,12 @@ class Comparison:
         self.letters.conclude(compacted)
         self._say_incomparable()
         if self.whole:
-            if buckets := self._in_kafka.differing(self._in_files):
+            if not self._opaque and (buckets := self._in_kafka.differing(self._in_files)):
                 self._name(self._look_closer(buckets), compacted)
             self._compare_counts(compacted)
         elif self.window[0] < self.window[1] and not self._opaque:
             self._name(self._look_closer(set(range(digest.BUCKETS))), compacted)
-        if not compacted and not self.erased:
+        if not compacted and not self.erased and not self._opaque:
             self._reading.compare_whole(self._needs_records, lambda text: self._note("object", text))
         self.missing += self.letters.missing
         self.duplicated += self.letters.duplicated
@@ -213,7 +214,11 @@ class Comparison:
                 self._reading.place(group, digests)
             self._reading.read_whole(group)
         except UnreadableError as problem:
-            self._note("object", str(problem))
+            if _is_nameless(self._shape):
+                self._opaque = f"{_NAMELESS}: {problem}"
+                rows = group.first.records
+            else:
+                self._note("object", str(problem))
         if not self._reading.counts:
             rows = group.first.records
         self.rows += rows
@@ -301,6 +306,11 @@ class Comparison:
 
     def _note(self, kind: Kind, text: str) -> None:
         self._note_of(kind, self.segment.partition, text)
+
+
+def _is_nameless(shape: Shape) -> bool:
+    """Whether nothing but its records' own schemas says which columns a file has."""
+    return shape.format == "csv" and shape.in_columns and not shape.header and shape.value == parts.CONNECT
 
 
 def _shape_of(manifest: Manifest | None, sink: "Sink") -> Shape:

@@ -256,6 +256,21 @@ def agree(world: World, given: list[Record], touched: int) -> None:
     assert not world.verify().clean
 
 
+def test_records_of_two_schemas_in_csv_without_header_lines_are_not_compared() -> None:
+    def value(field: str) -> bytes:
+        schema = {"type": "struct", "fields": [{"type": "int64", "field": field}]}
+        return json.dumps({"schema": schema, "payload": {field: 1}}).encode()
+
+    alike = World(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
+    agree(alike, [(None, value("a"), []), (None, value("a"), [])], 0)
+    world = World(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
+    staged(world, [(None, value("a"), []), (None, value("b"), [])])
+    report = world.verify()
+    assert report.differences == ()
+    (reason,) = (one.reason for checked in report.checked for one in checked.not_checkable)
+    assert reason.startswith("each record's schema says its file's columns, and a CSV file without a header line does")
+
+
 def test_null_and_an_empty_text_differ_in_csv_of_one_column() -> None:
     world = World(format={"type": "csv"}, converter={"value": "string"}, nulls="write")
     staged(world, [(None, None, []), (None, b"", [])])
