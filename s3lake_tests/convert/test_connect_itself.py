@@ -21,7 +21,8 @@ _LOGICAL = "org.apache.kafka.connect.data."
 LEAVES: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
     ({"type": "int8"}, st.integers(-(2**7), 2**7 - 1)),
     ({"type": "int64"}, st.integers(-(2**63), 2**63 - 1)),
-    ({"type": "double"}, st.floats(-1e15, 1e15)),
+    # Java 17 spells many a double in more digits than are needed.
+    ({"type": "double"}, st.integers(-(10**9), 10**9).map(lambda number: number / 8)),
     ({"type": "boolean"}, st.booleans()),
     ({"type": "string"}, st.text(st.characters(codec="utf-8"), max_size=4)),
     ({"type": "bytes"}, st.sampled_from(["", "AAE=", "/w=="])),
