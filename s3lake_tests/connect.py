@@ -6,10 +6,23 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
+from hypothesis import strategies as st
+
 from s3lake.land.spark import jars
 from s3lake_tests import jvm
 
 VERSION = "3.9.0"
+LOGICAL = "org.apache.kafka.connect.data."
+DECIMAL = {"type": "bytes", "name": f"{LOGICAL}Decimal", "parameters": {"scale": "2"}}
+LEAVES: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
+    ({"type": "int8"}, st.integers(-(2**7), 2**7 - 1)),
+    ({"type": "boolean"}, st.booleans()),
+    ({"type": "bytes"}, st.sampled_from(["", "AAE=", "/w=="])),
+    ({"type": "int32", "name": f"{LOGICAL}Date"}, st.integers(-9, 20_000)),
+    ({"type": "int32", "name": f"{LOGICAL}Time"}, st.integers(0, 86_399_999)),
+    ({"type": "int64", "name": f"{LOGICAL}Timestamp"}, st.integers(-9, 2_000_000_000_000)),
+]
+"""Schemas of values without parts, and values of each."""
 
 
 @contextmanager

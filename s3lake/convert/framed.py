@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import avro_columns, avro_cursor, avro_text, pinned
+from s3lake.convert import avro_columns, avro_cursor, avro_text, json_text, pinned
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
@@ -34,7 +34,7 @@ _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
 """fastavro says where in memory it reads: a record that is tried again has another reason then."""
 
 
-_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda single: float(str(np.float32(single)))).encode
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=json_text.shortest).encode
 """Makes JSON of what was read: only a `Single` is nothing that msgspec knows."""
 
 

@@ -86,6 +86,11 @@ def floats(values: pa.Array) -> pa.BinaryArray:
     return pc.replace_with_mask(texts, strange, pa.array(names, pa.binary()))
 
 
+def shortest(single: float) -> float:
+    """The double that is spelled as a float is, as `floats` has it: 0.1, and not 0.10000000149011612."""
+    return float(str(np.float32(single)))
+
+
 def or_null(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
     return pc.if_else(source.is_valid(), texts, pa.scalar(b"null", pa.binary())) if source.null_count else texts
 

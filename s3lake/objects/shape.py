@@ -94,6 +94,11 @@ class Shape:
         return self.format in ("avro", "parquet") or (self.format == "csv" and self.envelope is None)
 
     @property
+    def nameless(self) -> bool:
+        """Whether no file says which columns it has: CSV without a header line."""
+        return self.format == "csv" and self.in_columns and not self.header
+
+    @property
     def separable(self) -> bool:
         """Whether a record is never more than one piece between separators."""
         if self.in_columns or self.frame is None or self.format.startswith("json"):

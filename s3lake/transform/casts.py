@@ -14,17 +14,14 @@ from decimal import Decimal
 from typing import Any
 
 from s3lake.convert.java_numbers import java_double
-from s3lake.text.dates.java import DatePattern
 from s3lake.transform.instants import DAY_MS, Instant, Time
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
-from s3lake.transform.times import printed
+from s3lake.transform.times import TYPED, printed
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _TYPES = (*_BITS, "float32", "float64", "boolean", "string")
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_DATE, _TIME = DatePattern("yyyy-MM-dd", "simple"), DatePattern("HH:mm:ss.SSS'Z'", "simple")
-_TIMESTAMP = DatePattern("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'", "simple")
 _FLOAT = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*", re.ASCII)
 
 
@@ -134,7 +131,7 @@ def _boolean(value: Any) -> bool:
 def _string(value: Any) -> str:
     match value:
         case Instant():
-            return printed(_pattern(value), value.epoch_ms)
+            return printed(TYPED[_printed_type(value)], value.epoch_ms)
         case str():
             return value
         case bool():
@@ -146,11 +143,11 @@ def _string(value: Any) -> str:
     return str(value)
 
 
-def _pattern(instant: Instant) -> DatePattern:
-    """As Connect prints it; there also a timestamp of the first day of 1970, and all before, is a time."""
+def _printed_type(instant: Instant) -> str:
+    """As which it is printed, like Connect; there also the first day of 1970, and all before, is a time."""
     if isinstance(instant, Time):
-        return _TIME
-    return _TIMESTAMP if instant.epoch_ms % DAY_MS else _DATE
+        return "Time"
+    return "Timestamp" if instant.epoch_ms % DAY_MS else "Date"
 
 
 _CASTS: dict[str, Callable[[Any], Any]] = {

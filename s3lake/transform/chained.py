@@ -50,7 +50,7 @@ def transformed(chain: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: i
     schemas = {side: of_side.take(kept) for side, of_side in schemas.items()}
     done = _transformed(chain, plain.take(kept), schemas, topic, wallclock_ms)
     refused = refused | {rows[row]: reason for row, reason in done.refused.items()}
-    return Transformed(done.batch, pa.array(rows, pa.int64()).take(done.rows), refused, done.dropped)
+    return Transformed(done.batch, kept.take(done.rows), refused, done.dropped)
 
 
 def _leading(constants: Sequence[object]) -> int:
@@ -103,20 +103,16 @@ class _Run:
         key_written, value_written = "key" in self.writes, "value" in self.writes
         steps = [(link.step, link.label) for link in self.links]
         record = Record(self.topic, self.wallclock_ms)
-        key_marks, value_marks = self._marks("key"), self._marks("value")
+        key_marks, value_marks = (self._marks(side, batch.num_rows) for side in ("key", "value"))
         for row, raw_key, raw_value in self._records(batch, record):
             label = ""
             try:
                 if key_read:
                     label = "the key"
-                    record.key = decoded(raw_key, self.chain.key)
-                    if key_marks and (mark := key_marks[row]):
-                        record.key = mark(record.key)
+                    record.key = decoded(raw_key, self.chain.key, key_marks[row])
                 if value_read:
                     label = "the value"
-                    record.value = decoded(raw_value, self.chain.value)
-                    if value_marks and (mark := value_marks[row]):
-                        record.value = mark(record.value)
+                    record.value = decoded(raw_value, self.chain.value, value_marks[row])
                 key, value = record.key, record.value
                 for step, label in steps:  # noqa: B007 - an error is the last one's
                     if step(record):
@@ -157,12 +153,13 @@ class _Run:
             record.headers = [] if existing is None else existing[row]
             yield row, key, value
 
-    def _marks(self, side: str) -> list[Marking | None]:
-        """How each row's dates and times are marked; empty where no schema has any."""
+    def _marks(self, side: str, count: int) -> list[Marking | None]:
+        """How the dates and times of each row are marked, None where its schema has none."""
         schemas = self.schemas.get(side)
-        marks = [marking(schema.type) for schema in schemas.distinct] if schemas else []
-        # Rows without a schema have the code -1.
-        return [[*marks, None][code] for code in schemas.codes.tolist()] if schemas and any(marks) else []
+        if schemas is None:
+            return [None] * count
+        marks = [*(marking(schema.type) for schema in schemas.distinct), None]  # rows without one have the code -1
+        return [marks[code] for code in schemas.codes.tolist()]
 
     def _replaced(self, batch: pa.RecordBatch, kept: _Kept) -> pa.RecordBatch:
         for side, values in (("key", kept.keys), ("value", kept.values)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from s3lake.transform.instants import Instant
+from s3lake.transform.instants import Date, Instant, Time, Timestamp
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.paths import steps, value_at
 from s3lake.transform.record import Record, Refusal, Side, SideStep, Step, header_text, shown
@@ -136,8 +136,6 @@ class MaskField(SideStep):
     def _masked(self, name: str, value: Any) -> Any:
         if value is None:
             return None
-        if self.replacement is None and isinstance(value, Instant):
-            return type(value)(0)
         if self.replacement is None and type(value) in _EMPTY:
             return _EMPTY[type(value)]
         if self.replacement is None:
@@ -157,7 +155,10 @@ class MaskField(SideStep):
         raise Refusal(f"field {name!r} is {shown(value)}, which takes no replacement: only numbers and texts do")
 
 
-_EMPTY: dict[type, Any] = {bool: False, int: 0, Decimal: Decimal("0.0"), str: "", list: [], dict: {}}
+_EMPTY: dict[type, Any] = {
+    **{bool: False, int: 0, Decimal: Decimal("0.0"), str: "", list: [], dict: {}},
+    **{kind: kind(0) for kind in (Date, Time, Timestamp)},
+}
 
 
 def _finite(text: str) -> Decimal:

@@ -51,7 +51,7 @@ _KINDS: dict[Type, type[Instant]] = {
 }
 
 Marking = Callable[[Any], Any]
-"""Makes numbers of a decoded value instants, in its place."""
+"""Makes instants of the numbers in a value decoded from JSON, which may lack members that its schema has."""
 
 
 def marking(type: Type) -> Marking | None:
@@ -69,12 +69,8 @@ def _list(mark: Marking | None) -> Marking | None:
 
 
 def _map(mark: Marking | None) -> Marking | None:
-    def of(value: Any) -> Any:
-        if not isinstance(value, dict) or mark is None:
-            return value
-        return {name: mark(inner) for name, inner in value.items()}
-
-    return mark and of
+    # One whose keys are no texts is a list.
+    return mark and (lambda value: {key: mark(one) for key, one in value.items()} if isinstance(value, dict) else value)
 
 
 def _struct(marks: dict[str, Marking | None]) -> Marking | None:

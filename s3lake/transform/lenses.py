@@ -13,7 +13,17 @@ from s3lake.transform.instants import Instant
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.paths import value_at
 from s3lake.transform.record import Header, HeaderStep, Record, Refusal, shown
-from s3lake.transform.times import PRECISIONS, TARGETS, Window, from_unix, pattern_of, printed, to_unix, unix_number
+from s3lake.transform.times import (
+    PRECISIONS,
+    TARGETS,
+    TYPED,
+    Window,
+    from_unix,
+    pattern_of,
+    printed,
+    to_unix,
+    unix_number,
+)
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second", "date")
 _DEFAULTS = {
@@ -28,11 +38,6 @@ _DEFAULTS = {
 _SINGLE = {"year": "u", "month": "M", "day": "d", "hour": "H", "minute": "m", "second": "s"}
 _KNOWN = 4096
 _ISO_MILLISECONDS = DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSS")
-_TYPED = {
-    "Date": DatePattern("uuuu-MM-dd"),
-    "Time": DatePattern("HH:mm:ss.SSS'Z'"),
-    "Timestamp": DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'"),
-}
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ class TimestampConverter(HeaderStep):
             raise OptionError(message, "format.to.pattern")
         if not text.strip():
             # Only to say whether there is such a zone.
-            options.read("target.timezone", zone, _TYPED["Date"].formatter)
+            options.read("target.timezone", zone, TYPED["Date"].formatter)
         pattern = pattern_of(options, "format.to.pattern", text, locale, zone) if text.strip() else None
         return cls(header, source, target, pattern, Window.of(options, optional=True), zone)
 
@@ -142,8 +147,8 @@ class TimestampConverter(HeaderStep):
         if self.target == "unix":
             return str(to_unix(epoch_ms, self.source.precision))
         if self.target == "Timestamp":
-            return printed(_TYPED["Timestamp"], epoch_ms)
-        pattern = self.pattern if self.target == "string" else _TYPED[self.target]
+            return printed(TYPED["Timestamp"], epoch_ms)
+        pattern = self.pattern if self.target == "string" else TYPED[self.target]
         assert pattern is not None
         return printed(pattern, epoch_ms, self.zone)
 

@@ -142,8 +142,13 @@ class SideStep(Step):
         return operand
 
 
-def decoded(data: bytes | None, converter: str) -> Any:
+def decoded(data: bytes | None, converter: str, mark: Marking | None = None) -> Any:
     """A key or value as steps see it; of Connect's JSON with its schema the payload.
+
+    Args:
+        data: as Kafka has it, or JSON of what was framed.
+        converter: of the data.
+        mark: makes instants of it; of Connect's JSON its own schema says them.
 
     Raises:
         Refusal: it is not what its converter says.
@@ -153,10 +158,9 @@ def decoded(data: bytes | None, converter: str) -> Any:
     try:
         if CONVERTERS[converter].gives == "text":
             return data.decode()
-        if not CONVERTERS[converter].enveloped:
-            return _decoder.decode(data)
-        payload, mark = _payload(data)
-        value = _decoder.decode(payload)
+        if CONVERTERS[converter].enveloped:
+            data, mark = _payload(data)
+        value = _decoder.decode(data)
         return value if mark is None else mark(value)
     except RecursionError:
         raise Refusal("nested too deeply") from None
@@ -173,19 +177,24 @@ def _payload(data: bytes) -> tuple[bytes, Marking | None]:
     if parts is None:
         return data, None
     schema, payload = parts
-    compiled = connect.compiled(schema, tabular=False)
-    if isinstance(compiled, str):
-        raise Refusal(f"its schema is none: {compiled}")
+    reader = _reader(schema)
+    if isinstance(reader, str):
+        raise Refusal(f"its schema is none: {reader}")
+    read, mark = reader
     try:
-        return compiled[1](payload), _marking(schema)
+        return read(payload), mark
     except msgspec.ValidationError as error:
         raise Refusal(f"its payload does not fit its schema: {error}") from None
 
 
 @lru_cache(maxsize=4096)
-def _marking(schema: bytes) -> Marking | None:
+def _reader(schema: bytes) -> tuple[connect.Read, Marking | None] | str:
+    """How payloads of a schema are read, and their instants marked; the reason where it is none."""
     compiled = connect.compiled(schema, tabular=False)
-    return None if isinstance(compiled, str) else marking(compiled[0].type)
+    if isinstance(compiled, str):
+        return compiled
+    described, read = compiled
+    return read, marking(described.type)
 
 
 def encoded(value: Any) -> bytes | None:

@@ -12,7 +12,13 @@ from s3lake.transform.options import OptionError, Options
 from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
 
 PRECISIONS = ("milliseconds", "seconds", "microseconds", "nanoseconds")
-TARGETS = ("string", "unix", "Date", "Time", "Timestamp")
+TYPED = {
+    "Date": DatePattern("uuuu-MM-dd"),
+    "Time": DatePattern("HH:mm:ss.SSS'Z'"),
+    "Timestamp": DatePattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'"),
+}
+"""How Connect's types of times are printed."""
+TARGETS = ("string", "unix", *TYPED)
 
 _TO_MS = {"seconds": (1000, 1), "milliseconds": (1, 1), "microseconds": (1, 1000), "nanoseconds": (1, 1_000_000)}
 

@@ -214,7 +214,7 @@ class Comparison:
                 self._reading.place(group, digests)
             self._reading.read_whole(group)
         except UnreadableError as problem:
-            if _is_nameless(self._shape):
+            if self._shape.nameless and self._shape.value == parts.CONNECT:
                 self._opaque = f"{_NAMELESS}: {problem}"
                 rows = group.first.records
             else:
@@ -306,11 +306,6 @@ class Comparison:
 
     def _note(self, kind: Kind, text: str) -> None:
         self._note_of(kind, self.segment.partition, text)
-
-
-def _is_nameless(shape: Shape) -> bool:
-    """Whether nothing but its records' own schemas says which columns a file has."""
-    return shape.format == "csv" and shape.in_columns and not shape.header and shape.value == parts.CONNECT
 
 
 def _shape_of(manifest: Manifest | None, sink: "Sink") -> Shape:

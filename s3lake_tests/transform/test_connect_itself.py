@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake_tests.conftest import EXAMPLES
-from s3lake_tests.connect import json_converter, running, told, worth
+from s3lake_tests.connect import LOGICAL, json_converter, running, told, worth
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt
 
 pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
 
-_LOGICAL = "org.apache.kafka.connect.data."
 
 names = st.sampled_from(["a", "b", "c", "d.e", "é"])
 some_names = st.lists(names, min_size=1, max_size=3, unique=True).map(",".join)
@@ -101,12 +100,12 @@ FIELDS: list[tuple[dict[str, Any], Any]] = [
     ({"type": "boolean"}, True),
     ({"type": "string"}, "2020-01-05"),
     ({"type": "bytes"}, "AAE="),
-    ({"type": "int32", "name": f"{_LOGICAL}Date"}, 18_266),
-    ({"type": "int32", "name": f"{_LOGICAL}Time"}, 3_600_001),
-    ({"type": "int64", "name": f"{_LOGICAL}Timestamp"}, CLOCK),
-    ({"type": "int64", "name": f"{_LOGICAL}Timestamp"}, 18_266 * 86_400_000),
+    ({"type": "int32", "name": f"{LOGICAL}Date"}, 18_266),
+    ({"type": "int32", "name": f"{LOGICAL}Time"}, 3_600_001),
+    ({"type": "int64", "name": f"{LOGICAL}Timestamp"}, CLOCK),
+    ({"type": "int64", "name": f"{LOGICAL}Timestamp"}, 18_266 * 86_400_000),
     ({"type": "array", "items": {"type": "int32"}}, [1, 2]),
-    ({"type": "struct", "fields": [{"field": "b", "type": "int32", "name": f"{_LOGICAL}Date"}]}, {"b": 18_266}),
+    ({"type": "struct", "fields": [{"field": "b", "type": "int32", "name": f"{LOGICAL}Date"}]}, {"b": 18_266}),
 ]
 
 

@@ -7,13 +7,13 @@ import pytest
 from s3lake.land import binding
 from s3lake.schema.types import List, Map, Primitive, Struct
 from s3lake.transform.instants import Date, Timestamp, marking
+from s3lake_tests.connect import LOGICAL
 from s3lake_tests.convert.records import batch
 from s3lake_tests.schema.registry.server import framed, serving
 from s3lake_tests.transform.kit import CLOCK, Message, after, headers_after, refusal, smt
 from s3lake_tests.transform.test_framed import sink
 
 DAY = 18_266  # 2020-01-05
-LOGICAL = "org.apache.kafka.connect.data."
 TIMES = {"Date": "int32", "Time": "int32", "Timestamp": "int64"}
 
 

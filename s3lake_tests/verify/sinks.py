@@ -56,8 +56,7 @@ def _is_one(sink: dict[str, Any]) -> bool:
     except ValueError:
         return False
     shape = binding.shape_of(made)
-    nameless = shape.format == "csv" and shape.in_columns and not shape.header and shape.value == "connect_json"
-    return Telling(shape, None).problem is None and not nameless
+    return Telling(shape, None).problem is None and not (shape.nameless and shape.value == "connect_json")
 
 
 @st.composite

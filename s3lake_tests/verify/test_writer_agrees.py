@@ -19,6 +19,7 @@ from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
 from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.connect import DECIMAL, LEAVES
 from s3lake_tests.land.task.settled import settled
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
@@ -61,21 +62,12 @@ connect = st.builds(
     ),
     st.booleans(),
 )
-_LOGICAL = "org.apache.kafka.connect.data."
 _MISFITS = st.sampled_from([None, "x", True, 0.5, [], {}, 2**70])
-_TYPED: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
-    ({"type": "int8"}, st.integers(-(2**7), 2**7 - 1)),
+_TYPED = [
+    *LEAVES,
     ({"type": "float"}, st.floats(width=32, allow_nan=False, allow_infinity=False)),
     ({"type": "double", "default": 0.5}, st.floats(allow_nan=False, allow_infinity=False)),
-    ({"type": "boolean"}, st.booleans()),
-    ({"type": "bytes"}, st.sampled_from(["", "AAE=", "/w=="])),
-    ({"type": "int32", "name": f"{_LOGICAL}Date"}, st.integers(-9, 20_000)),
-    ({"type": "int32", "name": f"{_LOGICAL}Time"}, st.integers(0, 86_399_999)),
-    ({"type": "int64", "name": f"{_LOGICAL}Timestamp"}, st.integers(-9, 2_000_000_000_000)),
-    (
-        {"type": "bytes", "name": f"{_LOGICAL}Decimal", "parameters": {"scale": "2"}},
-        st.sampled_from(["BNI=", "/w==", "AA==", 12.34, -7]),
-    ),
+    (DECIMAL, st.sampled_from(["BNI=", "/w==", "AA==", 12.34, -7])),
     ({"type": "map", "keys": {"type": "int32"}, "values": {"type": "int32"}}, st.just([[5, 1], [7, 2]])),
     ({"type": "array", "items": {"type": "string", "optional": True}}, st.lists(st.none() | text, max_size=2)),
 ]

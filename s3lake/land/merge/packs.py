@@ -82,7 +82,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
         return "its names say timestamps of records, which are not known any more"
     if sink.flush.span is not None:
         return "flush.span closes its files by timestamps of records, which are not known any more"
-    if landed.format.type == "csv" and not landed.format.header and landed.envelope is None:
+    if binding.shape_of(landed).nameless:
         return "CSV without header lines does not say which columns a file has"
     if landed.format.one_record_an_object:
         return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
