@@ -16,7 +16,7 @@ import s3lake
 from s3lake import definitions
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import topics
-from s3lake_tests.fastest import fastest
+from s3lake_tests.fastest import fastest, slowness
 
 HEAVY = {"pyspark", "pyarrow", "pandas", "numpy", "boto3", "botocore", "dagster_aws", "dagster_pyspark", "moto"}
 NOBODY = """\
@@ -212,7 +212,7 @@ sinks: [{name: events, topics_regex: "t.*", bucket: lake, start: 2026-01-05T00}]
 def test_two_hundred_topics_load_within_three_seconds_of_cpu(
     text: str, program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the start of the process; every run's worker does it too. Of five tries at most: others may be at work."""
+    """From the start of the process; every run's worker does it too."""
     (tmp_path / "s3lake.yaml").write_text(text)
     (tmp_path / "state.json").write_text(json.dumps({"t.*": MANY}))
 
@@ -229,7 +229,8 @@ def test_two_hundred_topics_load_within_three_seconds_of_cpu(
         assert ran.returncode == 0, ran.stderr
         return float(ran.stdout)
 
-    spent = fastest(cpu_s, tries=5, enough=3)
+    most = 3 * slowness()
+    spent = fastest(cpu_s, tries=5, enough=most)
     with capsys.disabled():
-        print(f"\n200 topics: {spent:.2f} s of CPU")
-    assert spent <= 3
+        print(f"\n200 topics: {spent:.2f} s of CPU, of {most:.2f} s")
+    assert spent <= most
