@@ -1,4 +1,4 @@
-"""Kafka Connect's own transforms, in Java: what they make of a record is what ours make of it, or ours refuse it.
+"""Kafka Connect's own transforms and predicates, in Java: what they make of a record ours make of it, or refuse it.
 
 Left out is what ours mean to do otherwise (docs/transforms.md), and how Java spells floats and the days before 1970.
 """
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.connect import LOGICAL, json_converter, running, told, worth
-from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt
+from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt, when
 
 pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
 
@@ -140,19 +140,10 @@ class Connect:
         """What becomes of a record; None where Connect refuses it, or the options."""
         from py4j.protocol import Py4JJavaError
 
-        connect = self._java.org.apache.kafka.connect
-        key = self._converters[False].toConnectData(TOPIC, raw(message.key))
-        value = self._converters[schemas].toConnectData(TOPIC, raw(message.value))
-        headers = connect.header.ConnectHeaders()
-        for header, text in message.headers:
-            headers.addString(header, (text or b"").decode())
-        sides = (key.schema(), key.value(), value.schema(), value.value())
-        times = (message.offset, message.timestamp, self._java.org.apache.kafka.common.record.TimestampType.CREATE_TIME)
-        record = connect.sink.SinkRecord(TOPIC, message.partition, *sides, *times, headers)
-        step = getattr(connect.transforms, name)()
+        step = getattr(self._java.org.apache.kafka.connect.transforms, name)()
         try:
             step.configure(options)
-            done = step.apply(record)
+            done = step.apply(self._record(message, schemas=schemas))
             return Result(
                 self._told(done.valueSchema(), done.value()),
                 self._told(done.keySchema(), done.key()),
@@ -161,6 +152,27 @@ class Connect:
             )
         except Py4JJavaError:
             return None
+
+    def picked(self, message: Message, name: str, options: dict[str, str]) -> bool | None:
+        """Whether a predicate holds; None where Connect refuses its options."""
+        from py4j.protocol import Py4JJavaError
+
+        predicate = getattr(self._java.org.apache.kafka.connect.transforms.predicates, name)()
+        try:
+            predicate.configure(options)
+        except Py4JJavaError:
+            return None
+        return bool(predicate.test(self._record(message, schemas=False)))
+
+    def _record(self, message: Message, *, schemas: bool) -> Any:
+        key = self._converters[False].toConnectData(TOPIC, raw(message.key))
+        value = self._converters[schemas].toConnectData(TOPIC, raw(message.value))
+        headers = self._java.org.apache.kafka.connect.header.ConnectHeaders()
+        for header, text in message.headers:
+            headers.addString(header, (text or b"").decode())
+        sides = (key.schema(), key.value(), value.schema(), value.value())
+        times = (message.offset, message.timestamp, self._java.org.apache.kafka.common.record.TimestampType.CREATE_TIME)
+        return self._java.org.apache.kafka.connect.sink.SinkRecord(TOPIC, message.partition, *sides, *times, headers)
 
     def _told(self, schema: Any, value: Any) -> Any:
         return told(self._converters[False].fromConnectData(TOPIC, schema, value))
@@ -229,6 +241,32 @@ def test_a_record_with_a_schema_is_what_connect_makes_of_it(
         named = {name: one for name, one in mine.value.items() if one is not None or name in theirs.value}
         mine = mine._replace(value=named)
     agree(mine, theirs)
+
+
+PREDICATES: dict[str, st.SearchStrategy[dict[str, str]]] = {
+    "HasHeaderKey": options(name=st.sampled_from(["h", "H", "", "é"])),
+    "RecordIsTombstone": st.just({}),
+    "TopicNameMatches": options(
+        pattern=st.sampled_from(["orders", "ord", "ord.*", "(?i)ORD.+", "(?!x)o.*", "", ".*s$", "[^o]*"])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+@settings(max_examples=50 * EXAMPLES)
+@given(data=st.data(), value=st.none() | objects | scalars, header=st.sampled_from(["h", "H", "é", None]))
+def test_a_predicate_picks_what_connect_picks(
+    connect: Connect, name: str, data: st.DataObject, value: Any, header: str | None
+) -> None:
+    chosen = data.draw(PREDICATES[name])
+    message = Message(value, None, ((header, b"x"),) if header else ())
+    theirs = connect.picked(message, name, chosen)
+    try:
+        links = chain(smt("Filter", predicate=when(name, **chosen)))
+    except ValueError:
+        assert theirs is None or "" in chosen.values()
+        return
+    assert bool(run(links, message).dropped) is theirs
 
 
 ONE_OF_EACH = {
