@@ -76,6 +76,8 @@ class File(msgspec.Struct, frozen=True):
             letters, and in manifests of an earlier s3lake.
         digest: of the records that it was made of, as `objects.digest` reads them in the files of a commit that this
             one replaced; empty where nobody read them.
+        columns: names of its columns in their order, of a CSV file that has no header line to say them; None of others,
+            and in manifests of an earlier s3lake.
     """
 
     key: str
@@ -89,6 +91,7 @@ class File(msgspec.Struct, frozen=True):
     kind: str = "data"
     group: str | None = None
     digest: str = ""
+    columns: tuple[str, ...] | None = None
 
 
 class Read(msgspec.Struct, frozen=True):

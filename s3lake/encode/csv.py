@@ -6,6 +6,8 @@ Text is always quoted and null is nothing at all, so that an empty text is no nu
 from __future__ import annotations
 
 import binascii
+import csv
+import io
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +35,11 @@ def _is_text(type: pa.DataType) -> bool:
 def header(batch: pa.RecordBatch) -> pa.BinaryArray:
     """The header line of prepared rows."""
     return pa.array([batch.schema.metadata[ENCODED]], pa.binary())
+
+
+def names(schema: pa.Schema) -> tuple[str, ...]:
+    """The columns of prepared rows."""
+    return tuple(next(csv.reader(io.StringIO(schema.metadata[ENCODED].decode(), newline=""))))
 
 
 def _name(name: str) -> str:

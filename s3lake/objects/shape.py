@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from s3lake.commit.index import Manifest
+from s3lake.commit.index import File, Manifest
 from s3lake.commit.written import Envelope, Sidecars, Written
-from s3lake.schema.types import Struct, from_document
+from s3lake.schema.types import UNKNOWN, Struct, fields_of, from_document
 
 TEXT, BYTES = "string", "bytes"
 """Converters of keys and values that are no JSON."""
@@ -88,6 +88,13 @@ class Shape:
             shortest_floats=written.floats == "shortest",
         )
 
+    def of_file(self, file: File) -> Shape:
+        """The shape of one of a commit's files of this one: each may have columns of its own."""
+        if file.columns is None:
+            return self
+        known = fields_of(self.columns)
+        return replace(self, columns=Struct({name: known.get(name, UNKNOWN) for name in file.columns}))
+
     @property
     def in_columns(self) -> bool:
         """Whether a row is columns; otherwise it is one text."""
@@ -95,7 +102,7 @@ class Shape:
 
     @property
     def nameless(self) -> bool:
-        """Whether no file says which columns it has: CSV without a header line."""
+        """Whether no file says itself which columns it has: CSV without a header line."""
         return self.format == "csv" and self.in_columns and not self.header
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from s3lake.commit.index import File
 from s3lake.errors import UnreadableError
 from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema import types as schema_types
@@ -50,13 +51,13 @@ class Columns:
             self._expected = self._of_records()
         return self._expected(records)
 
-    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
-        table = tables.opened(self._shape, body, key)
+    def rows(self, body: bytes, file: File) -> Iterator[list[bytes]]:
+        table = tables.opened(self._shape.of_file(file), body, file.key)
         if wrong := self._wrong(table.types):
-            raise UnreadableError(f"{key}: {wrong}")
+            raise UnreadableError(f"{file.key}: {wrong}")
         if table.types not in self._types:
             if self._types and not self._by_schema:
-                raise UnreadableError(f"{key} has other columns than the files before it in its commit")
+                raise UnreadableError(f"{file.key} has other columns than the files before it in its commit")
             self._types.append(table.types)
             self._expected = None
         columns = [(name, self._of_column(name, type)) for name, type in table.types.items()]

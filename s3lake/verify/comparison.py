@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LETTERS = Shape("json", codec="none")
 _LAST = "the sink keeps the last record of each key: its template says no offset, so nothing tells which are left"
-_NAMELESS = "each record's schema says its file's columns, and a CSV file without a header line does not"
+_NAMELESS = "an earlier s3lake landed it, and noted no columns of CSV files without a header line"
 _CHANGED = "the sink changes values (transforms or SQL), so files do not hold what Kafka has"
 
 
@@ -214,7 +214,7 @@ class Comparison:
                 self._reading.place(group, digests)
             self._reading.read_whole(group)
         except UnreadableError as problem:
-            if self._shape.nameless and self._shape.value == parts.CONNECT:
+            if self._shape.nameless and self._shape.value == parts.CONNECT and group.first.columns is None:
                 self._opaque = f"{_NAMELESS}: {problem}"
                 rows = group.first.records
             else:

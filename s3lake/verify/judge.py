@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from s3lake.commit.index import File
 from s3lake.objects import content
 from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.verify import digest, parts
@@ -30,8 +31,8 @@ class Judge(Protocol):
         """Digests of records, one each, once every file was read."""
         ...
 
-    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
-        """Digests of an object's rows, some at a time.
+    def rows(self, body: bytes, file: File) -> Iterator[list[bytes]]:
+        """Digests of the rows of a file, whose bytes these are, some at a time.
 
         Raises:
             UnreadableError: it is no file of its format; what came before was given.
@@ -60,8 +61,8 @@ class _Texts:
     def __init__(self, shape: Shape, expected: _OfRecords, rows: _OfTexts) -> None:
         self._shape, self.expected, self._rows = shape, expected, rows
 
-    def rows(self, body: bytes, key: str) -> Iterator[list[bytes]]:
-        yield from map(self._rows, content.records(self._shape, body, key))
+    def rows(self, body: bytes, file: File) -> Iterator[list[bytes]]:
+        yield from map(self._rows, content.records(self._shape, body, file.key))
 
 
 def in_pieces(shape: Shape) -> bool:

@@ -161,7 +161,7 @@ class Reading:
 
     def _rows(self, stream: str, group: Group) -> Iterator[list[bytes]]:
         file = group.files[stream]
-        return self._judges[stream].rows(s3_side.body(self._store, file.key), file.key)
+        return self._judges[stream].rows(s3_side.body(self._store, file.key), file)
 
     def _valued(self, records: Records) -> Records:
         if not self._tombstones or None not in records.values:

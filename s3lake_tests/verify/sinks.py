@@ -55,8 +55,7 @@ def _is_one(sink: dict[str, Any]) -> bool:
         made = Sink.model_validate({"name": "events", "topics": (TOPIC,), "bucket": "lake", "start": HOUR, **sink})
     except ValueError:
         return False
-    shape = binding.shape_of(made)
-    return Telling(shape, None).problem is None and not (shape.nameless and shape.value == "connect_json")
+    return Telling(binding.shape_of(made), None).problem is None
 
 
 @st.composite

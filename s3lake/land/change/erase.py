@@ -224,8 +224,8 @@ def _rows(commit: _Commit, source: _Source, where: Condition, recorded: Columns)
     whole: dict[str, pa.ChunkedArray] = {}
     first, data = source.first, commit.shape("data")
     for stream in sorted(source.files):  # data before keys
-        file, shape = source.files[stream], commit.shape(stream)
-        body = commit.body(file)
+        file = source.files[stream]
+        shape, body = commit.shape(stream).of_file(file), commit.body(file)
         if not shape.separable and sum(map(len, content.records(shape, body, file.key))) != file.records:
             raise ConfigurationError(
                 f"{file.key}: its records cannot be told apart, because their separator stands inside of one: "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.index import MOST_FILES, File
-from s3lake.encode import FileFormat, encoder, prepared
+from s3lake.encode import FileFormat, encoder, prepared, unsaid_columns
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.layout.key import KeyRule, Span
@@ -282,19 +282,18 @@ class Staging:
 
     def _close(self, where: _Where) -> None:
         file = self._open[where]  # it stays open until it is reported, so that `abort` finds it
-        for name, stream in file.streams.items():
+        for name, schema in where[2]:
+            stream = file.streams[name]
             stream.encoder.close()
             key = key_of(self._keys, self._rule, file.group, file.span, name)
-            self._report(stream.upload, key, file.partition, file.span, name, file.group)
+            columns = unsaid_columns(self._rule.formats[name], schema)
+            self._report(stream.upload, key, file.partition, file.span, name, group=file.group, columns=columns)
         del self._open[where]
 
-    def _report(
-        self, upload: Upload, key: str, partition: int, span: Span, kind: str, group: str | None = None
-    ) -> None:
+    def _report(self, upload: Upload, key: str, partition: int, span: Span, kind: str, **more: Any) -> None:
         identity, parts = upload.finish(key)
-        self.closed.append(
-            File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, kind, group)
-        )
+        file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, kind, **more)
+        self.closed.append(file)
 
     def _note_last(self, partition: int, group: str, rows: Rows) -> None:
         last = rows.take(pa.array([len(rows) - 1]))  # a slice would keep all that it was cut from

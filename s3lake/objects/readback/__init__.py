@@ -52,8 +52,8 @@ def frame(
     shapes: dict[Shape, int] = {}
     listed_files = []
     for manifest, shape in shaped(sink, topic, committed):
-        number = shapes.setdefault(shape, len(shapes))
-        listed_files += [(file.key, number) for file in files_of([manifest], "data")]
+        for file in files_of([manifest], "data"):
+            listed_files.append((file.key, shapes.setdefault(shape.of_file(file), len(shapes))))
     schema = columns.of(binding.shape_of(sink.landed), recorded_columns(index))
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema

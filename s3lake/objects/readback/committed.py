@@ -42,7 +42,7 @@ class CommittedFile:
         rows: records in it.
         bytes: its size.
         format: as `format.type` calls it.
-        schema: the columns that it is read into.
+        schema: the columns that it is read into; of a CSV file without a header line those that it has, in their order.
     """
 
     bucket: str
@@ -91,16 +91,20 @@ def files(
     loaded = load(config) if isinstance(config, str) else config
     route = loaded.sink(sink)
     index = index_of(route, topic, S3Store(S3Connection.of(route.s3 or loaded.s3), route.bucket))
-    recorded = recorded_columns(index)
-    schemas: dict[bytes, pa.Schema] = {}
-    committed = []
-    for manifest in manifests(index, tiles(index, route, hours, allow_incomplete)):
+    committed = manifests(index, tiles(index, route, hours, allow_incomplete))
+    return list(committed_files(route.bucket, committed, recorded_columns(index)))
+
+
+def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
+    """The objects of records of these commits; `recorded` are the columns of those that say none."""
+    schemas: dict[tuple[bytes, tuple[str, ...] | None], pa.Schema] = {}
+    for manifest in committed:
         what = msgspec.json.encode((manifest.format, manifest.converter, manifest.shape, manifest.columns))
-        if what not in schemas:
-            shape = Shape.of(manifest)
-            schemas[what] = columns.of(shape, shape.columns.fields if shape.columns else recorded)
-        committed += [_committed(route.bucket, manifest, file, schemas[what]) for file in files_of([manifest], "data")]
-    return committed
+        for file in files_of([manifest], "data"):
+            if (what, file.columns) not in schemas:
+                shape = Shape.of(manifest).of_file(file)
+                schemas[what, file.columns] = columns.of(shape, shape.columns.fields if shape.columns else recorded)
+            yield _committed(bucket, manifest, file, schemas[what, file.columns])
 
 
 def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:

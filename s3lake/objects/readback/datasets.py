@@ -59,7 +59,7 @@ def dataset(
     committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
     listed: list[tuple[File, Shape]] = []
     for manifest, shape in shaped(sink, topic, committed):
-        listed += [(file, shape) for file in files_of([manifest], "data")]
+        listed += [(file, shape.of_file(file)) for file in files_of([manifest], "data")]
     recorded = recorded_columns(index)
     schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), selected, sink)
     if sink.format.type == "parquet":
