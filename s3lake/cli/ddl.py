@@ -1,6 +1,5 @@
 """The command that describes committed objects to engines that read directories."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +10,8 @@ from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
-    from s3lake.sink import S3
+    from s3lake.commit.index import TopicIndex
+    from s3lake.sink import S3, Sink
     from s3lake.table.hive import HiveTable
 
 _TEXTS = ("json", "json_array", "text", "bytes")
@@ -41,7 +40,7 @@ def ddl(
         raise ConfigurationError(f"--apply is for glue alone: run in {engine} what is printed without it")
     loaded = load(config)
     for lander in routes(loaded, sink, topic):
-        table = _described(lander)
+        table = described(lander.sink, lander.index)
         name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
         if apply:
             new = applied(_glue(lander.sink.s3 or loaded.s3), table, database)
@@ -51,24 +50,34 @@ def ddl(
             tell(as_json, {**name, "statement": text}, _with_end if engine != "glue" else _alone)
 
 
-def _described(lander: "Landing") -> "HiveTable":
+def described(sink: "Sink", index: "TopicIndex") -> "HiveTable":
+    """The table that the objects of a topic make.
+
+    Raises:
+        ConfigurationError: they make none.
+    """
+    from s3lake.commit.evolution import present
     from s3lake.objects.readback import completeness
     from s3lake.objects.readback.committed import manifests
-    from s3lake.schema.types import Primitive, Type, from_document
+    from s3lake.schema.types import Primitive
     from s3lake.table.hive import of_keys
 
-    recorded = lander.index.columns()
-    form = lander.sink.format.type
-    columns: Mapping[str, Type] = from_document(recorded[0].columns) if recorded else {}
-    committed = manifests(lander.index, completeness.tiles(lander.index, None))
-    keys = [file.key for file in files_of(committed, "data")]
+    form, columns = sink.format.type, present(index)
+    files = files_of(manifests(index, completeness.tiles(index, None)), "data")
+    for file in files:
+        if file.columns is not None and file.columns != tuple(columns)[: len(file.columns)]:
+            raise ConfigurationError(
+                f"{file.key} has the columns {', '.join(file.columns)}, of {', '.join(columns)} in all: without a "
+                "header line engines go by their position, so the files of this topic are no table. Give the sink "
+                "another format, or a header line (format.header: true) for DuckDB, and rewrite the hours"
+            )
     return of_keys(
-        lander.topic.replace(".", "_").replace("-", "_"),
-        lander.sink.bucket,
-        keys,
+        index.topic.replace(".", "_").replace("-", "_"),
+        sink.bucket,
+        [file.key for file in files],
         {"value": Primitive.STRING} if form in _TEXTS else columns,
         form,
-        header=lander.sink.format.header,
+        header=sink.format.header,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from s3lake.errors import ConfigurationError
@@ -18,7 +18,7 @@ class HiveTable:
 
     Attributes:
         name: of the table.
-        columns: that its files hold, without those that directories name.
+        columns: that its files hold, without those that directories name; of CSV with them, under another name.
         location: `s3://BUCKET/PREFIX/`, below which its directories are.
         form: of the files, as `format.type` calls it.
         header: whether a CSV file begins with the names of its columns.
@@ -80,17 +80,34 @@ def of_keys(
         reason = f"its objects have keys of {len(layouts)} layouts ({shown}): rewrite the hours of the former ones"
         raise ConfigurationError(f"{name}: {reason if layouts else 'nothing of it is landed yet'}")
     ((before, names),) = layouts
-    # Readers of CSV find texts in it, and one of a number or a time in another spelling than theirs is lost on them.
-    types = dict.fromkeys(columns, Primitive.STRING) if form == "csv" else columns
     return HiveTable(
         name=name,
-        columns={column: type for column, type in types.items() if column not in names},
+        columns=_in_csv(columns, names) if form == "csv" else _beside(columns, names),
         location=f"s3://{bucket}/{before}",
         form=form,
         header=header,
         partitions=names,
         values=tuple(sorted(values)),
     )
+
+
+def _beside(columns: Mapping[str, Type], directories: Collection[str]) -> dict[str, Type]:
+    return {column: type for column, type in columns.items() if column not in directories}
+
+
+def _in_csv(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
+    """Columns by their position, which is all that readers of CSV go by: one that a directory names keeps its own.
+
+    All are texts: a number or a time in another spelling than the reader's would be lost on it.
+    """
+    taken = {*columns, *directories}
+    named: dict[str, Type] = {}
+    for column in columns:
+        name = column
+        while name in directories or (name != column and name in taken):
+            name = f"{name}_value"
+        named[name] = Primitive.STRING
+    return named
 
 
 def _directories(key: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

@@ -15,6 +15,8 @@ _STORED = {
     "avro": "STORED AS AVRO",
     "csv": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'\nSTORED AS TEXTFILE",
 }
+_CSV = """delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false"""
+"""What DuckDB would guess, and that an empty text is no null."""
 _LINES = "ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001'\nSTORED AS TEXTFILE"
 
 
@@ -80,9 +82,10 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
     files = _text(f"{table.location}{'*/' * len(table.partitions)}*")
     # Directories are texts here as in every other engine, whatever they look like.
     options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
+    header = "header = true" if table.header else f"header = false, names = [{', '.join(map(_text, table.columns))}]"
     read = {
         "parquet": f"read_parquet({files}{options}, union_by_name = true)",
-        "csv": f"read_csv({files}{options}, union_by_name = true, header = {str(table.header).lower()})",
+        "csv": f"read_csv({files}{options}, union_by_name = true, {_CSV}, {header})",
         "json": f"read_json({files}{options}, format = 'newline_delimited', union_by_name = true)",
     }.get(table.form, f"read_csv({files}{options}, columns = {{'value': 'VARCHAR'}}, delim = '\\x01', quote = '')")
     schema = ROWS.name(database)

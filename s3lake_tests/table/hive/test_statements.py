@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pyarrow as pa
@@ -14,6 +14,9 @@ import sqlglot
 from s3lake.errors import ConfigurationError
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COLUMNS: dict[str, Type] = {
     "id": Primitive.INT64,
@@ -33,6 +36,20 @@ def test_directories_are_partitions_and_no_columns_beside() -> None:
     made = table(TYPES)
     assert (made.location, made.partitions, made.values) == ("s3://lake/raw/orders/", ("type",), (("a",), ("it's",)))
     assert list(made.columns) == ["id", "price", "deep"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        (["id", "type", "price"], ["id", "type_value", "price"]),
+        (["type", "type_value"], ["type_value_value", "type_value"]),
+        (["id"], ["id"]),
+    ],
+)
+def test_a_column_of_csv_keeps_its_position_under_another_name(columns: list[str], named: list[str]) -> None:
+    """Readers of CSV go by position: without it all that stand behind it would be read from the one before."""
+    made = table(TYPES, "csv", dict.fromkeys(columns, Primitive.INT64))
+    assert dict(made.columns) == dict.fromkeys(named, Primitive.STRING)
 
 
 def test_days_and_hours_are_computed_by_the_engine() -> None:
@@ -99,6 +116,39 @@ def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
             connection.execute(text.replace("s3://lake", str(tmp_path)))
         rows = connection.execute("SELECT date, hour, count(*) FROM lake.orders GROUP BY ALL ORDER BY ALL").fetchall()
     assert rows == [("2026-11-20", "05", 2), ("2026-11-21", "06", 2)]
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_duckdb_finds_what_csv_says(tmp_path: Path, header: bool) -> None:
+    import duckdb
+
+    keys = [key.replace("parquet", "csv").replace("'", "_") for key in TYPES]
+    lines = [("id,type,price", '1,"a",1.5'), ("id,type,price,note", '2,"b;c",,""')]
+    for key, (names, row) in zip(keys, lines, strict=True):
+        (tmp_path / key).parent.mkdir(parents=True)
+        (tmp_path / key).write_text(f"{names}\n{row}\n" if header else f"{row}\n")
+    columns = dict.fromkeys(("id", "type", "price", "note"), Primitive.STRING)
+    with duckdb.connect() as connection:
+        for text in statements("duckdb", of_keys("orders", "lake", keys, columns, "csv", header=header), "lake"):
+            connection.execute(text.replace("s3://lake", str(tmp_path)))
+        found = connection.execute("SELECT id, type, price, note FROM lake.orders ORDER BY id").fetchall()
+    assert found == [(1, "a", 1.5, None), (2, "it_s", None, "")]
+
+
+@pytest.mark.spark
+def test_spark_reads_each_column_of_csv_from_its_place(tmp_path: Path, spark: "SparkSession") -> None:
+    key = "raw/orders/type=a/0-0.csv"
+    (tmp_path / key).parent.mkdir(parents=True)
+    (tmp_path / key).write_text('id,type,price\n1,"a",1.5\n')
+    columns = dict.fromkeys(("id", "type", "price"), Primitive.STRING)
+    spark.sql("CREATE DATABASE lake")
+    try:
+        for text in statements("spark", of_keys("orders", "lake", [key], columns, "csv"), "lake"):
+            spark.sql(text.replace("s3a://lake", f"file://{tmp_path}"))
+        (row,) = spark.sql("SELECT * FROM lake.orders").collect()
+    finally:
+        spark.sql("DROP DATABASE lake CASCADE")
+    assert row.asDict() == {"id": "1", "type_value": "a", "price": "1.5", "type": "a"}
 
 
 @pytest.mark.parametrize(
