@@ -32,7 +32,8 @@ _STORAGE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
         {},
     ),
-    "csv": (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.OpenCSVSerde", {}),
+    # Its own escape is a backslash, which is a character like others in files of RFC 4180.
+    "csv": (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.OpenCSVSerde", {"escapeChar": "\x01"}),
 }
 _LINES = (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {"field.delim": "\x01"})
 

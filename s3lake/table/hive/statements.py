@@ -13,8 +13,12 @@ from s3lake.table.hive.spelling import HIVE, ROWS
 _STORED = {
     "parquet": "STORED AS PARQUET",
     "avro": "STORED AS AVRO",
-    "csv": "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'\nSTORED AS TEXTFILE",
+    "csv": (
+        "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'\n"
+        "WITH SERDEPROPERTIES ('escapeChar' = '\\001')\nSTORED AS TEXTFILE"
+    ),
 }
+"""CSV has no escape (RFC 4180): a backslash is a character, and no engine's own."""
 _CSV = """delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false"""
 """What DuckDB would guess, and that an empty text is no null."""
 _LINES = "ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001'\nSTORED AS TEXTFILE"
@@ -49,7 +53,8 @@ def _athena(table: HiveTable, database: str) -> list[str]:
 def _spark(table: HiveTable, database: str) -> list[str]:
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
     strings = dict.fromkeys(table.partitions, Primitive.STRING)
-    options = "\nOPTIONS ('header' 'true')" if table.form == "csv" and table.header else ""
+    quoted = f"'header' '{str(table.header).lower()}', 'quote' '\"', 'escape' '\"', 'multiLine' 'true'"
+    options = f"\nOPTIONS ({quoted})" if table.form == "csv" else ""
     lines = [
         f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
         f"USING {table.form if table.form in _STORED else 'text'}{options}",
@@ -65,8 +70,9 @@ def _trino(table: HiveTable, database: str) -> list[str]:
     options = [f"format = '{forms.get(table.form, 'TEXTFILE')}'", f"external_location = {_text(table.location)}"]
     if table.partitions:
         options.append(f"partitioned_by = ARRAY[{', '.join(map(_text, table.partitions))}]")
-    if table.form == "csv" and table.header:
-        options.append("skip_header_line_count = 1")
+    if table.form == "csv":
+        options.append("csv_escape = U&'\\0001'")
+        options += ["skip_header_line_count = 1"] * table.header
     columns = {**table.columns, **dict.fromkeys(table.partitions, Primitive.STRING)}
     name = f"hive.{ROWS.name(database)}.{ROWS.name(table.name)}"
     creation = f"CREATE TABLE IF NOT EXISTS {name} (\n{ROWS.columns(columns)}\n)\nWITH ({', '.join(options)})"

@@ -1,5 +1,6 @@
 """Committed objects as tables of Hive's kind: what engines are told, and that they understand it."""
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 import sqlglot
 
+from s3lake.encode import FileFormat, csv
+from s3lake.encode.text import TextEncoder
 from s3lake.errors import ConfigurationError
+from s3lake.land.spark import jars
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
+from s3lake_tests import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,20 +140,56 @@ def test_duckdb_finds_what_csv_says(tmp_path: Path, header: bool) -> None:
     assert found == [(1, "a", 1.5, None), (2, "it_s", None, "")]
 
 
-@pytest.mark.spark
-def test_spark_reads_each_column_of_csv_from_its_place(tmp_path: Path, spark: "SparkSession") -> None:
+TEXTS = ["plain", 'a "quoted" one', "back\\slash", "end\\", "a, comma", '\\"', "é"]
+
+
+def written(tmp_path: Path, texts: list[str]) -> HiveTable:
+    """A table of one CSV file, below a directory that names its second column."""
     key = "raw/orders/type=a/0-0.csv"
     (tmp_path / key).parent.mkdir(parents=True)
-    (tmp_path / key).write_text('id,type,price\n1,"a",1.5\n')
-    columns = dict.fromkeys(("id", "type", "price"), Primitive.STRING)
+    columns = pa.table({"text": texts, "type": ["a"] * len(texts), "n": range(len(texts))})
+    file = io.BytesIO()
+    encoder = TextEncoder(FileFormat("csv", "none", framing=("", "\n", "\n")), file.write)
+    encoder.write(csv.prepared(columns.to_batches()[0]))
+    encoder.close()
+    (tmp_path / key).write_bytes(file.getvalue())
+    return of_keys("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")
+
+
+@pytest.mark.spark
+def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> None:
+    texts = [*TEXTS, "two\nlines"]
     spark.sql("CREATE DATABASE lake")
     try:
-        for text in statements("spark", of_keys("orders", "lake", [key], columns, "csv"), "lake"):
+        for text in statements("spark", written(tmp_path, texts), "lake"):
             spark.sql(text.replace("s3a://lake", f"file://{tmp_path}"))
-        (row,) = spark.sql("SELECT * FROM lake.orders").collect()
+        found = spark.sql("SELECT text, type_value, n, type FROM lake.orders").collect()
     finally:
         spark.sql("DROP DATABASE lake CASCADE")
-    assert row.asDict() == {"id": "1", "type_value": "a", "price": "1.5", "type": "a"}
+    assert [tuple(row) for row in found] == [(text, "a", str(n), "a") for n, text in enumerate(texts)]
+
+
+@pytest.mark.spark
+def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
+    """The class that Athena and Glue are told to read with, and what they are told to set."""
+    made = written(tmp_path, TEXTS)
+    (document,) = map(json.loads, glue.documents(made, "lake"))
+    reader = document["TableInput"]["StorageDescriptor"]["SerdeInfo"]
+    (file,) = tmp_path.rglob("*.csv")
+    opened = ["--add-opens=java.base/java.net=ALL-UNNAMED"]
+    with jvm.running(jars.pyspark_jars_dir().glob("*.jar"), opened) as java:
+        said = java.java.util.Properties()
+        columns = {"columns": ",".join(made.columns), "columns.types": ",".join(["string"] * len(made.columns))}
+        for name, text in {**columns, **reader["Parameters"]}.items():
+            said.setProperty(name, text)
+        serde = getattr(java, reader["SerializationLibrary"])()
+        serde.initialize(java.org.apache.hadoop.conf.Configuration(), said)
+        _, *lines = file.read_text().splitlines()
+        found = [list(serde.deserialize(java.org.apache.hadoop.io.Text(line))) for line in lines]
+    assert found == [[text, "a", str(n)] for n, text in enumerate(TEXTS)]
+    (statement, _) = statements("athena", made, "lake")
+    assert f"ROW FORMAT SERDE '{reader['SerializationLibrary']}'" in statement
+    assert "WITH SERDEPROPERTIES ('escapeChar' = '\\001')" in statement
 
 
 @pytest.mark.parametrize(
