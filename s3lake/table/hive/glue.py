@@ -10,7 +10,7 @@ from typing import Any
 from s3lake.errors import StoreDeniedError
 from s3lake.schema.types import Primitive
 from s3lake.table.hive.directories import HiveTable
-from s3lake.table.hive.spelling import HIVE
+from s3lake.table.hive.spelling import GLUE
 
 _AT_ONCE = 100
 """Partitions of one request."""
@@ -86,7 +86,7 @@ def _table(table: HiveTable) -> dict[str, Any]:
         "Name": table.name,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": parameters,
-        "PartitionKeys": [{"Name": name, "Type": HIVE.primitives[Primitive.STRING]} for name in table.partitions],
+        "PartitionKeys": [{"Name": name, "Type": GLUE.primitives[Primitive.STRING]} for name in table.partitions],
         "StorageDescriptor": _stored(table, table.location),
     }
 
@@ -99,7 +99,7 @@ def _partitions(table: HiveTable) -> Iterator[dict[str, Any]]:
 def _stored(table: HiveTable, location: str) -> dict[str, Any]:
     read, write, serde, parameters = _STORAGE.get(table.form, _LINES)
     return {
-        "Columns": [{"Name": name, "Type": HIVE.type(type)} for name, type in table.columns.items()],
+        "Columns": [{"Name": name, "Type": GLUE.type(type)} for name, type in table.columns.items()],
         "Location": location,
         "InputFormat": read,
         "OutputFormat": write,

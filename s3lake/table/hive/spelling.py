@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
@@ -10,16 +10,23 @@ from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 @dataclass(frozen=True)
 class Spelling:
-    """How an engine spells types and names."""
+    """How an engine spells types and names.
+
+    Attributes:
+        struct: what stands around the fields of one.
+        field: a name and a type.
+        quote: what stands around names; nothing where they stand as they are.
+    """
 
     primitives: Mapping[Primitive, str]
-    struct: Callable[[dict[str, str]], str]
+    struct: str
+    field: str
     list: str
     map: str
     quote: str
 
     def type(self, type: Type) -> str:
-        return fold(type, self._leaf, self.list.format, self.struct, self.map.format)
+        return fold(type, self._leaf, self.list.format, self._struct, self.map.format)
 
     def columns(self, columns: Mapping[str, Type]) -> str:
         return ",\n".join(f"  {self.name(name)} {self.type(type)}" for name, type in columns.items())
@@ -28,7 +35,10 @@ class Spelling:
         return ", ".join(f"{self.name(name)} {self.primitives[Primitive.STRING]}" for name in names)
 
     def name(self, name: str) -> str:
-        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
+        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}" if self.quote else name
+
+    def _struct(self, fields: Mapping[str, str]) -> str:
+        return self.struct.format(",".join(self.field.format(self.name(name), type) for name, type in fields.items()))
 
     def _leaf(self, leaf: Primitive | Decimal | Unknown) -> str:
         if isinstance(leaf, Unknown):  # nothing was seen in it yet: nulls, whatever the type
@@ -65,13 +75,6 @@ _TRINO = _PLAIN | {
 }
 
 
-def _angles(fields: Mapping[str, str]) -> str:
-    return f"struct<{','.join(f'{name}:{type}' for name, type in fields.items())}>"
-
-
-def _row(fields: Mapping[str, str]) -> str:
-    return "row(" + ", ".join(f'"{name}" {type}' for name, type in fields.items()) + ")"
-
-
-HIVE = Spelling(_PLAIN, _angles, "array<{}>", "map<string,{}>", "`")
-ROWS = Spelling(_TRINO, _row, "array({})", "map(varchar, {})", '"')
+HIVE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "`")
+GLUE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "")
+ROWS = Spelling(_TRINO, "row({})", "{} {}", "array({})", "map(varchar, {})", '"')

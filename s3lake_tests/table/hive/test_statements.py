@@ -16,6 +16,7 @@ from s3lake.encode import FileFormat, csv
 from s3lake.encode.text import TextEncoder
 from s3lake.errors import ConfigurationError
 from s3lake.land.spark import jars
+from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
 from s3lake_tests import jvm
@@ -66,7 +67,7 @@ CREATE EXTERNAL TABLE IF NOT EXISTS `lake`.`orders` (
   `id` bigint,
   `type` string,
   `price` decimal(10,2),
-  `deep` struct<tags:array<string>,counts:map<string,int>>
+  `deep` struct<`tags`:array<string>,`counts`:map<string,int>>
 )
 PARTITIONED BY (`date` string, `hour` string)
 STORED AS PARQUET
@@ -105,7 +106,7 @@ def test_what_is_said_is_sql_of_the_engine(engine: str, dialect: str, form: str,
 
 def test_trino_finds_the_partitions_itself() -> None:
     made, found = statements("trino", table(TYPES), "lake")
-    assert '"deep" row("tags" array(varchar), "counts" map(varchar, integer))' in made
+    assert '"deep" row("tags" array(varchar),"counts" map(varchar, integer))' in made
     assert "partitioned_by = ARRAY['type']" in made
     assert found == "CALL hive.system.sync_partition_metadata('lake', 'orders', 'ADD')"
 
@@ -156,17 +157,41 @@ def written(tmp_path: Path, texts: list[str]) -> HiveTable:
     return of_keys("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")
 
 
+def in_spark(spark: "SparkSession", made: HiveTable, home: Path) -> list[dict[str, Any]]:
+    """The rows of a table whose bucket is a directory."""
+    spark.sql("CREATE DATABASE lake")
+    try:
+        for text in statements("spark", made, "lake"):
+            spark.sql(text.replace("s3a://lake", f"file://{home}"))
+        return [row.asDict(recursive=True) for row in spark.sql("SELECT * FROM lake.orders").collect()]
+    finally:
+        spark.sql("DROP DATABASE lake CASCADE")
+
+
 @pytest.mark.spark
 def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> None:
     texts = [*TEXTS, "two\nlines"]
-    spark.sql("CREATE DATABASE lake")
-    try:
-        for text in statements("spark", written(tmp_path, texts), "lake"):
-            spark.sql(text.replace("s3a://lake", f"file://{tmp_path}"))
-        found = spark.sql("SELECT text, type_value, n, type FROM lake.orders").collect()
-    finally:
-        spark.sql("DROP DATABASE lake CASCADE")
-    assert [tuple(row) for row in found] == [(text, "a", str(n), "a") for n, text in enumerate(texts)]
+    expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
+    assert in_spark(spark, written(tmp_path, texts), tmp_path) == expected
+
+
+@pytest.mark.spark
+def test_spark_finds_fields_whatever_their_names(tmp_path: Path, spark: "SparkSession") -> None:
+    columns: dict[str, Type] = {
+        "a `b`": Primitive.INT64,
+        "deep": Struct({"content-type": Primitive.STRING, "order": Primitive.INT64, "e f": Primitive.DATE}),
+    }
+    rows = [{"a `b`": 1, "deep": {"content-type": "x", "order": 2, "e f": None}}]
+    (tmp_path / "raw").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, to_arrow(columns)), tmp_path / "raw/0.parquet")
+    assert in_spark(spark, table(["raw/0.parquet"], columns=columns), tmp_path) == rows
+
+
+def test_glue_gets_the_names_of_fields_as_they_are() -> None:
+    columns: dict[str, Type] = {"deep": Struct({"content-type": Primitive.STRING, "order": Primitive.INT64})}
+    (document,) = map(json.loads, glue.documents(table(["raw/0.parquet"], columns=columns), "lake"))
+    (column,) = document["TableInput"]["StorageDescriptor"]["Columns"]
+    assert column == {"Name": "deep", "Type": "struct<content-type:string,order:bigint>"}
 
 
 @pytest.mark.spark
