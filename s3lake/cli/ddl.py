@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
-from s3lake.cli.terminal import tell
+from s3lake.cli.terminal import err, tell
 from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError
 
@@ -41,6 +41,9 @@ def ddl(
     loaded = load(config)
     for lander in routes(loaded, sink, topic):
         table = described(lander.sink, lander.index)
+        for field in table.hidden:
+            text = f"notice: {lander.topic}: a directory has the name of field {field}, so {engine} shows what it says"
+            err.print(text, markup=False)
         name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
         if apply:
             new = applied(_glue(lander.sink.s3 or loaded.s3), table, database)

@@ -19,6 +19,7 @@ class HiveTable:
     Attributes:
         name: of the table.
         columns: that its files hold, without those that directories name; of CSV with them, under another name.
+        hidden: those that directories name, whose value engines take from there.
         location: `s3://BUCKET/PREFIX/`, below which its directories are.
         form: of the files, as `format.type` calls it.
         header: whether a CSV file begins with the names of its columns.
@@ -33,6 +34,7 @@ class HiveTable:
     header: bool
     partitions: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
+    hidden: tuple[str, ...]
 
     def path(self, values: Iterable[str]) -> str:
         """Where the files of a partition are."""
@@ -88,6 +90,7 @@ def of_keys(
         header=header,
         partitions=names,
         values=tuple(sorted(values)),
+        hidden=() if form == "csv" else tuple(column for column in columns if column in names),
     )
 
 

@@ -42,6 +42,7 @@ def test_directories_are_partitions_and_no_columns_beside() -> None:
     made = table(TYPES)
     assert (made.location, made.partitions, made.values) == ("s3://lake/raw/orders/", ("type",), (("a",), ("it's",)))
     assert list(made.columns) == ["id", "price", "deep"]
+    assert made.hidden == ("type",)
 
 
 @pytest.mark.parametrize(
