@@ -28,9 +28,9 @@ help: ## List these commands
 demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
 	$(BIN)/s3lake demo
 
-# Two workers, each with its own Kafka, S3 and Spark, which a file's tests share.
+# Two workers, each with its own Kafka, S3 and Spark, which a file's tests share; files in the order of `conftest.py`.
 test: test-fast ## All tests: the fast ones first, then the long ones and those with a real Kafka, S3, Spark and UI
-	$(PYTEST) -n 2 --dist loadfile -m "$(MARKED)"
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "$(MARKED)"
 
 test-fast: $(STAMP) ## Tests that take no second, start no server and no JVM, and the 20 slowest of them
 	$(PYTEST) -n auto --dist worksteal --durations=20 -m "not ($(MARKED))"

@@ -63,6 +63,15 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with tests that may take long come first: begun last, one would let the other workers wait for it."""
+    allowed: dict[Path, float] = {}
+    for item in items:
+        timeout = item.get_closest_marker("timeout")
+        allowed[item.path] = max(allowed.get(item.path, 0), timeout.args[0] if timeout else 0)
+    items.sort(key=lambda item: allowed[item.path], reverse=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, dict[str, Any], dict[str, Any]]:
     """What a worker tells of a test is told thrice, a third of it its names and marks, which nobody reads."""
