@@ -76,8 +76,7 @@ class File(msgspec.Struct, frozen=True):
             letters, and in manifests of an earlier s3lake.
         digest: of the records that it was made of, as `objects.digest` reads them in the files of a commit that this
             one replaced; empty where nobody read them.
-        columns: names of its columns in their order, of a CSV file that has no header line to say them; None of others,
-            and in manifests of an earlier s3lake.
+        columns: names, in order, of a CSV file without a header line; None of others, and of an earlier s3lake's.
     """
 
     key: str
@@ -324,8 +323,7 @@ class TopicIndex:
         """Every tile, by hour."""
         head = self.head()
         for hour in hours.expand(head[0].hours) if head else ():
-            tile = self.tile(hour)
-            if tile:
+            if tile := self.tile(hour):
                 yield tile[0]
 
     def newest(self, head: TopicHead) -> Iterator[Tile]:
@@ -334,8 +332,7 @@ class TopicIndex:
             for hour in (hours.shift(last, -back) for back in range(hours.count([(first, last)]))):
                 if hour < (head.since or hour):
                     return
-                tile = self.tile(hour)
-                if tile:
+                if tile := self.tile(hour):
                     yield tile[0]
 
     def _write(self, key: str, document: msgspec.Struct, replaced: str | None) -> str | None:
