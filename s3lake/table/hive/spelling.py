@@ -16,6 +16,7 @@ class Spelling:
         struct: what stands around the fields of one.
         field: a name and a type.
         quote: what stands around names; nothing where they stand as they are.
+        backslash: whether one escapes in texts; else only a quote does, by another one.
     """
 
     primitives: Mapping[Primitive, str]
@@ -24,6 +25,7 @@ class Spelling:
     list: str
     map: str
     quote: str
+    backslash: bool = False
 
     def type(self, type: Type) -> str:
         return fold(type, self._leaf, self.list.format, self._struct, self.map.format)
@@ -36,6 +38,13 @@ class Spelling:
 
     def name(self, name: str) -> str:
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}" if self.quote else name
+
+    def text(self, text: str) -> str:
+        """A literal."""
+        if self.backslash:  # two quotes are the end of one literal and the beginning of the next
+            escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
+        return "'" + text.replace("'", "''") + "'"
 
     def _struct(self, fields: Mapping[str, str]) -> str:
         return self.struct.format(",".join(self.field.format(self.name(name), type) for name, type in fields.items()))
@@ -75,6 +84,6 @@ _TRINO = _PLAIN | {
 }
 
 
-HIVE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "`")
+HIVE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "`", backslash=True)
 GLUE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "")
 ROWS = Spelling(_TRINO, "row({})", "{} {}", "array({})", "map(varchar, {})", '"')

@@ -37,14 +37,14 @@ def _athena(table: HiveTable, database: str) -> list[str]:
         f"CREATE EXTERNAL TABLE IF NOT EXISTS {name} (\n{HIVE.columns(table.columns)}\n)",
         f"PARTITIONED BY ({HIVE.strings(table.partitions)})" if table.partitions else "",
         _STORED.get(table.form, _LINES),
-        f"LOCATION {_text(table.location)}",
+        f"LOCATION {HIVE.text(table.location)}",
         f"TBLPROPERTIES (\n{_pairs(properties)}\n)" if properties else "",
     ]
     creation = "\n".join(filter(None, lines))
     if projection or not table.partitions:
         return [creation]
     added = "\n".join(
-        f"  PARTITION ({_equal(table.partitions, values)}) LOCATION {_text(table.path(values))}"
+        f"  PARTITION ({_equal(table.partitions, values)}) LOCATION {HIVE.text(table.path(values))}"
         for values in table.values
     )
     return [creation, f"ALTER TABLE {name} ADD IF NOT EXISTS\n{added}"]
@@ -59,7 +59,7 @@ def _spark(table: HiveTable, database: str) -> list[str]:
         f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
         f"USING {table.form if table.form in _STORED else 'text'}{options}",
         f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
-        f"LOCATION {_text(table.location.replace('s3://', 's3a://'))}",
+        f"LOCATION {HIVE.text(table.location.replace('s3://', 's3a://'))}",
     ]
     creation = "\n".join(filter(None, lines))
     return [creation, f"MSCK REPAIR TABLE {name}"] if table.partitions else [creation]
@@ -67,16 +67,16 @@ def _spark(table: HiveTable, database: str) -> list[str]:
 
 def _trino(table: HiveTable, database: str) -> list[str]:
     forms = {"parquet": "PARQUET", "avro": "AVRO", "csv": "CSV"}
-    options = [f"format = '{forms.get(table.form, 'TEXTFILE')}'", f"external_location = {_text(table.location)}"]
+    options = [f"format = '{forms.get(table.form, 'TEXTFILE')}'", f"external_location = {ROWS.text(table.location)}"]
     if table.partitions:
-        options.append(f"partitioned_by = ARRAY[{', '.join(map(_text, table.partitions))}]")
+        options.append(f"partitioned_by = ARRAY[{', '.join(map(ROWS.text, table.partitions))}]")
     if table.form == "csv":
         options.append("csv_escape = U&'\\0001'")
         options += ["skip_header_line_count = 1"] * table.header
     columns = {**table.columns, **dict.fromkeys(table.partitions, Primitive.STRING)}
     name = f"hive.{ROWS.name(database)}.{ROWS.name(table.name)}"
     creation = f"CREATE TABLE IF NOT EXISTS {name} (\n{ROWS.columns(columns)}\n)\nWITH ({', '.join(options)})"
-    discovery = f"CALL hive.system.sync_partition_metadata({_text(database)}, {_text(table.name)}, 'ADD')"
+    discovery = f"CALL hive.system.sync_partition_metadata({ROWS.text(database)}, {ROWS.text(table.name)}, 'ADD')"
     return [creation, discovery] if table.partitions else [creation]
 
 
@@ -85,10 +85,12 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
         raise ConfigurationError(
             "DuckDB reads Avro with an extension that knows no directories: ask for another engine"
         )
-    files = _text(f"{table.location}{'*/' * len(table.partitions)}*")
+    files = ROWS.text(f"{table.location}{'*/' * len(table.partitions)}*")
     # Directories are texts here as in every other engine, whatever they look like.
     options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
-    header = "header = true" if table.header else f"header = false, names = [{', '.join(map(_text, table.columns))}]"
+    header = (
+        "header = true" if table.header else f"header = false, names = [{', '.join(map(ROWS.text, table.columns))}]"
+    )
     read = {
         "parquet": f"read_parquet({files}{options}, union_by_name = true)",
         "csv": f"read_csv({files}{options}, union_by_name = true, {_CSV}, {header})",
@@ -100,15 +102,11 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
 
 
 def _equal(names: Sequence[str], values: Sequence[str]) -> str:
-    return ", ".join(f"{HIVE.name(name)} = {_text(value)}" for name, value in zip(names, values, strict=True))
+    return ", ".join(f"{HIVE.name(name)} = {HIVE.text(value)}" for name, value in zip(names, values, strict=True))
 
 
 def _pairs(properties: Mapping[str, str]) -> str:
-    return ",\n".join(f"  {_text(name)} = {_text(text)}" for name, text in properties.items())
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return ",\n".join(f"  {HIVE.text(name)} = {HIVE.text(text)}" for name, text in properties.items())
 
 
 ENGINES: dict[str, Callable[[HiveTable, str], list[str]]] = {

@@ -93,7 +93,7 @@ def test_other_values_are_listed() -> None:
         == """\
 ALTER TABLE `lake`.`orders` ADD IF NOT EXISTS
   PARTITION (`type` = 'a') LOCATION 's3://lake/raw/orders/type=a/'
-  PARTITION (`type` = 'it''s') LOCATION 's3://lake/raw/orders/type=it''s/'"""
+  PARTITION (`type` = 'it\\'s') LOCATION 's3://lake/raw/orders/type=it\\'s/'"""
     )
 
 
@@ -174,6 +174,25 @@ def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> Non
     texts = [*TEXTS, "two\nlines"]
     expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
     assert in_spark(spark, written(tmp_path, texts), tmp_path) == expected
+
+
+@pytest.mark.spark
+def test_partitions_are_added_whatever_their_values(tmp_path: Path, spark: "SparkSession") -> None:
+    values = ["it's", "back\\slash", "a b", "50%", "é"]
+    keys = [f"raw/orders/type={value}/0.parquet" for value in values]
+    for number, key in enumerate(keys):
+        (tmp_path / key).parent.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), tmp_path / key)
+    made = table(keys, columns={"id": Primitive.INT64})
+    (created, *_), (_, added) = statements("spark", made, "lake"), statements("athena", made, "lake")
+    spark.sql("CREATE DATABASE lake")
+    try:
+        spark.sql(created.replace("s3a://lake", f"file://{tmp_path}"))
+        spark.sql(added.replace("s3://lake", f"file://{tmp_path}"))
+        found = spark.sql("SELECT type, id FROM lake.orders ORDER BY id").collect()
+    finally:
+        spark.sql("DROP DATABASE lake CASCADE")
+    assert [tuple(row) for row in found] == [(value, number) for number, value in enumerate(values)]
 
 
 @pytest.mark.spark
