@@ -66,7 +66,13 @@ def described(sink: "Sink", index: "TopicIndex") -> "HiveTable":
     from s3lake.table.hive import of_keys
 
     form, columns = sink.format.type, present(index)
-    files = files_of(manifests(index, completeness.tiles(index, None)), "data")
+    committed = manifests(index, completeness.tiles(index, None))
+    if beside := files_of(committed, "keys", "headers"):
+        raise ConfigurationError(
+            f"{beside[0].key} is among the data, and engines read every object of a directory: a topic with sidecars "
+            "is no table. An envelope keeps keys and headers in the same file (docs/envelope.md)"
+        )
+    files = files_of(committed, "data")
     for file in files:
         if file.columns is not None and file.columns != tuple(columns)[: len(file.columns)]:
             raise ConfigurationError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from s3lake.errors import ConfigurationError
 from s3lake.schema.types import Primitive, Type
@@ -25,6 +26,7 @@ class HiveTable:
         header: whether a CSV file begins with the names of its columns.
         partitions: names of directories, outermost first.
         values: of each partition that there is.
+        ending: of all names of files, from the last dot on; empty where they differ.
     """
 
     name: str
@@ -35,6 +37,7 @@ class HiveTable:
     partitions: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
     hidden: tuple[str, ...]
+    ending: str
 
     def path(self, values: Iterable[str]) -> str:
         """Where the files of a partition are."""
@@ -73,10 +76,12 @@ def of_keys(
     """
     layouts: set[tuple[str, tuple[str, ...]]] = set()
     values: set[tuple[str, ...]] = set()
+    endings: set[str] = set()
     for key in keys:
         before, names, here = _directories(key)
         layouts.add((before, names))
         values.add(here)
+        endings.add(PurePosixPath(key).suffix)
     if len(layouts) != 1:
         shown = ", ".join(f"{before}{''.join(f'{one}=…/' for one in names)}" for before, names in sorted(layouts)[:3])
         reason = f"its objects have keys of {len(layouts)} layouts ({shown}): rewrite the hours of the former ones"
@@ -90,6 +95,7 @@ def of_keys(
         header=header,
         partitions=names,
         values=tuple(sorted(values)),
+        ending=endings.pop() if len(endings) == 1 else "",
         hidden=() if form == "csv" else tuple(column for column in columns if column in names),
     )
 

@@ -85,7 +85,7 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
         raise ConfigurationError(
             "DuckDB reads Avro with an extension that knows no directories: ask for another engine"
         )
-    files = ROWS.text(f"{table.location}{'*/' * len(table.partitions)}*")
+    files = ROWS.text(f"{table.location}{'*/' * len(table.partitions)}*{table.ending}")  # and no marker
     # Directories are texts here as in every other engine, whatever they look like.
     options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
     header = (

@@ -6,10 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from s3lake.cli.ddl import described
 from s3lake.commit.files import files_of
 from s3lake.commit.recorded import Recorded
-from s3lake.errors import ConfigurationError
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
 from s3lake.objects import Shape
@@ -55,26 +53,6 @@ def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> N
 def test_files_say_their_columns_in_their_order(world: Parts) -> None:
     listed = committed_files("lake", holding(world).manifests(HOUR) or [], {})
     assert [one.schema.names for one in listed] == [list(one) for one in RECORDS]
-
-
-def test_engines_go_by_position_so_its_files_are_no_table(world: Parts) -> None:
-    with pytest.raises(ConfigurationError, match=r"has the columns b, a, of a, b, c, d, in all: without a header line"):
-        described(world.sink, world.index)
-
-
-def test_files_that_lack_the_last_columns_are_a_table() -> None:
-    world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
-    world.land(*(connect_value(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})))
-    world.write_index()
-    assert list(described(world.sink, world.index).columns) == ["a", "b"]
-
-
-@pytest.mark.parametrize("type", ["csv", "parquet"])
-def test_texts_are_a_table_of_one_column(type: str) -> None:
-    world = Parts(format={"type": type}, converter={"value": "string"})
-    world.land(b"x")
-    world.write_index()
-    assert list(described(world.sink, world.index).columns) == ["value"]
 
 
 def test_other_files_say_none() -> None:

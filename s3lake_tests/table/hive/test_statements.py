@@ -118,6 +118,7 @@ def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
     for key in DAYS:
         (tmp_path / key).parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [1, 2]}), tmp_path / key)
+        (tmp_path / key).with_name("_SUCCESS").touch()
     with duckdb.connect() as connection:
         for text in statements("duckdb", table(DAYS), "lake"):
             connection.execute(text.replace("s3://lake", str(tmp_path)))

@@ -1,0 +1,39 @@
+"""`s3lake ddl`: which topics are a table of directories."""
+
+import pytest
+
+from s3lake.cli.ddl import described
+from s3lake.errors import ConfigurationError
+from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.verify.test_writer_agrees import connect_value
+
+
+def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None:
+    world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
+    world.land(*(connect_value(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})))
+    world.write_index()
+    with pytest.raises(ConfigurationError, match=r"has the columns b, a, of a, b in all: without a header line"):
+        described(world.sink, world.index)
+
+
+def test_files_that_lack_the_last_columns_are_a_table() -> None:
+    world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
+    world.land(*(connect_value(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})))
+    world.write_index()
+    assert list(described(world.sink, world.index).columns) == ["a", "b"]
+
+
+def test_keys_beside_the_data_make_no_table() -> None:
+    world = Parts(sidecars={"keys": "json"})
+    world.land_records([(b"k", b"{}", [])])
+    world.write_index()
+    with pytest.raises(ConfigurationError, match=r"keys.json is among the data, and engines read every object"):
+        described(world.sink, world.index)
+
+
+@pytest.mark.parametrize("type", ["csv", "parquet"])
+def test_texts_are_a_table_of_one_column(type: str) -> None:
+    world = Parts(format={"type": type}, converter={"value": "string"})
+    world.land(b"x")
+    world.write_index()
+    assert list(described(world.sink, world.index).columns) == ["value"]
