@@ -10,11 +10,12 @@ from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import TopicIndex
+    from s3lake.commit.index import File, TopicIndex
+    from s3lake.schema.types import Columns
     from s3lake.sink import S3, Sink
     from s3lake.table.hive import HiveTable
 
-_TEXTS = ("json", "json_array", "text", "bytes")
+_LINES = ("json", "text", "bytes")
 
 
 def ddl(
@@ -40,7 +41,7 @@ def ddl(
         raise ConfigurationError(f"--apply is for glue alone: run in {engine} what is printed without it")
     loaded = load(config)
     for lander in routes(loaded, sink, topic):
-        table = described(lander.sink, lander.index)
+        table = described(lander.sink, lander.index, engine)
         for field in table.hidden:
             text = f"notice: {lander.topic}: a directory has the name of field {field}, so {engine} shows what it says"
             err.print(text, markup=False)
@@ -53,19 +54,45 @@ def ddl(
             tell(as_json, {**name, "statement": text}, _with_end if engine != "glue" else _alone)
 
 
-def described(sink: "Sink", index: "TopicIndex") -> "HiveTable":
-    """The table that the objects of a topic make.
+def described(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTable":
+    """The table that the objects of a topic make for an engine.
 
     Raises:
         ConfigurationError: they make none.
     """
-    from s3lake.commit.evolution import present
-    from s3lake.objects.readback import completeness
-    from s3lake.objects.readback.committed import manifests
-    from s3lake.schema.types import Primitive
     from s3lake.table.hive import of_keys
 
-    form, columns = sink.format.type, present(index)
+    form, columns = _rows(sink, index, engine)
+    keys = [file.key for file in _files(index, tuple(columns))]
+    name = index.topic.replace(".", "_").replace("-", "_")
+    return of_keys(name, sink.bucket, keys, columns, form, header=sink.format.header)
+
+
+def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:
+    """The form of rows, as tables call it, and their columns."""
+    from s3lake.commit.evolution import present
+    from s3lake.land import binding
+    from s3lake.schema.types import Primitive
+
+    shape, form = binding.shape_of(sink.landed), sink.format.type
+    if form == "json_array" and engine != "duckdb":
+        raise ConfigurationError(
+            f"{index.topic}: {engine} reads lines, and of format json_array not each is a record: ask for duckdb, or "
+            "give the sink format json and rewrite the hours"
+        )
+    if form in _LINES:
+        if shape.frame is None or shape.frame.between not in (b"\n", b"\r\n"):
+            raise ConfigurationError(f"{index.topic}: engines read lines, and format {form} as it is here has none")
+        return form, {"value": Primitive.STRING}
+    if form == "csv" and shape.envelope:
+        return "delimited", dict.fromkeys(shape.envelope.fields, Primitive.STRING)
+    return form, present(index)
+
+
+def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
+    from s3lake.objects.readback import completeness
+    from s3lake.objects.readback.committed import manifests
+
     committed = manifests(index, completeness.tiles(index, None))
     if beside := files_of(committed, "keys", "headers"):
         raise ConfigurationError(
@@ -74,20 +101,13 @@ def described(sink: "Sink", index: "TopicIndex") -> "HiveTable":
         )
     files = files_of(committed, "data")
     for file in files:
-        if file.columns is not None and file.columns != tuple(columns)[: len(file.columns)]:
+        if file.columns is not None and file.columns != columns[: len(file.columns)]:
             raise ConfigurationError(
                 f"{file.key} has the columns {', '.join(file.columns)}, of {', '.join(columns)} in all: without a "
                 "header line engines go by their position, so the files of this topic are no table. Give the sink "
                 "another format, or a header line (format.header: true) for DuckDB, and rewrite the hours"
             )
-    return of_keys(
-        index.topic.replace(".", "_").replace("-", "_"),
-        sink.bucket,
-        [file.key for file in files],
-        {"value": Primitive.STRING} if form in _TEXTS else columns,
-        form,
-        header=sink.format.header,
-    )
+    return files
 
 
 def _glue(s3: "S3") -> Any:

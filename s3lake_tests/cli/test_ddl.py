@@ -1,5 +1,7 @@
 """`s3lake ddl`: which topics are a table of directories."""
 
+from typing import Any
+
 import pytest
 
 from s3lake.cli.ddl import described
@@ -13,14 +15,14 @@ def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None
     world.land(*(connect_value(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})))
     world.write_index()
     with pytest.raises(ConfigurationError, match=r"has the columns b, a, of a, b in all: without a header line"):
-        described(world.sink, world.index)
+        described(world.sink, world.index, "athena")
 
 
 def test_files_that_lack_the_last_columns_are_a_table() -> None:
     world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
     world.land(*(connect_value(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})))
     world.write_index()
-    assert list(described(world.sink, world.index).columns) == ["a", "b"]
+    assert list(described(world.sink, world.index, "athena").columns) == ["a", "b"]
 
 
 def test_keys_beside_the_data_make_no_table() -> None:
@@ -28,7 +30,7 @@ def test_keys_beside_the_data_make_no_table() -> None:
     world.land_records([(b"k", b"{}", [])])
     world.write_index()
     with pytest.raises(ConfigurationError, match=r"keys.json is among the data, and engines read every object"):
-        described(world.sink, world.index)
+        described(world.sink, world.index, "athena")
 
 
 @pytest.mark.parametrize("type", ["csv", "parquet"])
@@ -36,4 +38,36 @@ def test_texts_are_a_table_of_one_column(type: str) -> None:
     world = Parts(format={"type": type}, converter={"value": "string"})
     world.land(b"x")
     world.write_index()
-    assert list(described(world.sink, world.index).columns) == ["value"]
+    assert list(described(world.sink, world.index, "athena").columns) == ["value"]
+
+
+@pytest.mark.parametrize(
+    ("format", "why"),
+    [
+        ({"type": "bytes"}, "engines read lines, and format bytes as it is here has none"),
+        ({"type": "text", "framing": {"between": "|"}}, "engines read lines, and format text as it is here has none"),
+    ],
+)
+def test_what_has_no_lines_makes_no_table(format: dict[str, Any], why: str) -> None:
+    world = Parts(format=format, converter={"value": "bytes"})
+    world.land(b"x")
+    world.write_index()
+    with pytest.raises(ConfigurationError, match=why):
+        described(world.sink, world.index, "athena")
+
+
+def test_rows_of_an_envelope_in_csv_are_columns_that_nothing_quotes() -> None:
+    world = Parts(format={"type": "csv"}, envelope={"style": "flat", "fields": ["key", "value", "offset"]})
+    world.land(b"{}")
+    world.write_index()
+    made = described(world.sink, world.index, "athena")
+    assert (made.form, list(made.columns)) == ("delimited", ["key", "value", "offset"])
+
+
+def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
+    world = Parts(format={"type": "json_array"})
+    world.land(b"{}")
+    world.write_index()
+    assert described(world.sink, world.index, "duckdb").form == "json_array"
+    with pytest.raises(ConfigurationError, match="athena reads lines, and of format json_array not each is a record"):
+        described(world.sink, world.index, "athena")

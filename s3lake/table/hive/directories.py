@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from s3lake.errors import ConfigurationError
 from s3lake.schema.types import Primitive, Type
 
+_BY_POSITION = ("csv", "delimited")
 _DAY, _HOUR = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d")
 
 
@@ -22,7 +23,7 @@ class HiveTable:
         columns: that its files hold, without those that directories name; of CSV with them, under another name.
         hidden: those that directories name, whose value engines take from there.
         location: `s3://BUCKET/PREFIX/`, below which its directories are.
-        form: of the files, as `format.type` calls it.
+        form: of the files, as `format.type` calls it; `delimited` for rows of CSV that quote nothing.
         header: whether a CSV file begins with the names of its columns.
         partitions: names of directories, outermost first.
         values: of each partition that there is.
@@ -89,14 +90,14 @@ def of_keys(
     ((before, names),) = layouts
     return HiveTable(
         name=name,
-        columns=_in_csv(columns, names) if form == "csv" else _beside(columns, names),
+        columns=_in_csv(columns, names) if form in _BY_POSITION else _beside(columns, names),
         location=f"s3://{bucket}/{before}",
         form=form,
         header=header,
         partitions=names,
         values=tuple(sorted(values)),
         ending=endings.pop() if len(endings) == 1 else "",
-        hidden=() if form == "csv" else tuple(column for column in columns if column in names),
+        hidden=() if form in _BY_POSITION else tuple(column for column in columns if column in names),
     )
 
 

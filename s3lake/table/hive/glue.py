@@ -19,6 +19,7 @@ _INPUT, _OUTPUT = (
     "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
 )
 _QL = "org.apache.hadoop.hive.ql.io"
+_LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _STORAGE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "parquet": (
         f"{_QL}.parquet.MapredParquetInputFormat",
@@ -34,8 +35,9 @@ _STORAGE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     # Its own escape is a backslash, which is a character like others in files of RFC 4180.
     "csv": (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.OpenCSVSerde", {"escapeChar": "\x01"}),
+    "delimited": (_INPUT, _OUTPUT, _LAZY, {"field.delim": ","}),
 }
-_LINES = (_INPUT, _OUTPUT, "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {"field.delim": "\x01"})
+_LINES = (_INPUT, _OUTPUT, _LAZY, {"field.delim": "\x01"})
 
 
 def documents(table: HiveTable, database: str) -> list[str]:

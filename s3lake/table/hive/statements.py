@@ -17,6 +17,7 @@ _STORED = {
         "ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde'\n"
         "WITH SERDEPROPERTIES ('escapeChar' = '\\001')\nSTORED AS TEXTFILE"
     ),
+    "delimited": "ROW FORMAT DELIMITED FIELDS TERMINATED BY ','\nSTORED AS TEXTFILE",
 }
 """CSV has no escape (RFC 4180): a backslash is a character, and no engine's own."""
 _CSV = """delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false"""
@@ -54,10 +55,15 @@ def _spark(table: HiveTable, database: str) -> list[str]:
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
     strings = dict.fromkeys(table.partitions, Primitive.STRING)
     quoted = f"'header' '{str(table.header).lower()}', 'quote' '\"', 'escape' '\"', 'multiLine' 'true'"
-    options = f"\nOPTIONS ({quoted})" if table.form == "csv" else ""
+    using = {
+        "parquet": "parquet",
+        "avro": "avro",
+        "csv": f"csv\nOPTIONS ({quoted})",
+        "delimited": "csv\nOPTIONS ('header' 'false', 'quote' '')",
+    }
     lines = [
         f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
-        f"USING {table.form if table.form in _STORED else 'text'}{options}",
+        f"USING {using.get(table.form, 'text')}",
         f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
         f"LOCATION {HIVE.text(table.location.replace('s3://', 's3a://'))}",
     ]
@@ -73,6 +79,8 @@ def _trino(table: HiveTable, database: str) -> list[str]:
     if table.form == "csv":
         options.append("csv_escape = U&'\\0001'")
         options += ["skip_header_line_count = 1"] * table.header
+    if table.form == "delimited":
+        options.append("textfile_field_separator = ','")
     columns = {**table.columns, **dict.fromkeys(table.partitions, Primitive.STRING)}
     name = f"hive.{ROWS.name(database)}.{ROWS.name(table.name)}"
     creation = f"CREATE TABLE IF NOT EXISTS {name} (\n{ROWS.columns(columns)}\n)\nWITH ({', '.join(options)})"
@@ -88,13 +96,14 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
     files = ROWS.text(f"{table.location}{'*/' * len(table.partitions)}*{table.ending}")  # and no marker
     # Directories are texts here as in every other engine, whatever they look like.
     options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
-    header = (
-        "header = true" if table.header else f"header = false, names = [{', '.join(map(ROWS.text, table.columns))}]"
-    )
+    names = f"names = [{', '.join(map(ROWS.text, table.columns))}]"
+    header = "header = true" if table.header else f"header = false, {names}"
     read = {
         "parquet": f"read_parquet({files}{options}, union_by_name = true)",
         "csv": f"read_csv({files}{options}, union_by_name = true, {_CSV}, {header})",
+        "delimited": f"read_csv({files}{options}, header = false, {names}, delim = ',', quote = '', escape = '')",
         "json": f"read_json({files}{options}, format = 'newline_delimited', union_by_name = true)",
+        "json_array": f"read_json({files}{options}, format = 'array', union_by_name = true)",
     }.get(table.form, f"read_csv({files}{options}, columns = {{'value': 'VARCHAR'}}, delim = '\\x01', quote = '')")
     schema = ROWS.name(database)
     view = f"CREATE OR REPLACE VIEW {schema}.{ROWS.name(table.name)} AS\nSELECT * FROM {read}"

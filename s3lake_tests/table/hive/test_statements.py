@@ -97,7 +97,7 @@ ALTER TABLE `lake`.`orders` ADD IF NOT EXISTS
     )
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "json", "avro"])
+@pytest.mark.parametrize("form", ["parquet", "csv", "delimited", "json", "avro"])
 @pytest.mark.parametrize(("engine", "dialect"), [("athena", "hive"), ("trino", "trino"), ("spark", "spark")])
 @pytest.mark.parametrize("keys", [DAYS, TYPES, ["orders/0/0.parquet"]], ids=["days", "types", "none"])
 def test_what_is_said_is_sql_of_the_engine(engine: str, dialect: str, form: str, keys: list[str]) -> None:
@@ -159,6 +159,40 @@ def written(tmp_path: Path, texts: list[str]) -> HiveTable:
     return of_keys("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")
 
 
+@pytest.fixture
+def delimited(tmp_path: Path) -> HiveTable:
+    """Rows of Aiven's CSV: nothing in them is quoted."""
+    key = "raw/orders/0.csv"
+    (tmp_path / key).parent.mkdir(parents=True)
+    (tmp_path / key).write_text('k,"b\\64",5\n,,6\n')
+    return of_keys("orders", "lake", [key], dict.fromkeys(("key", "value", "offset"), Primitive.STRING), "delimited")
+
+
+DELIMITED = [("k", '"b\\64"', "5"), (None, None, "6")]
+
+
+def test_duckdb_reads_rows_that_nothing_quotes(tmp_path: Path, delimited: HiveTable) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for text in statements("duckdb", delimited, "lake"):
+            connection.execute(text.replace("s3://lake", str(tmp_path)))
+        found = connection.execute('SELECT key, value, "offset"::VARCHAR FROM lake.orders ORDER BY ALL').fetchall()
+    assert found == DELIMITED
+
+
+def test_duckdb_reads_an_array_of_json(tmp_path: Path) -> None:
+    import duckdb
+
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/0.json").write_text('[\n{"id":1},\n{"id":2,"x":"y"}\n]')
+    made = table(["raw/0.json"], "json_array", {"value": Primitive.STRING})
+    with duckdb.connect() as connection:
+        for text in statements("duckdb", made, "lake"):
+            connection.execute(text.replace("s3://lake", str(tmp_path)))
+        assert connection.execute("SELECT id, x FROM lake.orders ORDER BY id").fetchall() == [(1, None), (2, "y")]
+
+
 def in_spark(spark: "SparkSession", made: HiveTable, home: Path) -> list[dict[str, Any]]:
     """The rows of a table whose bucket is a directory."""
     spark.sql("CREATE DATABASE lake")
@@ -175,6 +209,11 @@ def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> Non
     texts = [*TEXTS, "two\nlines"]
     expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
     assert in_spark(spark, written(tmp_path, texts), tmp_path) == expected
+
+
+@pytest.mark.spark
+def test_spark_reads_rows_that_nothing_quotes(tmp_path: Path, delimited: HiveTable, spark: "SparkSession") -> None:
+    assert [tuple(row.values()) for row in in_spark(spark, delimited, tmp_path)] == DELIMITED
 
 
 @pytest.mark.spark
