@@ -1,5 +1,6 @@
 """The command that describes committed objects to engines that read directories."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,9 +43,8 @@ def ddl(
     loaded = load(config)
     for lander in routes(loaded, sink, topic):
         table = described(lander.sink, lander.index, engine)
-        for field in table.hidden:
-            text = f"notice: {lander.topic}: a directory has the name of field {field}, so {engine} shows what it says"
-            err.print(text, markup=False)
+        for text in notices(table, engine, lander.sink, lander.topic):
+            err.print(f"notice: {lander.topic}: {text}", markup=False)
         name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
         if apply:
             new = applied(_glue(lander.sink.s3 or loaded.s3), table, database)
@@ -52,6 +52,16 @@ def ddl(
             continue
         for text in statements(engine, table, database):
             tell(as_json, {**name, "statement": text}, _with_end if engine != "glue" else _alone)
+
+
+def notices(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
+    """What an engine shows otherwise than one may think."""
+    for field in table.hidden:
+        yield f"a directory has the name of field {field}, so {engine} shows what it says"
+    if table.deep and engine == "trino":
+        yield f"trino finds what is further down in {table.location} where its catalog has hive.recursive-directories"
+    if sink.topics != (topic,) and topic not in table.location:
+        yield f"{engine} reads every object below {table.location}: also those of other topics, where it has some"
 
 
 def described(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTable":

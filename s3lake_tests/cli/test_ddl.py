@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from s3lake.cli.ddl import described
+from s3lake.cli.ddl import described, notices
 from s3lake.errors import ConfigurationError
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.test_writer_agrees import connect_value
+from s3lake_tests.verify.world import TOPIC
 
 
 def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None:
@@ -71,3 +72,33 @@ def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
     assert described(world.sink, world.index, "duckdb").form == "json_array"
     with pytest.raises(ConfigurationError, match="athena reads lines, and of format json_array not each is a record"):
         described(world.sink, world.index, "athena")
+
+
+@pytest.mark.parametrize(
+    ("engine", "template", "topics", "said"),
+    [
+        ("athena", "{topic}/{partition}/{offset:012}", (TOPIC, "other"), []),
+        ("athena", "{topic}-{partition}-{offset:012}", (TOPIC,), []),
+        (
+            "athena",
+            "{topic}-{partition}-{offset:012}",
+            (TOPIC, "other"),
+            ["athena reads every object below"],
+        ),
+        ("trino", "{topic}/{partition}/{offset:012}", (TOPIC,), ["trino finds what is further down in"]),
+        (
+            "spark",
+            "{topic}/date={hour:yyyy}/{partition}-{offset}",
+            (TOPIC,),
+            ["a directory has the name of field"],
+        ),
+    ],
+)
+def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[str, ...], said: list[str]) -> None:
+    world = Parts(layout={"template": template}, topics=topics, format={"type": "parquet"})
+    for partition in (0, 1):
+        world.land(b'{"date":1}', partition=partition)
+    world.write_index()
+    table = described(world.sink, world.index, engine)
+    told = list(notices(table, engine, world.sink, TOPIC))
+    assert [text.startswith(part) for text, part in zip(told, said, strict=True)] == [True] * len(said)

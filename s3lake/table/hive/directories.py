@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class HiveTable:
         partitions: names of directories, outermost first.
         values: of each partition that there is.
         ending: of all names of files, from the last dot on; empty where they differ.
+        deep: whether files are in directories further down, which no name tells apart.
     """
 
     name: str
@@ -39,6 +41,7 @@ class HiveTable:
     values: tuple[tuple[str, ...], ...]
     hidden: tuple[str, ...]
     ending: str
+    deep: bool
 
     def path(self, values: Iterable[str]) -> str:
         """Where the files of a partition are."""
@@ -83,6 +86,10 @@ def of_keys(
         layouts.add((before, names))
         values.add(here)
         endings.add(PurePosixPath(key).suffix)
+    deep = len(layouts) > 1 and not any(names for _, names in layouts)
+    if deep:
+        common = posixpath.commonpath([before for before, _ in layouts])
+        layouts = {(f"{common}/" if common else "", ())}
     if len(layouts) != 1:
         shown = ", ".join(f"{before}{''.join(f'{one}=…/' for one in names)}" for before, names in sorted(layouts)[:3])
         reason = f"its objects have keys of {len(layouts)} layouts ({shown}): rewrite the hours of the former ones"
@@ -97,6 +104,7 @@ def of_keys(
         partitions=names,
         values=tuple(sorted(values)),
         ending=endings.pop() if len(endings) == 1 else "",
+        deep=deep,
         hidden=() if form in _BY_POSITION else tuple(column for column in columns if column in names),
     )
 

@@ -54,16 +54,19 @@ def _athena(table: HiveTable, database: str) -> list[str]:
 def _spark(table: HiveTable, database: str) -> list[str]:
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
     strings = dict.fromkeys(table.partitions, Primitive.STRING)
-    quoted = f"'header' '{str(table.header).lower()}', 'quote' '\"', 'escape' '\"', 'multiLine' 'true'"
-    using = {
-        "parquet": "parquet",
-        "avro": "avro",
-        "csv": f"csv\nOPTIONS ({quoted})",
-        "delimited": "csv\nOPTIONS ('header' 'false', 'quote' '')",
-    }
+    options = {
+        "csv": {"header": str(table.header).lower(), "quote": '"', "escape": '"', "multiLine": "true"},
+        "delimited": {"header": "false", "quote": ""},
+    }.get(table.form, {})
+    if table.deep:
+        options["recursiveFileLookup"] = "true"
+    form = {"parquet": "parquet", "avro": "avro", "csv": "csv", "delimited": "csv"}.get(table.form, "text")
     lines = [
         f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
-        f"USING {using.get(table.form, 'text')}",
+        f"USING {form}",
+        f"OPTIONS ({', '.join(f'{HIVE.text(name)} {HIVE.text(text)}' for name, text in options.items())})"
+        if options
+        else "",
         f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
         f"LOCATION {HIVE.text(table.location.replace('s3://', 's3a://'))}",
     ]
@@ -93,7 +96,8 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
         raise ConfigurationError(
             "DuckDB reads Avro with an extension that knows no directories: ask for another engine"
         )
-    files = ROWS.text(f"{table.location}{'*/' * len(table.partitions)}*{table.ending}")  # and no marker
+    directories = "**/" if table.deep else "*/" * len(table.partitions)
+    files = ROWS.text(f"{table.location}{directories}*{table.ending}")  # and no marker
     # Directories are texts here as in every other engine, whatever they look like.
     options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
     names = f"names = [{', '.join(map(ROWS.text, table.columns))}]"

@@ -159,6 +159,35 @@ def written(tmp_path: Path, texts: list[str]) -> HiveTable:
     return of_keys("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")
 
 
+LENSES = ["raw/orders/0/000.json", "raw/orders/1/000.json", "raw/orders/10/2/000.json"]
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> HiveTable:
+    """Objects in directories without names, as Lenses' default keys are."""
+    for number, key in enumerate(LENSES):
+        (tmp_path / key).parent.mkdir(parents=True)
+        (tmp_path / key).write_text(f'{{"id":{number}}}\n')
+    made = table(LENSES, "json", {"value": Primitive.STRING})
+    assert (made.location, made.partitions, made.deep) == ("s3://lake/raw/orders/", (), True)
+    return made
+
+
+def test_duckdb_finds_what_is_further_down(tmp_path: Path, deep: HiveTable) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for text in statements("duckdb", deep, "lake"):
+            connection.execute(text.replace("s3://lake", str(tmp_path)))
+        assert connection.execute("SELECT id FROM lake.orders ORDER BY id").fetchall() == [(0,), (1,), (2,)]
+
+
+@pytest.mark.spark
+def test_spark_finds_what_is_further_down(tmp_path: Path, deep: HiveTable, spark: "SparkSession") -> None:
+    found = in_spark(spark, deep, tmp_path)
+    assert sorted(row["value"] for row in found) == ['{"id":0}', '{"id":1}', '{"id":2}']
+
+
 @pytest.fixture
 def delimited(tmp_path: Path) -> HiveTable:
     """Rows of Aiven's CSV: nothing in them is quoted."""
