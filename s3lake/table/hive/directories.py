@@ -13,6 +13,7 @@ from s3lake.schema.types import Primitive, Type
 
 _BY_POSITION = ("csv", "delimited")
 _DAY, _HOUR = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d")
+_ENDING = re.compile(r"\.[a-z]\w*")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class HiveTable:
         header: whether a CSV file begins with the names of its columns.
         partitions: names of directories, outermost first.
         values: of each partition that there is.
-        ending: of all names of files, from the last dot on; empty where they differ.
+        ending: of all names of files, from the last dot on; empty where they differ, or have none.
         deep: whether files are in directories further down, which no name tells apart.
     """
 
@@ -103,7 +104,7 @@ def of_keys(
         header=header,
         partitions=names,
         values=tuple(sorted(values)),
-        ending=endings.pop() if len(endings) == 1 else "",
+        ending=endings.pop() if len(endings) == 1 and _ENDING.fullmatch(*endings) else "",
         deep=deep,
         hidden=() if form in _BY_POSITION else tuple(column for column in columns if column in names),
     )

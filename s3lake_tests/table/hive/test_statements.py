@@ -126,6 +126,15 @@ def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
     assert rows == [("2026-11-20", "05", 2), ("2026-11-21", "06", 2)]
 
 
+@pytest.mark.parametrize(
+    ("names", "ending"),
+    [(["0.parquet", "1.parquet"], ".parquet"), (["0.json", "1.json.gz"], ""), (["a.b-0-7"], ""), (["a.0007"], "")],
+    ids=str,
+)
+def test_names_that_end_alike_tell_files_from_markers(names: list[str], ending: str) -> None:
+    assert table([f"raw/{name}" for name in names]).ending == ending
+
+
 @pytest.mark.parametrize("header", [True, False])
 def test_duckdb_finds_what_csv_says(tmp_path: Path, header: bool) -> None:
     import duckdb
