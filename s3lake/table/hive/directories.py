@@ -96,6 +96,7 @@ def of_keys(
         reason = f"its objects have keys of {len(layouts)} layouts ({shown}): rewrite the hours of the former ones"
         raise ConfigurationError(f"{name}: {reason if layouts else 'nothing of it is landed yet'}")
     ((before, names),) = layouts
+    ending = endings.pop() if len(endings) == 1 else ""
     return HiveTable(
         name=name,
         columns=_in_csv(columns, names) if form in _BY_POSITION else _beside(columns, names),
@@ -104,7 +105,7 @@ def of_keys(
         header=header,
         partitions=names,
         values=tuple(sorted(values)),
-        ending=endings.pop() if len(endings) == 1 and _ENDING.fullmatch(*endings) else "",
+        ending=ending if _ENDING.fullmatch(ending) else "",
         deep=deep,
         hidden=() if form in _BY_POSITION else tuple(column for column in columns if column in names),
     )
