@@ -148,7 +148,7 @@ def test_an_hour_of_several_commits_is_done_when_they_are_merged() -> None:
 
 def test_an_hour_whose_files_cannot_be_joined_is_done_and_why_is_told() -> None:
     *_, outcome, done = merged(format=UNJOINABLE).lines
-    words = "its small files stay: CSV without header lines does not say which columns a file has"
+    words = "its small files stay: of CSV without header lines each file may have columns of its own"
     assert (outcome, done) == (("merged", FIRST, words), ("done", FIRST, 3))
 
 

@@ -83,7 +83,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     if sink.flush.span is not None:
         return "flush.span closes its files by timestamps of records, which are not known any more"
     if binding.shape_of(landed).nameless:
-        return "CSV without header lines does not say which columns a file has"
+        return "of CSV without header lines each file may have columns of its own"
     if landed.format.one_record_an_object:
         return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
     now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed).configured)
