@@ -56,10 +56,15 @@ def ddl(
 
 def notices(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
     """What an engine shows otherwise than one may think."""
+    from s3lake.convert.converters import CONVERTERS
+
     for field in table.hidden:
         yield f"a directory has the name of field {field}, so {engine} shows what it says"
     if table.deep and engine == "trino":
         yield f"trino finds what is further down in {table.location} where its catalog has hive.recursive-directories"
+    by_schema = CONVERTERS[sink.converter.value].versioned
+    if table.form == "csv" and table.header and engine != "duckdb" and by_schema:
+        yield f"{engine} goes by the position of columns, and records of another schema are in files of other columns"
     if sink.topics != (topic,) and topic not in table.location:
         yield f"{engine} reads every object below {table.location}: also those of other topics, where it has some"
 

@@ -102,3 +102,15 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
     table = described(world.sink, world.index, engine)
     told = list(notices(table, engine, world.sink, TOPIC))
     assert [text.startswith(part) for text, part in zip(told, said, strict=True)] == [True] * len(said)
+
+
+@pytest.mark.parametrize(
+    ("engine", "converter", "told"),
+    [("athena", "connect_json", 1), ("duckdb", "connect_json", 0), ("athena", "json", 0)],
+)
+def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, converter: str, told: int) -> None:
+    world = Parts(format={"type": "csv"}, converter={"value": converter})
+    world.land(connect_value(a="1") if converter == "connect_json" else b'{"a":"1"}')
+    world.write_index()
+    found = list(notices(described(world.sink, world.index, engine), engine, world.sink, TOPIC))
+    assert ["goes by the position of columns" in text for text in found] == [True] * told
