@@ -62,8 +62,7 @@ def notices(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterat
         yield f"a directory has the name of field {field}, so {engine} shows what it says"
     if table.deep and engine == "trino":
         yield f"trino finds what is further down in {table.location} where its catalog has hive.recursive-directories"
-    by_schema = CONVERTERS[sink.converter.value].versioned
-    if table.form == "csv" and table.header and engine != "duckdb" and by_schema:
+    if table.header and engine != "duckdb" and CONVERTERS[sink.converter.value].versioned:
         yield f"{engine} goes by the position of columns, and records of another schema are in files of other columns"
     if sink.topics != (topic,) and topic not in table.location:
         yield f"{engine} reads every object below {table.location}: also those of other topics, where it has some"

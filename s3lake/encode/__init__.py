@@ -3,20 +3,15 @@
 To add a format: write its encoder, and say what the format is in `formats.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from s3lake.encode.form import FileFormat
 from s3lake.encode.formats import FORMATS
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Out = Callable[[bytes], None]
 
-__all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepared", "unsaid_columns"]
+__all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepared"]
 
 
 class Disk(Protocol):
@@ -67,15 +62,6 @@ def prepared(form: FileFormat, payload: Any) -> Any:
     Encoders do it themselves where nobody has; for thousands of small files it is faster beforehand.
     """
     return FORMATS[form.type].prepared(payload)
-
-
-def unsaid_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
-    """The columns of a file that does not say them itself, by the schema of what was prepared; None of all others."""
-    if form.type != "csv" or form.header or schema is None:
-        return None
-    from s3lake.encode import csv
-
-    return csv.names(schema)
 
 
 def encoder(form: FileFormat, out: Out, disk: Disk, *, chunk: int) -> Encoder:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.encode.buffers import ENCODED, binary, data_of, finished, masked, offsets_of, uuid_texts
+from s3lake.encode.form import FileFormat
 
 
 def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -37,8 +38,10 @@ def header(batch: pa.RecordBatch) -> pa.BinaryArray:
     return pa.array([batch.schema.metadata[ENCODED]], pa.binary())
 
 
-def names(schema: pa.Schema) -> tuple[str, ...]:
-    """The columns of prepared rows."""
+def unsaid_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
+    """The columns of a file that does not say them itself, by the schema of its prepared rows; None of all others."""
+    if form.type != "csv" or form.header or schema is None:
+        return None
     return tuple(next(csv.reader(io.StringIO(schema.metadata[ENCODED].decode(), newline=""))))
 
 

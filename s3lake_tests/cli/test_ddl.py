@@ -11,18 +11,30 @@ from s3lake_tests.verify.test_writer_agrees import connect_value
 from s3lake_tests.verify.world import TOPIC
 
 
-def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None:
-    world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
-    world.land(*(connect_value(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})))
+def landed(*values: bytes, **sink: Any) -> Parts:
+    """An hour of a sink."""
+    world = Parts(**sink)
+    world.land(*values)
     world.write_index()
+    return world
+
+
+def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None:
+    world = landed(
+        *(connect_value(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})),
+        format={"type": "csv", "header": False},
+        converter={"value": "connect_json"},
+    )
     with pytest.raises(ConfigurationError, match=r"has the columns b, a, of a, b in all: without a header line"):
         described(world.sink, world.index, "athena")
 
 
 def test_files_that_lack_the_last_columns_are_a_table() -> None:
-    world = Parts(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
-    world.land(*(connect_value(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})))
-    world.write_index()
+    world = landed(
+        *(connect_value(**one) for one in ({"a": "1"}, {"a": "2", "b": "3"})),
+        format={"type": "csv", "header": False},
+        converter={"value": "connect_json"},
+    )
     assert list(described(world.sink, world.index, "athena").columns) == ["a", "b"]
 
 
@@ -36,9 +48,7 @@ def test_keys_beside_the_data_make_no_table() -> None:
 
 @pytest.mark.parametrize("type", ["csv", "parquet"])
 def test_texts_are_a_table_of_one_column(type: str) -> None:
-    world = Parts(format={"type": type}, converter={"value": "string"})
-    world.land(b"x")
-    world.write_index()
+    world = landed(b"x", format={"type": type}, converter={"value": "string"})
     assert list(described(world.sink, world.index, "athena").columns) == ["value"]
 
 
@@ -50,25 +60,19 @@ def test_texts_are_a_table_of_one_column(type: str) -> None:
     ],
 )
 def test_what_has_no_lines_makes_no_table(format: dict[str, Any], why: str) -> None:
-    world = Parts(format=format, converter={"value": "bytes"})
-    world.land(b"x")
-    world.write_index()
+    world = landed(b"x", format=format, converter={"value": "bytes"})
     with pytest.raises(ConfigurationError, match=why):
         described(world.sink, world.index, "athena")
 
 
 def test_rows_of_an_envelope_in_csv_are_columns_that_nothing_quotes() -> None:
-    world = Parts(format={"type": "csv"}, envelope={"style": "flat", "fields": ["key", "value", "offset"]})
-    world.land(b"{}")
-    world.write_index()
+    world = landed(b"{}", format={"type": "csv"}, envelope={"style": "flat", "fields": ["key", "value", "offset"]})
     made = described(world.sink, world.index, "athena")
     assert (made.form, list(made.columns)) == ("delimited", ["key", "value", "offset"])
 
 
 def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
-    world = Parts(format={"type": "json_array"})
-    world.land(b"{}")
-    world.write_index()
+    world = landed(b"{}", format={"type": "json_array"})
     assert described(world.sink, world.index, "duckdb").form == "json_array"
     with pytest.raises(ConfigurationError, match="athena reads lines, and of format json_array not each is a record"):
         described(world.sink, world.index, "athena")
@@ -79,19 +83,9 @@ def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
     [
         ("athena", "{topic}/{partition}/{offset:012}", (TOPIC, "other"), []),
         ("athena", "{topic}-{partition}-{offset:012}", (TOPIC,), []),
-        (
-            "athena",
-            "{topic}-{partition}-{offset:012}",
-            (TOPIC, "other"),
-            ["athena reads every object below"],
-        ),
+        ("athena", "{topic}-{partition}-{offset:012}", (TOPIC, "other"), ["athena reads every object below"]),
         ("trino", "{topic}/{partition}/{offset:012}", (TOPIC,), ["trino finds what is further down in"]),
-        (
-            "spark",
-            "{topic}/date={hour:yyyy}/{partition}-{offset}",
-            (TOPIC,),
-            ["a directory has the name of field"],
-        ),
+        ("spark", "{topic}/date={hour:yyyy}/{partition}-{offset}", (TOPIC,), ["a directory has the name of field"]),
     ],
 )
 def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[str, ...], said: list[str]) -> None:
@@ -109,8 +103,10 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
     [("athena", "connect_json", 1), ("duckdb", "connect_json", 0), ("athena", "json", 0)],
 )
 def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, converter: str, told: int) -> None:
-    world = Parts(format={"type": "csv"}, converter={"value": converter})
-    world.land(connect_value(a="1") if converter == "connect_json" else b'{"a":"1"}')
-    world.write_index()
+    world = landed(
+        connect_value(a="1") if converter == "connect_json" else b'{"a":"1"}',
+        format={"type": "csv"},
+        converter={"value": converter},
+    )
     found = list(notices(described(world.sink, world.index, engine), engine, world.sink, TOPIC))
     assert ["goes by the position of columns" in text for text in found] == [True] * told

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.index import MOST_FILES, File
-from s3lake.encode import FileFormat, encoder, prepared, unsaid_columns
+from s3lake.encode import FileFormat, encoder, prepared
+from s3lake.encode.csv import unsaid_columns
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.layout.key import KeyRule, Span

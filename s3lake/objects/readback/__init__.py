@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from s3lake.commit.files import files_of
 from s3lake.errors import DataLossError
 from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
@@ -51,9 +50,9 @@ def frame(
     committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
     shapes: dict[Shape, int] = {}
     listed_files = []
-    for manifest, shape in shaped(sink, topic, committed):
-        for file in files_of([manifest], "data"):
-            listed_files.append((file.key, shapes.setdefault(shape.of_file(file), len(shapes))))
+    for shape, files in shaped(sink, topic, committed):
+        number = shapes.setdefault(shape, len(shapes))
+        listed_files += [(file.key, number) for file in files]
     schema = columns.of(binding.shape_of(sink.landed), recorded_columns(index))
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema

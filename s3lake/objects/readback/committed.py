@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -138,8 +140,8 @@ def recorded_columns(index: TopicIndex) -> Columns:
     return from_document(recorded[0].columns) if recorded else {}
 
 
-def shaped(sink: Sink, topic: str, committed: Iterable[Manifest]) -> Iterator[tuple[Manifest, Shape]]:
-    """Commits, with what their files hold, which is what the sink writes now.
+def shaped(sink: Sink, topic: str, committed: Iterable[Manifest]) -> Iterator[tuple[Shape, list[File]]]:
+    """The files of commits, those alike together, with what they hold, which is what the sink writes now.
 
     Raises:
         ConfigurationError: some were landed in another format or envelope than the sink has now.
@@ -148,7 +150,9 @@ def shaped(sink: Sink, topic: str, committed: Iterable[Manifest]) -> Iterator[tu
     for manifest in committed:
         shape = Shape.of(manifest)
         _same_rows(sink, topic, manifest, shape, now)
-        yield manifest, shape
+        for _, alike in groupby(files_of([manifest], "data"), attrgetter("columns")):
+            files = list(alike)
+            yield shape.of_file(files[0]), files
 
 
 def _committed(bucket: str, manifest: Manifest, file: File, schema: pa.Schema) -> CommittedFile:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
@@ -58,8 +57,8 @@ def dataset(
     index = index_of(sink, topic, stores(sink.bucket))
     committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
     listed: list[tuple[File, Shape]] = []
-    for manifest, shape in shaped(sink, topic, committed):
-        listed += [(file, shape.of_file(file)) for file in files_of([manifest], "data")]
+    for shape, files in shaped(sink, topic, committed):
+        listed += [(file, shape) for file in files]
     recorded = recorded_columns(index)
     schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), selected, sink)
     if sink.format.type == "parquet":

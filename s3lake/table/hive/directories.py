@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from s3lake.errors import ConfigurationError
 from s3lake.schema.types import Primitive, Type
 
-_BY_POSITION = ("csv", "delimited")
 _DAY, _HOUR = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d\d")
 _ENDING = re.compile(r"\.[a-z]\w*")
 
@@ -26,7 +25,7 @@ class HiveTable:
         hidden: those that directories name, whose value engines take from there.
         location: `s3://BUCKET/PREFIX/`, below which its directories are.
         form: of the files, as `format.type` calls it; `delimited` for rows of CSV that quote nothing.
-        header: whether a CSV file begins with the names of its columns.
+        header: whether it is CSV whose files begin with the names of their columns.
         partitions: names of directories, outermost first.
         values: of each partition that there is.
         ending: of all names of files, from the last dot on; empty where they differ, or have none.
@@ -97,25 +96,25 @@ def of_keys(
         raise ConfigurationError(f"{name}: {reason if layouts else 'nothing of it is landed yet'}")
     ((before, names),) = layouts
     ending = endings.pop() if len(endings) == 1 else ""
+    by_position = form in ("csv", "delimited")
+    hidden = () if by_position else tuple(column for column in columns if column in names)
     return HiveTable(
         name=name,
-        columns=_in_csv(columns, names) if form in _BY_POSITION else _beside(columns, names),
+        columns=_placed(columns, names)
+        if by_position
+        else {column: type for column, type in columns.items() if column not in hidden},
         location=f"s3://{bucket}/{before}",
         form=form,
-        header=header,
+        header=header and form == "csv",
         partitions=names,
         values=tuple(sorted(values)),
         ending=ending if _ENDING.fullmatch(ending) else "",
         deep=deep,
-        hidden=() if form in _BY_POSITION else tuple(column for column in columns if column in names),
+        hidden=hidden,
     )
 
 
-def _beside(columns: Mapping[str, Type], directories: Collection[str]) -> dict[str, Type]:
-    return {column: type for column, type in columns.items() if column not in directories}
-
-
-def _in_csv(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
+def _placed(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
     """Columns by their position, which is all that readers of CSV go by: one that a directory names keeps its own.
 
     All are texts: a number or a time in another spelling than the reader's would be lost on it.
@@ -124,7 +123,7 @@ def _in_csv(columns: Iterable[str], directories: Collection[str]) -> dict[str, T
     named: dict[str, Type] = {}
     for column in columns:
         name = column
-        while name in directories or (name != column and name in taken):
+        while column in directories and name in taken:
             name = f"{name}_value"
         named[name] = Primitive.STRING
     return named

@@ -82,7 +82,7 @@ def apply(glue: Any, table: HiveTable, database: str) -> int:
 
 def _table(table: HiveTable) -> dict[str, Any]:
     parameters = {"EXTERNAL": "TRUE", "classification": table.form, **(table.projection or {})}
-    if table.form == "csv" and table.header:
+    if table.header:
         parameters["skip.header.line.count"] = "1"
     return {
         "Name": table.name,

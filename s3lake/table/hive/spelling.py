@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
@@ -85,5 +85,5 @@ _TRINO = _PLAIN | {
 
 
 HIVE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "`", backslash=True)
-GLUE = Spelling(_PLAIN, "struct<{}>", "{}:{}", "array<{}>", "map<string,{}>", "")
+GLUE = replace(HIVE, quote="")
 ROWS = Spelling(_TRINO, "row({})", "{} {}", "array({})", "map(varchar, {})", '"')

@@ -33,7 +33,7 @@ def statements(engine: str, table: HiveTable, database: str) -> list[str]:
 def _athena(table: HiveTable, database: str) -> list[str]:
     projection = table.projection or {}
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
-    properties = {**projection, **({"skip.header.line.count": "1"} if table.form == "csv" and table.header else {})}
+    properties = {**projection, **({"skip.header.line.count": "1"} if table.header else {})}
     lines = [
         f"CREATE EXTERNAL TABLE IF NOT EXISTS {name} (\n{HIVE.columns(table.columns)}\n)",
         f"PARTITIONED BY ({HIVE.strings(table.partitions)})" if table.partitions else "",
@@ -54,19 +54,15 @@ def _athena(table: HiveTable, database: str) -> list[str]:
 def _spark(table: HiveTable, database: str) -> list[str]:
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
     strings = dict.fromkeys(table.partitions, Primitive.STRING)
-    options = {
-        "csv": {"header": str(table.header).lower(), "quote": '"', "escape": '"', "multiLine": "true"},
-        "delimited": {"header": "false", "quote": ""},
-    }.get(table.form, {})
-    if table.deep:
-        options["recursiveFileLookup"] = "true"
-    form = {"parquet": "parquet", "avro": "avro", "csv": "csv", "delimited": "csv"}.get(table.form, "text")
+    using = {"parquet": "parquet", "avro": "avro", "csv": "csv", "delimited": "csv"}
+    quoting = {"csv": {"quote": '"', "escape": '"', "multiLine": "true"}, "delimited": {"quote": ""}}.get(table.form)
+    options = {"header": str(table.header).lower(), **quoting} if quoting else {}
+    options |= {"recursiveFileLookup": "true"} if table.deep else {}
+    given = ", ".join(f"{HIVE.text(option)} {HIVE.text(text)}" for option, text in options.items())
     lines = [
         f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
-        f"USING {form}",
-        f"OPTIONS ({', '.join(f'{HIVE.text(name)} {HIVE.text(text)}' for name, text in options.items())})"
-        if options
-        else "",
+        f"USING {using.get(table.form, 'text')}",
+        f"OPTIONS ({given})" if given else "",
         f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
         f"LOCATION {HIVE.text(table.location.replace('s3://', 's3a://'))}",
     ]
@@ -81,7 +77,8 @@ def _trino(table: HiveTable, database: str) -> list[str]:
         options.append(f"partitioned_by = ARRAY[{', '.join(map(ROWS.text, table.partitions))}]")
     if table.form == "csv":
         options.append("csv_escape = U&'\\0001'")
-        options += ["skip_header_line_count = 1"] * table.header
+    if table.header:
+        options.append("skip_header_line_count = 1")
     if table.form == "delimited":
         options.append("textfile_field_separator = ','")
     columns = {**table.columns, **dict.fromkeys(table.partitions, Primitive.STRING)}
@@ -100,12 +97,12 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
     files = ROWS.text(f"{table.location}{directories}*{table.ending}")  # and no marker
     # Directories are texts here as in every other engine, whatever they look like.
     options = ", hive_partitioning = true, hive_types_autocast = false" if table.partitions else ""
-    names = f"names = [{', '.join(map(ROWS.text, table.columns))}]"
-    header = "header = true" if table.header else f"header = false, {names}"
+    names = ", ".join(map(ROWS.text, table.columns))
+    header = "header = true" if table.header else f"header = false, names = [{names}]"
     read = {
         "parquet": f"read_parquet({files}{options}, union_by_name = true)",
         "csv": f"read_csv({files}{options}, union_by_name = true, {_CSV}, {header})",
-        "delimited": f"read_csv({files}{options}, header = false, {names}, delim = ',', quote = '', escape = '')",
+        "delimited": f"read_csv({files}{options}, {header}, delim = ',', quote = '', escape = '')",
         "json": f"read_json({files}{options}, format = 'newline_delimited', union_by_name = true)",
         "json_array": f"read_json({files}{options}, format = 'array', union_by_name = true)",
     }.get(table.form, f"read_csv({files}{options}, columns = {{'value': 'VARCHAR'}}, delim = '\\x01', quote = '')")

@@ -2,7 +2,9 @@
 
 import io
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,17 +114,33 @@ def test_trino_finds_the_partitions_itself() -> None:
     assert found == "CALL hive.system.sync_partition_metadata('lake', 'orders', 'ADD')"
 
 
-def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
+def in_duckdb(made: HiveTable, home: Path, query: str) -> list[tuple[Any, ...]]:
+    """What a query says of a table whose bucket is a directory."""
     import duckdb  # a tenth of a second, in all that collect
 
+    with duckdb.connect() as connection:
+        for text in statements("duckdb", made, "lake"):
+            connection.execute(text.replace("s3://lake", str(home)))
+        return connection.execute(query).fetchall()
+
+
+def in_spark(spark: "SparkSession", said: Sequence[str], home: Path) -> list[dict[str, Any]]:
+    """The rows of the table that statements make, whose bucket is a directory."""
+    spark.sql("CREATE DATABASE lake")
+    try:
+        for text in said:
+            spark.sql(re.sub("s3a?://lake", f"file://{home}", text))
+        return [row.asDict(recursive=True) for row in spark.sql("SELECT * FROM lake.orders").collect()]
+    finally:
+        spark.sql("DROP DATABASE lake CASCADE")
+
+
+def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
     for key in DAYS:
         (tmp_path / key).parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [1, 2]}), tmp_path / key)
         (tmp_path / key).with_name("_SUCCESS").touch()
-    with duckdb.connect() as connection:
-        for text in statements("duckdb", table(DAYS), "lake"):
-            connection.execute(text.replace("s3://lake", str(tmp_path)))
-        rows = connection.execute("SELECT date, hour, count(*) FROM lake.orders GROUP BY ALL ORDER BY ALL").fetchall()
+    rows = in_duckdb(table(DAYS), tmp_path, "SELECT date, hour, count(*) FROM lake.orders GROUP BY ALL ORDER BY ALL")
     assert rows == [("2026-11-20", "05", 2), ("2026-11-21", "06", 2)]
 
 
@@ -137,18 +155,17 @@ def test_names_that_end_alike_tell_files_from_markers(names: list[str], ending: 
 
 @pytest.mark.parametrize("header", [True, False])
 def test_duckdb_finds_what_csv_says(tmp_path: Path, header: bool) -> None:
-    import duckdb
-
     keys = [key.replace("parquet", "csv").replace("'", "_") for key in TYPES]
     lines = [("id,type,price", '1,"a",1.5'), ("id,type,price,note", '2,"b;c",,""')]
     for key, (names, row) in zip(keys, lines, strict=True):
         (tmp_path / key).parent.mkdir(parents=True)
         (tmp_path / key).write_text(f"{names}\n{row}\n" if header else f"{row}\n")
     columns = dict.fromkeys(("id", "type", "price", "note"), Primitive.STRING)
-    with duckdb.connect() as connection:
-        for text in statements("duckdb", of_keys("orders", "lake", keys, columns, "csv", header=header), "lake"):
-            connection.execute(text.replace("s3://lake", str(tmp_path)))
-        found = connection.execute("SELECT id, type, price, note FROM lake.orders ORDER BY id").fetchall()
+    found = in_duckdb(
+        of_keys("orders", "lake", keys, columns, "csv", header=header),
+        tmp_path,
+        "SELECT id, type, price, note FROM lake.orders ORDER BY id",
+    )
     assert found == [(1, "a", 1.5, None), (2, "it_s", None, "")]
 
 
@@ -183,17 +200,12 @@ def deep(tmp_path: Path) -> HiveTable:
 
 
 def test_duckdb_finds_what_is_further_down(tmp_path: Path, deep: HiveTable) -> None:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        for text in statements("duckdb", deep, "lake"):
-            connection.execute(text.replace("s3://lake", str(tmp_path)))
-        assert connection.execute("SELECT id FROM lake.orders ORDER BY id").fetchall() == [(0,), (1,), (2,)]
+    assert in_duckdb(deep, tmp_path, "SELECT id FROM lake.orders ORDER BY id") == [(0,), (1,), (2,)]
 
 
 @pytest.mark.spark
 def test_spark_finds_what_is_further_down(tmp_path: Path, deep: HiveTable, spark: "SparkSession") -> None:
-    found = in_spark(spark, deep, tmp_path)
+    found = in_spark(spark, statements("spark", deep, "lake"), tmp_path)
     assert sorted(row["value"] for row in found) == ['{"id":0}', '{"id":1}', '{"id":2}']
 
 
@@ -210,48 +222,29 @@ DELIMITED = [("k", '"b\\64"', "5"), (None, None, "6")]
 
 
 def test_duckdb_reads_rows_that_nothing_quotes(tmp_path: Path, delimited: HiveTable) -> None:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        for text in statements("duckdb", delimited, "lake"):
-            connection.execute(text.replace("s3://lake", str(tmp_path)))
-        found = connection.execute('SELECT key, value, "offset"::VARCHAR FROM lake.orders ORDER BY ALL').fetchall()
+    found = in_duckdb(delimited, tmp_path, 'SELECT key, value, "offset"::VARCHAR FROM lake.orders ORDER BY ALL')
     assert found == DELIMITED
 
 
 def test_duckdb_reads_an_array_of_json(tmp_path: Path) -> None:
-    import duckdb
-
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/0.json").write_text('[\n{"id":1},\n{"id":2,"x":"y"}\n]')
     made = table(["raw/0.json"], "json_array", {"value": Primitive.STRING})
-    with duckdb.connect() as connection:
-        for text in statements("duckdb", made, "lake"):
-            connection.execute(text.replace("s3://lake", str(tmp_path)))
-        assert connection.execute("SELECT id, x FROM lake.orders ORDER BY id").fetchall() == [(1, None), (2, "y")]
-
-
-def in_spark(spark: "SparkSession", made: HiveTable, home: Path) -> list[dict[str, Any]]:
-    """The rows of a table whose bucket is a directory."""
-    spark.sql("CREATE DATABASE lake")
-    try:
-        for text in statements("spark", made, "lake"):
-            spark.sql(text.replace("s3a://lake", f"file://{home}"))
-        return [row.asDict(recursive=True) for row in spark.sql("SELECT * FROM lake.orders").collect()]
-    finally:
-        spark.sql("DROP DATABASE lake CASCADE")
+    assert in_duckdb(made, tmp_path, "SELECT id, x FROM lake.orders ORDER BY id") == [(1, None), (2, "y")]
 
 
 @pytest.mark.spark
 def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> None:
     texts = [*TEXTS, "two\nlines"]
     expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
-    assert in_spark(spark, written(tmp_path, texts), tmp_path) == expected
+    assert in_spark(spark, statements("spark", written(tmp_path, texts), "lake"), tmp_path) == expected
 
 
 @pytest.mark.spark
 def test_spark_reads_rows_that_nothing_quotes(tmp_path: Path, delimited: HiveTable, spark: "SparkSession") -> None:
-    assert [tuple(row.values()) for row in in_spark(spark, delimited, tmp_path)] == DELIMITED
+    assert [
+        tuple(row.values()) for row in in_spark(spark, statements("spark", delimited, "lake"), tmp_path)
+    ] == DELIMITED
 
 
 @pytest.mark.spark
@@ -263,14 +256,8 @@ def test_partitions_are_added_whatever_their_values(tmp_path: Path, spark: "Spar
         pq.write_table(pa.table({"id": [number]}), tmp_path / key)
     made = table(keys, columns={"id": Primitive.INT64})
     (created, *_), (_, added) = statements("spark", made, "lake"), statements("athena", made, "lake")
-    spark.sql("CREATE DATABASE lake")
-    try:
-        spark.sql(created.replace("s3a://lake", f"file://{tmp_path}"))
-        spark.sql(added.replace("s3://lake", f"file://{tmp_path}"))
-        found = spark.sql("SELECT type, id FROM lake.orders ORDER BY id").collect()
-    finally:
-        spark.sql("DROP DATABASE lake CASCADE")
-    assert [tuple(row) for row in found] == [(value, number) for number, value in enumerate(values)]
+    found = sorted(in_spark(spark, [created, added], tmp_path), key=itemgetter("id"))
+    assert found == [{"id": number, "type": value} for number, value in enumerate(values)]
 
 
 @pytest.mark.spark
@@ -282,7 +269,7 @@ def test_spark_finds_fields_whatever_their_names(tmp_path: Path, spark: "SparkSe
     rows = [{"a `b`": 1, "deep": {"content-type": "x", "order": 2, "e f": None}}]
     (tmp_path / "raw").mkdir()
     pq.write_table(pa.Table.from_pylist(rows, to_arrow(columns)), tmp_path / "raw/0.parquet")
-    assert in_spark(spark, table(["raw/0.parquet"], columns=columns), tmp_path) == rows
+    assert in_spark(spark, statements("spark", table(["raw/0.parquet"], columns=columns), "lake"), tmp_path) == rows
 
 
 def test_glue_gets_the_names_of_fields_as_they_are() -> None:
