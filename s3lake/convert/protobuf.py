@@ -34,6 +34,7 @@ Build = Callable[[Sequence[Any]], pa.Array]
 """Makes a column of messages, or of their fields."""
 
 _MISFITS = (pa.ArrowException, ValueError, TypeError, OverflowError)
+_MISSHAPEN = (TypeError, LookupError, AttributeError, RecursionError)
 _MOST_INDEXES = 64
 
 
@@ -177,6 +178,8 @@ def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[i
         return _compiled(protobuf.message(text, dict(references), path))
     except SchemaError as error:
         return str(error)
+    except _MISSHAPEN as error:  # of a descriptor in base64 that no compiler made
+        return f"it is none of Protobuf: {type(error).__name__}: {error}"[:300]
 
 
 @lru_cache(maxsize=64)

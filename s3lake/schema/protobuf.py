@@ -10,18 +10,19 @@ import base64
 import binascii
 import functools
 import importlib
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import DecodeError
 
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, TransientError
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.types import MOST_LEVELS, UNKNOWN, List, Map, Primitive, Struct, Type
 from s3lake.scratch import scratch
@@ -39,12 +40,13 @@ WRAPPERS = frozenset(
 )
 """Messages of one `value`, which is null where they are absent."""
 
-_GOOGLES = "google/protobuf/"
 _COMPILED_S = 60
 _MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
 """Numbers of members in descriptor.proto, of which the path to a comment is made."""
 
 _MAIN = "s3lake-schema.proto"
+_UNMAPPABLE = re.compile(r"[=:;\x00-\x1f\x7f]")
+_GOOGLES = re.compile(r"google/protobuf/([a-z_]+)\.proto")
 
 
 def _primitives() -> dict[int, Primitive]:
@@ -183,38 +185,68 @@ def _descriptor(text: str) -> Any:
 
 
 def _protoc(text: str, references: Mapping[str, str]) -> Any:
-    """What Google's compiler makes of a .proto file, in a process of its own, whose words we need."""
+    """Compile a .proto file with Google's compiler, in a process of its own, and return its descriptor set.
+
+    Names and texts come from whoever may register a schema. So no file bears such a name: each text is in a file with a
+    number, and the compiler maps the names of imports to those. It runs by the path of its script and in no directory
+    of ours, so that Python imports nothing of what is written here.
+
+    Raises:
+        SchemaError: it is not valid, or a reference has a name that cannot be mapped.
+        TransientError: the compiler did not answer in time.
+        ConfigurationError: the compiler is not installed.
+    """
     try:
-        includes = Path(str(importlib.import_module("grpc_tools").__file__)).parent / "_proto"
+        # Not the module itself: its import lets this process import .proto files from everywhere.
+        tools = Path(str(importlib.import_module("grpc_tools").__file__)).parent
     except ImportError:
         raise ConfigurationError(
             "converter protobuf needs Google's compiler wherever this runs: pip install 's3lake[protobuf]'"
         ) from None
+    files = {**references, _MAIN: text}
+    for name in files:
+        _require_mappable(name)
     with ExitStack() as stack:
-        with scratch(len(text)):
+        with scratch(sum(map(len, files.values()))):
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-proto-")))
-            for name, content in {**references, _MAIN: text}.items():
-                if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                    raise SchemaError(f"the reference {name!r} is no path of an import")
-                (directory / name).parent.mkdir(parents=True, exist_ok=True)
-                (directory / name).write_text(content, encoding="utf-8")
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{directory}", f"-I{includes}", "--include_imports"]
+            mapped = []
+            for number, (name, content) in enumerate(files.items()):
+                (directory / f"{number}.proto").write_text(content, encoding="utf-8")
+                mapped.append(f"-I{name}={directory}/{number}.proto")
+            # In a file: a command line holds few names, and short ones.
+            options = directory / "options"
+            options.write_text("\n".join([*mapped, f"-I{tools / '_proto'}", ""]), encoding="utf-8")
+        command = [sys.executable, str(tools / "protoc.py"), f"@{options}", "--include_imports"]
         command += ["--include_source_info"]  # which has the comments
-        # Into a pipe: a disk that is full would be taken for a mistake of the schema, and its records refused.
-        ran = subprocess.run(
-            [*command, "--descriptor_set_out=/dev/stdout", _MAIN],
-            capture_output=True,
-            timeout=_COMPILED_S,
-            check=False,
-            cwd=directory,
-        )
-        if ran.returncode:
-            errors = ran.stderr.decode(errors="replace")
-            words = [line for line in errors.splitlines() if "error" in line or ".proto:" in line]
-            raise SchemaError(f"it is none of Protobuf: {' '.join(words or [errors])[:300]}")
-        files = descriptor_pb2.FileDescriptorSet()
-        files.ParseFromString(ran.stdout)
-        return files
+        try:
+            # Into a pipe: a disk that is full would be taken for a mistake of the schema, and its records refused.
+            ran = subprocess.run(
+                [*command, "--descriptor_set_out=/dev/stdout", _MAIN],
+                capture_output=True,
+                timeout=_COMPILED_S,
+                check=False,
+                cwd="/",
+            )
+        except subprocess.TimeoutExpired:
+            raise TransientError(f"Google's compiler took more than {_COMPILED_S} s for a schema of Protobuf") from None
+    if ran.returncode:
+        errors = ran.stderr.decode(errors="replace")
+        for number, name in enumerate(files):
+            errors = errors.replace(f"{directory}/{number}.proto", name)
+        words = [line for line in errors.splitlines() if "error" in line or ".proto:" in line]
+        raise SchemaError(f"it is none of Protobuf: {' '.join(words or [errors])[:300]}")
+    descriptors = descriptor_pb2.FileDescriptorSet()
+    descriptors.ParseFromString(ran.stdout)
+    return descriptors
+
+
+def _require_mappable(name: str) -> None:
+    """Raise SchemaError unless protoc can map an import of this name to a file of ours.
+
+    protoc splits a mapping at `=` and `:` (on Windows at `;`): such a name could map, and read, any file.
+    """
+    if not name or _UNMAPPABLE.search(name):
+        raise SchemaError(f"the reference {name[:100]!r} is not a path of an import; expected one without = : ;")
 
 
 def _pool(files: Any) -> Any:
@@ -237,16 +269,19 @@ def _pool(files: Any) -> Any:
     try:
         for name in by_name:
             add(name)
+    except RecursionError:
+        raise SchemaError("it imports a file that imports a file, and so on, too deeply") from None
     except TypeError as error:
         raise SchemaError(f"it is none of Protobuf: {error}"[:300]) from None
     return pool
 
 
 def _googles(name: str) -> Any:
-    if not name.startswith(_GOOGLES):
+    match = _GOOGLES.fullmatch(name)
+    if match is None:
         return None
     try:
-        module = importlib.import_module(f"google.protobuf.{name[len(_GOOGLES) : -len('.proto')]}_pb2")
+        module = importlib.import_module(f"google.protobuf.{match[1]}_pb2")
     except ImportError:
         return None
     file = descriptor_pb2.FileDescriptorProto()

@@ -2,8 +2,10 @@
 
 import base64
 import io
+import itertools
 import json
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -14,6 +16,7 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
 from s3lake.schema import protobuf
+from s3lake.schema.connect import SchemaError
 from s3lake.schema.registry import Connection
 from s3lake_tests.convert.records import batch
 from s3lake_tests.encode.written import written
@@ -158,6 +161,57 @@ def test_a_schema_with_references(registry: SchemaRegistry) -> None:
     bill.total.currency, bill.total.units = "CHF", 5
     found = conversion(registry)(batch(framed(number, b"\0" + bill.SerializeToString())), {})
     assert found.parts[0].streams["data"].to_pylist() == [{"total": {"currency": "CHF", "units": 5}}]
+
+
+def refused_with(registry: SchemaRegistry, *names: str, text: str = COMMON) -> str:
+    """Return why a message is refused whose schema imports `text` by these names; empty if it is not."""
+    registry.add(text, "PROTOBUF", subject="other")
+    imports = " ".join(f'import "{name}";' for name in names)
+    main = f'syntax = "proto3"; {imports} message A {{ int32 a = 1; }}'
+    number = registry.add(main, "PROTOBUF", refers=[(name, "other") for name in names])
+    return conversion(registry)(batch(framed(number, b"\0\x08\x01")), {}).refused.get(0, "")
+
+
+def test_a_reference_that_is_a_python_module_is_compiled_and_not_run(registry: SchemaRegistry, tmp_path: Path) -> None:
+    name, ran = "grpc_tools/__init__.py", tmp_path / "ran"
+    text = f'syntax = "proto3" """" ; // """; open({str(ran)!r}, "w").close()'
+    exec(compile(text, name, "exec"), {})
+    ran.unlink()
+    assert not refused_with(registry, name, text=text)
+    assert not ran.exists()
+
+
+def test_references_may_have_names_that_files_cannot_have() -> None:
+    long = ["n" * 300, f"{'d/' * 3000}x.proto"]
+    names = [*long, "a", "a/b", "with blank.proto", "@x", "-I.", "ü.proto", "/etc/x.proto"]
+    references = {name: f'syntax = "proto3"; message R{at} {{ int32 n = 1; }}' for at, name in enumerate(names)}
+    imports = " ".join(f'import "{name}";' for name in names)
+    fields = " ".join(f"R{at} r{at} = {at + 1};" for at in range(len(names)))
+    message = protobuf.message(f'syntax = "proto3"; {imports} message A {{ {fields} }}', references, (0,))
+    assert [field.message_type.file.name for field in message.fields] == names
+
+
+@pytest.mark.parametrize("name", ["x=/etc/passwd", "x:/etc", "x;y", "x\0y", "x\n-I/etc", ""])
+def test_a_reference_that_could_name_another_file_is_refused(registry: SchemaRegistry, name: str) -> None:
+    assert "is not a path of an import" in refused_with(registry, name)
+
+
+def test_a_reference_cannot_lead_out_of_what_is_registered(registry: SchemaRegistry) -> None:
+    reason = refused_with(registry, "../x.proto")
+    assert "not allowed in the virtual path" in reason
+    assert "/tmp" not in reason
+
+
+def test_imports_that_no_stack_holds_are_refused() -> None:
+    links = [f"r{at}" for at in range(2000)]
+    chain = {name: descriptor(dependency=[after]) for name, after in itertools.pairwise([*links, "end"])}
+    with pytest.raises(SchemaError, match="too deeply"):
+        protobuf.message(descriptor(name="x", dependency=["r0"]), chain, (0,))
+
+
+def descriptor(**file: Any) -> str:
+    """The descriptor of a file, as a registry keeps it."""
+    return base64.b64encode(descriptor_pb2.FileDescriptorProto(**file).SerializeToString()).decode()
 
 
 def test_a_schema_that_is_registered_as_its_descriptor(registry: SchemaRegistry) -> None:
