@@ -145,7 +145,7 @@ def cleaned_line(row: Mapping[str, Any]) -> str:
 
 def totals(report: "Report") -> dict[str, Any]:
     """What `verify` found in all."""
-    names = ("compared", "landed", "dead_letters", "skipped", "files", "dead_letter_files")
+    names = ("compared", "not_compared", "landed", "dead_letters", "skipped", "erased", "files", "dead_letter_files")
     faults = ("not_landed", "missing", "duplicated", "not_checkable")
     return {name: getattr(report, name) for name in (*names, *faults)}
 
@@ -153,13 +153,19 @@ def totals(report: "Report") -> dict[str, Any]:
 def totals_line(row: Mapping[str, Any]) -> str:
     extra = "".join(
         f", {row[name]:,} {text}"
-        for name, text in (("skipped", "nulls skipped"), ("not_checkable", "offsets not checkable"))
+        for name, text in (
+            ("skipped", "nulls skipped"),
+            ("erased", "erased"),
+            ("not_checkable", "offsets not checkable"),
+        )
         if row[name]
     )
+    counted = f" and counted {row['not_compared']:,} more" if row["not_compared"] else ""
     return (
-        "compared {compared:,} records of Kafka: {landed:,} landed, {dead_letters:,} dead letters{extra}, in {stored}; "
+        "compared {compared:,} records of Kafka{counted}: {landed:,} landed, {dead_letters:,} dead letters{extra}, in "
+        "{stored}; "
         "not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
-    ).format(extra=extra, stored=_files(row), **row)
+    ).format(extra=extra, counted=counted, stored=_files(row), **row)
 
 
 def produced_line(row: Mapping[str, Any]) -> str:

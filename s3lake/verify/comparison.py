@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LETTERS = Shape("json", codec="none")
 _LAST = "the sink keeps the last record of each key: its template says no offset, so nothing tells which are left"
+_SCHEMAS = 5
 _NAMELESS = "an earlier s3lake landed it, and noted no columns of CSV files without a header line"
 _CHANGED = "the sink changes values (transforms or SQL), so files do not hold what Kafka has"
 
@@ -84,7 +85,7 @@ class Comparison:
         self._reading = Reading(question.index, self._shape, [group for group in groups if self._concerns(group.first)])
         self._beyond = [group for group in groups if not self._concerns(group.first)]
         self._in_kafka, self._in_files = Sums(), Sums()
-        self._late = 0
+        self._late = self._unknown = 0
         self.erased = segment.read.erased if segment.read else 0
         if self.erased and not segment.files:
             # Kafka is not read for what is in no file on purpose.
@@ -116,13 +117,15 @@ class Comparison:
     def take(self, records: Records) -> None:
         """Records of Kafka."""
         dead = self.letters.take(records)
-        landing = self._landing(records)
+        told = self._translated(self.letters.others(records))
+        landing = self._landing(told)
         if not self._opaque:
             digests, _ = self._reading.expected(landing)
             self._in_kafka.add(digests)
             self._reading.take_whole(landing, digests)
         self.kafka_records += len(records.offsets)
-        self.skipped += len(records.offsets) - len(landing.offsets) - dead
+        self.skipped += len(told.offsets) - len(landing.offsets)
+        self._unknown += len(records.offsets) - dead - len(told.offsets)
         self._late += sum(map(self._hour_start_ms.__gt__, records.timestamps))
 
     def conclude(self) -> None:
@@ -130,16 +133,22 @@ class Comparison:
         compacted = self._compacted_away()
         self.letters.conclude(compacted)
         self._say_incomparable()
+        spare = compacted + self._unknown
         if self.whole:
             if not self._opaque and (buckets := self._in_kafka.differing(self._in_files)):
-                self._name(self._look_closer(buckets), compacted)
+                self._name(self._look_closer(buckets), spare)
             self._compare_counts(compacted)
         elif self.window[0] < self.window[1] and not self._opaque:
-            self._name(self._look_closer(set(range(digest.BUCKETS))), compacted)
-        if not compacted and not self.erased and not self._opaque:
+            self._name(self._look_closer(set(range(digest.BUCKETS))), spare)
+        if not spare and not self.erased and not self._opaque:
             self._reading.compare_whole(self._needs_records, lambda text: self._note("object", text))
         self.missing += self.letters.missing
         self.duplicated += self.letters.duplicated
+
+    @property
+    def not_compared(self) -> int:
+        """How many of Kafka's records were counted alone."""
+        return self.kafka_records if self._opaque or self._reading.problem else self._unknown
 
     @property
     def needs(self) -> frozenset[str]:
@@ -170,8 +179,12 @@ class Comparison:
             self._note("kafka", f"offsets {last} to {end - 1} are committed, but Kafka's log ends at {kafka.end}")
 
     def _say_incomparable(self) -> None:
-        """Once records are taken: whether rows tell files apart that overlap is known then."""
-        if problem := self._opaque or self._reading.problem:
+        """Once records are taken: which schemas they need, and whether rows tell files apart, is known then."""
+        problem = self._opaque or self._reading.problem
+        if not problem and self._unknown:
+            schemas = "; ".join(sorted(self._translated.unknown)[:_SCHEMAS])
+            problem = f"{self._unknown} of its records have a schema that converter.registry does not: {schemas}"
+        if problem:
             unchecked = Unchecked(self.segment.start, self.segment.end, problem, incomparable=True)
             self.unchecked.insert(0, unchecked)
 
@@ -226,8 +239,7 @@ class Comparison:
             self._note("count", f"{group.first.key} has {rows} records, the manifest says {group.first.records}")
 
     def _landing(self, records: Records) -> Records:
-        """The records that must be in data files."""
-        records = self._translated(self.letters.others(records))
+        """Of records that were told those that must be in data files."""
         if self._nulls == "skip" and None in records.values:
             return records.only([row for row, value in enumerate(records.values) if value is not None])
         return records
@@ -254,10 +266,12 @@ class Comparison:
                     pass  # said already; what came before it counts
             ranges = {self.segment.partition: self.window}
             for records in self._question.log.read(self._question.index.topic, ranges, self.needs):
-                kafka.add(*self._reading.expected(self._landing(records)))
+                told = self._translated(self.letters.others(records))
+                kafka.add(*self._reading.expected(self._landing(told)))
             return detail.differing(buckets, kafka, rows, spare)
 
-    def _name(self, differing: Differing, compacted: int) -> None:
+    def _name(self, differing: Differing, spare: int) -> None:
+        """Report what differs. Up to `spare` rows may lack a record: it was compacted, or its schema is unknown."""
         missing = max(0, differing.missing.count - self.erased)
         self.missing += missing
         where = f"topic {self._question.index.topic}, partition {self.segment.partition}"
@@ -265,7 +279,7 @@ class Comparison:
         beside = f", and its manifest says that {self.erased} were erased" if self.erased else ""
         for text in in_words(differing.missing) if missing else ():
             self._note("missing", f"{where}, {text}: {whose}{beside}")
-        if differing.unknown.count + differing.repeated.count <= compacted:
+        if differing.unknown.count + differing.repeated.count <= spare:
             return
         self.duplicated += differing.unknown.count + differing.repeated.count
         for text in self._rows_in_words(differing.unknown):

@@ -40,6 +40,7 @@ class Telling:
     Attributes:
         shape: of its files, for records that were told.
         problem: why they cannot be compared; None where they can.
+        unknown: what is said of each schema that the registry does not have, of the records told so far.
     """
 
     def __init__(self, shape: Shape, registry: Registry | None) -> None:
@@ -49,6 +50,7 @@ class Telling:
         now = {part: BYTES if kept[part] else parts.CONNECT for part in framed}
         self.shape = replace(shape, key=now.get("key", shape.key), value=now.get("value", shape.value))
         self.problem = None
+        self.unknown: set[str] = set()
         self._left_out = LeftOut(shape.uncompared)
         if {parts.AVRO, parts.PROTOBUF} & set(framed.values()) and registry is None:
             self.problem = "its records need a Schema Registry, and the sink has no converter.registry any more"
@@ -67,18 +69,26 @@ class Telling:
         }
 
     def __call__(self, records: Records) -> Records:
-        """Records as Connect's JSON has them."""
+        """Records as Connect's JSON has them, without those of schemas that are `unknown`."""
+        unknown: set[int] = set()
         if value := self._translations.get("value"):
-            records = records._replace(values=_each(value, records.values))
+            records = records._replace(values=self._each(value, records.values, unknown))
         if self.shape.uncompared and self.shape.in_columns:
             records = records._replace(values=list(map(self._left_out.of_kafka, records.values)))
         if (key := self._translations.get("key")) and records.keys:
-            records = records._replace(keys=_each(key, records.keys))
-        return records
+            records = records._replace(keys=self._each(key, records.keys, unknown))
+        return records.only([row for row in range(len(records.offsets)) if row not in unknown]) if unknown else records
 
-
-def _each(translate: _Told, values: Sequence[bytes | None]) -> list[bytes | None]:
-    return [None if one is None else translate(one) for one in values]
+    def _each(self, translate: _Told, values: Sequence[bytes | None], unknown: set[int]) -> list[bytes | None]:
+        told: list[bytes | None] = []
+        for row, value in enumerate(values):
+            try:
+                told.append(None if value is None else translate(value))
+            except UnknownSchema as error:
+                self.unknown.add(str(error))
+                unknown.add(row)
+                told.append(None)
+        return told
 
 
 def _translations(kind: str, registry: Connection | None, shortest_floats: bool) -> _Told:
@@ -95,12 +105,16 @@ def _translations(kind: str, registry: Connection | None, shortest_floats: bool)
         return partial(_of_protobuf, registry, shortest_floats)
 
     def of_avro(value: bytes) -> bytes | None:
+        if not registry.avro and (value[:1] != b"\0" or len(value) < _HEADER):
+            return value
         try:
             registered = client(registry).schema(int.from_bytes(value[1:_HEADER], "big"))
             references = tuple(registered.references.values())
             schema, compiled = _compiled(registered.text, references, registry.exact, shortest_floats)
             datum = avro.datum(compiled, value if registry.avro else value[_HEADER:])
-        except (UnknownSchema, LookupError, TypeError, ValueError, RecursionError):
+        except UnknownSchema:
+            raise
+        except (LookupError, TypeError, ValueError, RecursionError):
             return value
         return None if datum is None else b'{"schema":%s,"payload":%s}' % (schema, json.dumps(datum).encode())
 
@@ -113,6 +127,8 @@ def _of_protobuf(registry: Connection, shortest_floats: bool, value: bytes) -> b
 
     try:
         return protobuf.told(registry, value, shortest_floats=shortest_floats)
+    except UnknownSchema:
+        raise
     except (LookupError, TypeError, ValueError, RecursionError):
         return value
 
@@ -123,6 +139,8 @@ def _of_json_schema(registry: Connection, value: bytes) -> bytes:
 
     try:
         return json_schema.told(registry, value)
+    except UnknownSchema:
+        raise
     except (LookupError, AttributeError, TypeError, ValueError, RecursionError, StopIteration):
         return value
 

@@ -1,6 +1,6 @@
 """Kafka once more: the committed records of given offsets, as any read_committed consumer gets them.
 
-Nothing is committed to a consumer group. librdkafka reads here, the JVM wrote: two clients that agree.
+Nothing is committed to a consumer group. The client is librdkafka, as in landing; the loop that reads is verify's own.
 """
 
 import time

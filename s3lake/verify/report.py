@@ -62,6 +62,7 @@ class Checked:
         files: data objects that the index lists, sidecars included.
         dead_letter_files: objects of dead letters that the index lists.
         bytes: the size of all of them as stored.
+        not_compared: records that Kafka delivered and that were only counted: `not_checkable` says why.
     """
 
     hour: str
@@ -76,6 +77,7 @@ class Checked:
     dead_letter_files: int = 0
     bytes: int = 0
     erased: int = 0
+    not_compared: int = 0
     not_checkable: tuple[Unchecked, ...] = ()
 
 
@@ -127,8 +129,18 @@ class Report:
 
     @property
     def compared(self) -> int:
-        """Committed records of Kafka that were compared: those between the tiles' starts and what is committed."""
-        return sum(one.kafka_records for one in self.checked)
+        """Committed records of Kafka that were compared with files."""
+        return sum(one.kafka_records for one in self.checked) - self.not_compared
+
+    @property
+    def not_compared(self) -> int:
+        """Committed records of Kafka that were read, and only counted."""
+        return sum(one.not_compared for one in self.checked)
+
+    @property
+    def erased(self) -> int:
+        """Records that the index says were taken out on purpose."""
+        return sum(one.erased for one in self.checked)
 
     @property
     def not_landed(self) -> int:

@@ -1,6 +1,7 @@
 """One tile: its commits' parts of every topic-partition, compared in one pass over Kafka."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from s3lake import hours
@@ -81,6 +82,7 @@ def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
         hour,
         partition,
         kafka_records=sum(part.kafka_records for part in parts),
+        not_compared=sum(part.not_compared for part in parts),
         landed=sum(part.rows for part in parts),
         skipped=sum(part.skipped for part in parts),
         dead_letters=sum(part.letters.count for part in parts),
@@ -96,9 +98,10 @@ def _checked(hour: str, partition: int, parts: Sequence[Comparison]) -> Checked:
 
 def _joined(unchecked: Iterable[Unchecked]) -> tuple[Unchecked, ...]:
     joined: list[Unchecked] = []
-    for unchecked_range in unchecked:
-        if joined and (joined[-1].end, joined[-1].reason) == (unchecked_range.first, unchecked_range.reason):
-            joined[-1] = Unchecked(joined[-1].first, unchecked_range.end, unchecked_range.reason)
+    for part in unchecked:
+        before = joined[-1] if joined else None
+        if before is not None and replace(before, first=before.end, end=part.end) == part:
+            joined[-1] = replace(before, end=part.end)
         else:
-            joined.append(unchecked_range)
+            joined.append(part)
     return tuple(joined)

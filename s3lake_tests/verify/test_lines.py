@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.commit.index import Read
+from s3lake.commit.written import Written
 from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
@@ -370,3 +371,14 @@ def test_arrow_is_not_asked_to_guess_a_compression(world: World) -> None:
     # The key decides: text may look like anything.
     world.landed([bytes(pa.compress(b"1", codec="gzip", asbytes=True)).replace(b"\n", b" ").replace(b"\r", b" ")])
     assert world.verify().clean
+
+
+def test_two_commits_that_cannot_be_compared_are_not_clean(world: World) -> None:
+    world.landed(VALUES[:3])
+    world.landed(VALUES[3:], commit="c2")
+    for commit in ("c1", "c2"):
+        world.change(commit, shape=Written(changed=True))
+    report = world.verify()
+    (unchecked,) = report.checked[0].not_checkable
+    assert (unchecked.first, unchecked.end, unchecked.incomparable) == (0, 8, True)
+    assert (report.clean, report.compared, report.not_compared) == (False, 0, 8)
