@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.sink import Config
 from s3lake.source.iggy.connection import Connection
 from s3lake.source.offsets import Snapshot
 from s3lake.source.opening import Source, opened
@@ -16,6 +16,9 @@ from s3lake.source.records import Range
 from s3lake.verify.iggy_side import IggyLog
 from s3lake.verify.kafka_side import KafkaLog
 from s3lake.verify.log import Log, Records
+
+if TYPE_CHECKING:
+    from s3lake.sink import Config
 
 _PATIENCE_S = 30.0
 

@@ -1,6 +1,6 @@
 """Protobuf told as Kafka Connect's JSON with a schema, field by field out of Google's own messages.
 
-Google's compiler and reader are shared with the writer, what becomes of a message is not.
+Google's compiler and reader are shared with the writer, which fields there are and what becomes of them is not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf import json_format, message_factory
+from google.protobuf import descriptor_pb2, json_format, message_factory
 from google.protobuf.message import DecodeError
 
 from s3lake.schema import protobuf
@@ -19,13 +19,17 @@ from s3lake.schema.registry import Connection, client
 from s3lake.verify import connect, projection
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
 _HEADER = 5
 _NAMES = ("", *("double", "float", "int64", "int64", "int32", "int64", "int64", "boolean", "string", "", ""))
 _MORE = ("bytes", "int64", "string", "int32", "int64", "int32", "int64")
 _TYPES = dict(enumerate((*_NAMES, *_MORE)))
 """Connect's types by Google's numbers of theirs."""
+
+_GOOGLE = "google.protobuf."
+_JSON = {f"{_GOOGLE}{name}" for name in ("Struct", "Value", "ListValue")}
+_WRAPPERS = {f"{_GOOGLE}{name}Value" for name in "Double Float Int64 UInt64 Int32 UInt32 Bool String Bytes".split()}
 
 
 def told(registry: Connection, value: bytes, *, shortest_floats: bool) -> bytes:
@@ -79,6 +83,26 @@ def _split(rest: bytes) -> tuple[tuple[int, ...], bytes]:
     raise ValueError("no path of a message stands before the data")
 
 
+@lru_cache(4096)
+def _oneofs(descriptor: Descriptor) -> list[tuple[str, OneofDescriptor]]:
+    """Return the oneofs of a message with the names of their structs; an `optional` field is not in one."""
+    proto = descriptor_pb2.DescriptorProto()
+    descriptor.CopyToProto(proto)
+    optional = {field.name for field in proto.field if field.proto3_optional}
+    oneofs = [oneof for oneof in descriptor.oneofs if oneof.fields[0].name not in optional]
+    return [(f"{oneof.name}_{number}", oneof) for number, oneof in enumerate(oneofs)]
+
+
+@lru_cache(4096)
+def _plain_fields(descriptor: Descriptor) -> list[FieldDescriptor]:
+    members = {field.name for _, oneof in _oneofs(descriptor) for field in oneof.fields}
+    return [field for field in descriptor.fields if field.name not in members]
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
 def _optional(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "optional": True}
 
@@ -87,9 +111,9 @@ def _optional(schema: dict[str, Any]) -> dict[str, Any]:
 def _schema(descriptor: Descriptor) -> dict[str, Any]:
     fields = [
         {"field": name, **_optional({"type": "struct", "fields": [_named(one) for one in oneof.fields]})}
-        for name, oneof in protobuf.oneofs(descriptor)
+        for name, oneof in _oneofs(descriptor)
     ]
-    fields += [_named(field) for field in protobuf.plain_fields(descriptor)]
+    fields += [_named(field) for field in _plain_fields(descriptor)]
     return {"type": "struct", "name": descriptor.full_name, "fields": fields}
 
 
@@ -103,7 +127,7 @@ def _named(field: FieldDescriptor) -> dict[str, Any]:
 
 
 def _of_field(field: FieldDescriptor) -> dict[str, Any]:
-    if protobuf.is_map(field):
+    if _is_map(field):
         key, value = (_single(field.message_type.fields_by_name[name]) for name in ("key", "value"))
         if key == {"type": "string"}:
             return {"type": "map", "keys": key, "values": _optional(value)}
@@ -116,22 +140,22 @@ def _single(field: FieldDescriptor) -> dict[str, Any]:
     inner = field.message_type
     if inner is None:
         return {"type": _TYPES[field.type]}
-    if inner.full_name == protobuf.TIMESTAMP:
+    if inner.full_name == f"{_GOOGLE}Timestamp":
         return {"type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"}
-    if inner.full_name in protobuf.AS_JSON:
+    if inner.full_name in _JSON:
         return {"type": "string"}
-    if inner.full_name in protobuf.WRAPPERS:
+    if inner.full_name in _WRAPPERS:
         return _single(inner.fields_by_name["value"])
     return _schema(inner)
 
 
 def _struct(message: Any) -> dict[str, Any]:
     members: dict[str, Any] = {}
-    for name, oneof in protobuf.oneofs(message.DESCRIPTOR):
+    for name, oneof in _oneofs(message.DESCRIPTOR):
         chosen = message.WhichOneof(oneof.name)
         one = {field.name: _payload(field, message) if field.name == chosen else None for field in oneof.fields}
         members[name] = one if chosen else None
-    for field in protobuf.plain_fields(message.DESCRIPTOR):
+    for field in _plain_fields(message.DESCRIPTOR):
         is_absent = field.has_presence and not message.HasField(field.name)
         members[field.name] = None if is_absent else _payload(field, message)
     return members
@@ -139,7 +163,7 @@ def _struct(message: Any) -> dict[str, Any]:
 
 def _payload(field: FieldDescriptor, message: Any) -> Any:
     value = getattr(message, field.name)
-    if protobuf.is_map(field):
+    if _is_map(field):
         key, inner = (_reader(field.message_type.fields_by_name[name]) for name in ("key", "value"))
         pairs = [(key(one), inner(value[one])) for one in value]
         is_text = field.message_type.fields_by_name["key"].type == field.TYPE_STRING
@@ -155,11 +179,11 @@ def _reader(field: FieldDescriptor) -> Callable[[Any], Any]:
         return lambda value: by_number[value].name if value in by_number else str(value)
     if inner is None:
         return _plain
-    if inner.full_name == protobuf.TIMESTAMP:
+    if inner.full_name == f"{_GOOGLE}Timestamp":
         return lambda value: value.seconds * 1000 + value.nanos // 10**6
-    if inner.full_name in protobuf.AS_JSON:
+    if inner.full_name in _JSON:
         return lambda value: json_format.MessageToJson(value, indent=None)
-    if inner.full_name in protobuf.WRAPPERS:
+    if inner.full_name in _WRAPPERS:
         return lambda value: _plain(value.value)
     return _struct
 
