@@ -21,7 +21,7 @@ from s3lake.convert.avro_text import Spell, spelling
 from s3lake.convert.framed import HEADER, Lines, Read, by_number, kept_where, numbers_of
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers
-from s3lake.schema import protobuf
+from s3lake.schema import protobuf, protoc
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, UnknownSchema, client
@@ -175,7 +175,7 @@ def _reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader
 @lru_cache(maxsize=4096)
 def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[int, ...]) -> _Reader | str:
     try:
-        return _compiled(protobuf.message(text, dict(references), path))
+        return _compiled(protoc.message(text, dict(references), path))
     except SchemaError as error:
         return str(error)
     except _MISSHAPEN as error:  # of a descriptor in base64 that no compiler made
@@ -185,7 +185,7 @@ def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[i
 @lru_cache(maxsize=64)
 def _of_set(descriptors: bytes, name: str) -> _Reader | str:
     try:
-        return _compiled(protobuf.message_of_set(descriptors, name))
+        return _compiled(protoc.message_of_set(descriptors, name))
     except SchemaError as error:
         return str(error)
 

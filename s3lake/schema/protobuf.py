@@ -1,4 +1,4 @@
-"""Protobuf schemas compiled: to messages that Google's own library reads, and to columns.
+"""Messages of Protobuf as columns.
 
 Columns are those of Confluent's ProtobufData: every field may be null, the members of a oneof stand in a struct of
 their own, `NAME_0`. Types that Google knows by name have a column's type where there is one.
@@ -6,26 +6,15 @@ their own, `NAME_0`. Types that Google knows by name have a column's type where 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import functools
-import importlib
-import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf import descriptor_pb2
 from google.protobuf.message import DecodeError
 
-from s3lake.errors import ConfigurationError, TransientError
+from s3lake.schema import protoc
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.types import MOST_LEVELS, UNKNOWN, List, Map, Primitive, Struct, Type
-from s3lake.scratch import scratch
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
@@ -40,13 +29,8 @@ WRAPPERS = frozenset(
 )
 """Messages of one `value`, which is null where they are absent."""
 
-_COMPILED_S = 60
 _MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
 """Numbers of members in descriptor.proto, of which the path to a comment is made."""
-
-_MAIN = "s3lake-schema.proto"
-_UNMAPPABLE = re.compile(r"[=:;\x00-\x1f\x7f]")
-_GOOGLES = re.compile(r"google/protobuf/([a-z_]+)\.proto")
 
 
 def _primitives() -> dict[int, Primitive]:
@@ -68,56 +52,13 @@ def _primitives() -> dict[int, Primitive]:
 _PRIMITIVES = _primitives()
 
 
-def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> Descriptor:
-    """A message of a registered schema.
-
-    Args:
-        text: the schema: a .proto file, or its descriptor in base64.
-        references: files that it imports, by the names that it imports them by.
-        path: which message: number of the outermost, and of each that is nested in it.
-
-    Raises:
-        SchemaError: there is none.
-    """
-    pool, main = _compiled(text, tuple(references.items()))
-    proto = descriptor_pb2.FileDescriptorProto()
-    pool.FindFileByName(main).CopyToProto(proto)
-    described: Any = proto.message_type
-    names = [proto.package] if proto.package else []
-    for number in path:
-        if number >= len(described):
-            raise SchemaError(f"it has no message {'.'.join(map(str, path))}, which stands before the data")
-        names.append(described[number].name)
-        described = described[number].nested_type
-    return pool.FindMessageTypeByName(".".join(names))
-
-
-def message_of_set(descriptors: bytes, name: str) -> Descriptor:
-    """A message of a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
-
-    Raises:
-        SchemaError: there is none.
-    """
-    files = descriptor_pb2.FileDescriptorSet()
-    try:
-        files.ParseFromString(descriptors)
-        return _pool(files).FindMessageTypeByName(name)
-    except DecodeError:
-        raise SchemaError("it is no descriptor set: write one with protoc --descriptor_set_out") from None
-    except KeyError:
-        have = sorted(f"{file.package}.{each.name}".lstrip(".") for file in files.file for each in file.message_type)
-        raise SchemaError(f"it has no message {name!r}; it has {', '.join(have)[:300]}") from None
-
-
 def prose(text: str, references: Mapping[str, str]) -> dict[str, str]:
     """What comments say of the columns of a registered schema's first message.
 
     Raises:
         SchemaError: it is no schema.
     """
-    file = _descriptor(text)
-    if file is None:
-        file = next(one for one in _protoc(text, references).file if one.name == _MAIN)
+    file = protoc.main_file(text, references)
     return _comments(file, (_MESSAGES, 0), file.message_type[0]) if file.message_type else {}
 
 
@@ -152,141 +93,6 @@ def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str
     columns |= {f"{oneof.name}_{at}": (*path, _ONEOFS, at) for at, oneof in enumerate(described.oneof_decl)}
     prose_of_columns = {name: " ".join(said.get(place, "").split()) for name, place in columns.items()}
     return {name: text for name, text in prose_of_columns.items() if text}
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
-    """A pool with the schema and all that it imports, and what the schema's file is called there."""
-    main = _descriptor(text)
-    imported = {name: _descriptor(reference) for name, reference in references}
-    if main is None and not any(imported.values()):
-        return _pool(_protoc(text, dict(references))), _MAIN
-    files = descriptor_pb2.FileDescriptorSet()
-    for name, file in imported.items():
-        if file is None:
-            raise SchemaError(f"{name} is text and the schema is not, or the other way round: register both alike")
-        file.name = name
-        files.file.append(file)
-    if main is None:
-        raise SchemaError("the schema is text and what it imports is not: register both alike")
-    main.name = main.name or _MAIN
-    files.file.append(main)
-    return _pool(files), main.name
-
-
-def _descriptor(text: str) -> Any:
-    """A descriptor in base64; None for the text of a .proto file."""
-    file = descriptor_pb2.FileDescriptorProto()
-    try:
-        file.ParseFromString(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError, DecodeError):
-        return None
-    return file
-
-
-def _protoc(text: str, references: Mapping[str, str]) -> Any:
-    """Compile a .proto file with Google's compiler, in a process of its own, and return its descriptor set.
-
-    Names and texts come from whoever may register a schema. So no file bears such a name: each text is in a file with a
-    number, and the compiler maps the names of imports to those. It runs by the path of its script and in no directory
-    of ours, so that Python imports nothing of what is written here.
-
-    Raises:
-        SchemaError: it is not valid, or a reference has a name that cannot be mapped.
-        TransientError: the compiler did not answer in time.
-        ConfigurationError: the compiler is not installed.
-    """
-    try:
-        # Not the module itself: its import lets this process import .proto files from everywhere.
-        tools = Path(str(importlib.import_module("grpc_tools").__file__)).parent
-    except ImportError:
-        raise ConfigurationError(
-            "converter protobuf needs Google's compiler wherever this runs: pip install 's3lake[protobuf]'"
-        ) from None
-    files = {**references, _MAIN: text}
-    for name in files:
-        _require_mappable(name)
-    with ExitStack() as stack:
-        with scratch(sum(map(len, files.values()))):
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-proto-")))
-            mapped = []
-            for number, (name, content) in enumerate(files.items()):
-                (directory / f"{number}.proto").write_text(content, encoding="utf-8")
-                mapped.append(f"-I{name}={directory}/{number}.proto")
-            # In a file: a command line holds few names, and short ones.
-            options = directory / "options"
-            options.write_text("\n".join([*mapped, f"-I{tools / '_proto'}", ""]), encoding="utf-8")
-        command = [sys.executable, str(tools / "protoc.py"), f"@{options}", "--include_imports"]
-        command += ["--include_source_info"]  # which has the comments
-        try:
-            # Into a pipe: a disk that is full would be taken for a mistake of the schema, and its records refused.
-            ran = subprocess.run(
-                [*command, "--descriptor_set_out=/dev/stdout", _MAIN],
-                capture_output=True,
-                timeout=_COMPILED_S,
-                check=False,
-                cwd="/",
-            )
-        except subprocess.TimeoutExpired:
-            raise TransientError(f"Google's compiler took more than {_COMPILED_S} s for a schema of Protobuf") from None
-    if ran.returncode:
-        errors = ran.stderr.decode(errors="replace")
-        for number, name in enumerate(files):
-            errors = errors.replace(f"{directory}/{number}.proto", name)
-        words = [line for line in errors.splitlines() if "error" in line or ".proto:" in line]
-        raise SchemaError(f"it is none of Protobuf: {' '.join(words or [errors])[:300]}")
-    descriptors = descriptor_pb2.FileDescriptorSet()
-    descriptors.ParseFromString(ran.stdout)
-    return descriptors
-
-
-def _require_mappable(name: str) -> None:
-    """Raise SchemaError unless protoc can map an import of this name to a file of ours.
-
-    protoc splits a mapping at `=` and `:` (on Windows at `;`): such a name could map, and read, any file.
-    """
-    if not name or _UNMAPPABLE.search(name):
-        raise SchemaError(f"the reference {name[:100]!r} is not a path of an import; expected one without = : ;")
-
-
-def _pool(files: Any) -> Any:
-    """A pool with the files and what Google brings with its library."""
-    pool = descriptor_pool.DescriptorPool()
-    by_name = {file.name: file for file in files.file}
-    added: set[str] = set()
-
-    def add(name: str) -> None:
-        if name in added:
-            return
-        added.add(name)
-        file = by_name.get(name) or _googles(name)
-        if file is None:
-            raise SchemaError(f"it imports {name!r}, which is not among its references")
-        for dependency in file.dependency:
-            add(dependency)
-        pool.Add(file)
-
-    try:
-        for name in by_name:
-            add(name)
-    except RecursionError:
-        raise SchemaError("it imports a file that imports a file, and so on, too deeply") from None
-    except TypeError as error:
-        raise SchemaError(f"it is none of Protobuf: {error}"[:300]) from None
-    return pool
-
-
-def _googles(name: str) -> Any:
-    match = _GOOGLES.fullmatch(name)
-    if match is None:
-        return None
-    try:
-        module = importlib.import_module(f"google.protobuf.{match[1]}_pb2")
-    except ImportError:
-        return None
-    file = descriptor_pb2.FileDescriptorProto()
-    module.DESCRIPTOR.CopyToProto(file)
-    return file
 
 
 def oneofs(descriptor: Descriptor) -> list[tuple[str, OneofDescriptor]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import descriptor_pb2, json_format, message_factory
 from google.protobuf.message import DecodeError
 
-from s3lake.schema import protobuf
+from s3lake.schema import protoc
 from s3lake.schema.registry import Connection, client
 from s3lake.verify import connect, projection
 
@@ -29,7 +29,10 @@ _TYPES = dict(enumerate((*_NAMES, *_MORE)))
 
 _GOOGLE = "google.protobuf."
 _JSON = {f"{_GOOGLE}{name}" for name in ("Struct", "Value", "ListValue")}
-_WRAPPERS = {f"{_GOOGLE}{name}Value" for name in "Double Float Int64 UInt64 Int32 UInt32 Bool String Bytes".split()}
+_WRAPPERS = {
+    f"{_GOOGLE}{name}Value"
+    for name in ["Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes"]
+}
 
 
 def told(registry: Connection, value: bytes, *, shortest_floats: bool) -> bytes:
@@ -39,7 +42,7 @@ def told(registry: Connection, value: bytes, *, shortest_floats: bool) -> bytes:
         ValueError, LookupError: it is no message.
     """
     if registry.descriptors:
-        descriptor, data = protobuf.message_of_set(registry.descriptors, registry.message), value
+        descriptor, data = protoc.message_of_set(registry.descriptors, registry.message), value
     else:
         if value[:1] != b"\0" or len(value) < _HEADER:
             raise ValueError("it is not framed")
@@ -57,7 +60,7 @@ def told(registry: Connection, value: bytes, *, shortest_floats: bool) -> bytes:
 
 @lru_cache(4096)
 def _message(text: str, references: tuple[tuple[str, str], ...], path: tuple[int, ...]) -> Descriptor:
-    return protobuf.message(text, dict(references), path)
+    return protoc.message(text, dict(references), path)
 
 
 def _split(rest: bytes) -> tuple[tuple[int, ...], bytes]:

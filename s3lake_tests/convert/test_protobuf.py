@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
-from s3lake.schema import protobuf
+from s3lake.schema import protoc
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.registry import Connection
 from s3lake_tests.convert.records import batch
@@ -80,7 +80,7 @@ def conversion(registry: SchemaRegistry | Connection, format: str = "parquet") -
 
 def of(name: str, proto: str = PROTO, references: dict[str, str] | None = None) -> Any:
     """The class of a message."""
-    descriptor = protobuf.message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
+    descriptor = protoc.message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
     return message_factory.GetMessageClass(descriptor)
 
 
@@ -187,7 +187,7 @@ def test_references_may_have_names_that_files_cannot_have() -> None:
     references = {name: f'syntax = "proto3"; message R{at} {{ int32 n = 1; }}' for at, name in enumerate(names)}
     imports = " ".join(f'import "{name}";' for name in names)
     fields = " ".join(f"R{at} r{at} = {at + 1};" for at in range(len(names)))
-    message = protobuf.message(f'syntax = "proto3"; {imports} message A {{ {fields} }}', references, (0,))
+    message = protoc.message(f'syntax = "proto3"; {imports} message A {{ {fields} }}', references, (0,))
     assert [field.message_type.file.name for field in message.fields] == names
 
 
@@ -206,7 +206,7 @@ def test_imports_that_no_stack_holds_are_refused() -> None:
     links = [f"r{at}" for at in range(2000)]
     chain = {name: descriptor(dependency=[after]) for name, after in itertools.pairwise([*links, "end"])}
     with pytest.raises(SchemaError, match="too deeply"):
-        protobuf.message(descriptor(name="x", dependency=["r0"]), chain, (0,))
+        protoc.message(descriptor(name="x", dependency=["r0"]), chain, (0,))
 
 
 def descriptor(**file: Any) -> str:

@@ -5,7 +5,6 @@ import json
 import struct
 import subprocess
 import sys
-from typing import Any
 
 import pyarrow as pa
 import pytest

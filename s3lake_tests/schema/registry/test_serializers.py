@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import message_factory
 
 from s3lake.convert.values import Conversion, Converted
-from s3lake.schema import protobuf
+from s3lake.schema import protoc
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
@@ -75,7 +75,7 @@ def test_of_json_schema(apicurio: Apicurio) -> None:
 
 
 def test_of_protobuf_where_the_message_is_not_the_first_of_its_file(apicurio: Apicurio) -> None:
-    order = message_factory.GetMessageClass(protobuf.message(PROTO, {}, (1,)))
+    order = message_factory.GetMessageClass(protoc.message(PROTO, {}, (1,)))
     settings = {"use.deprecated.format": False}
     serializer = confluent(".protobuf").ProtobufSerializer(order, client(apicurio), settings)
     found = read(apicurio, "protobuf", serializer, order(id=5, lines=[{"sku": "a"}]))
