@@ -82,7 +82,10 @@ class Comparison:
         if self._changed and not self._replaces:
             self._opaque = _CHANGED
         groups = [] if self._opaque else Group.all_of(segment.files)
-        self._reading = Reading(question.index, self._shape, [group for group in groups if self._concerns(group.first)])
+        concerned = [group for group in groups if self._concerns(group.first)]
+        # A merge may join files of a replay, whose records stand after those of later offsets.
+        in_order = manifest is not None and not manifest.replaces
+        self._reading = Reading(question.index, self._shape, concerned, in_order=in_order)
         self._beyond = [group for group in groups if not self._concerns(group.first)]
         self._in_kafka, self._in_files = Sums(), Sums()
         self._late = self._unknown = 0
@@ -140,7 +143,7 @@ class Comparison:
             self._compare_counts(compacted)
         elif self.window[0] < self.window[1] and not self._opaque:
             self._name(self._look_closer(set(range(digest.BUCKETS))), spare)
-        if not spare and not self.erased and not self._opaque:
+        if not (spare or self.erased or self.missing or self.duplicated or self._opaque):
             self._reading.compare_whole(self._needs_records, lambda text: self._note("object", text))
         self.missing += self.letters.missing
         self.duplicated += self.letters.duplicated

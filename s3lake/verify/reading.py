@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, islice, repeat, zip_longest
@@ -11,13 +12,14 @@ from typing import Any
 
 from s3lake.commit.index import File, TopicIndex
 from s3lake.objects import content
-from s3lake.objects.shape import Shape
+from s3lake.objects.shape import Frame, Shape
 from s3lake.verify import digest, judge, s3_side
 from s3lake.verify.judge import Judge
 from s3lake.verify.log import Records
 from s3lake.verify.woven import Woven
 
 _ROWS = 10_000
+_ROWS_FRAME = Frame(b"", b"", b"")
 _NOTHING = digest.unfit(b"", b"no data")
 _MISSING = digest.unfit(b"", b"no row")
 _OVERLAP = "its files overlap, and a separator of theirs may stand inside of a record"
@@ -57,24 +59,27 @@ class Reading:
         groups: those that are compared.
     """
 
-    def __init__(self, index: TopicIndex, shape: Shape, groups: Sequence[Group]) -> None:
+    def __init__(self, index: TopicIndex, shape: Shape, groups: Sequence[Group], *, in_order: bool) -> None:
+        """Prepare to read `groups`; `in_order` says whether records stand in files in the order of their offsets."""
         self.groups = list(groups)
         self._store = index.store
         self._tombstones = any("data" not in group.files for group in groups)
         beside = {"keys": shape.sidecars.keys, "headers": shape.sidecars.headers}
         shapes = {"data": shape, **{stream: shape.sidecar(stream) for stream, form in beside.items() if form}}
         self._judges: dict[str, Judge] = {}
-        self._wholes: dict[str, Whole] = {}
+        self._shapes, self._wholes = shapes, dict[str, Sequences]()
         for stream, stream_shape in shapes.items():
             if stream_shape.separable or (stream == "data" and len(shapes) == 1 and judge.in_pieces(stream_shape)):
                 self._judges[stream] = judge.of(stream_shape, index.topic)
             if not stream_shape.separable:
-                self._wholes[stream] = Whole(
-                    stream_shape, [group.files[stream] for group in groups if stream in group.files]
-                )
+                assert stream_shape.frame is not None
+                own = [group.files[stream] for group in groups if stream in group.files]
+                self._wholes[stream] = Sequences(own, stream_shape.frame)
         self._pieces = judge.pieces(shape) if "data" in self._judges and "data" in self._wholes else None
         overlap = self._pieces is None and not all(whole.apart for whole in self._wholes.values())
         self._woven = Woven() if overlap and self._judges else None
+        rows = Sequences([group.first for group in groups], _ROWS_FRAME)
+        self._rows_in_order = rows if in_order and rows.apart and self.counts else None
         self._problem = _OVERLAP if overlap and not self._judges else None
 
     @property
@@ -125,7 +130,9 @@ class Reading:
         return [digest.of(b"".join(row)) for row in zip(*digested, strict=True)], records.offsets
 
     def place(self, group: Group, rows: Sequence[bytes]) -> None:
-        """Note which rows are in a group, where their digests have to tell its records from those of others."""
+        """Note which rows are in a group, and in which order."""
+        if self._rows_in_order is not None:
+            self._rows_in_order.read(group.first, rows)
         if self._woven is not None:
             self._woven.add(group.first.key, (group.first.first_offset, group.first.last_offset), rows)
 
@@ -138,25 +145,30 @@ class Reading:
         for stream, whole in self._wholes.items():
             if stream in group.files and self._applies(whole):
                 file = group.files[stream]
-                whole.read(file, s3_side.body(self._store, file.key))
+                body = s3_side.body(self._store, file.key)
+                whole.read(file, content.blocks(body, file.key, self._shapes[stream].codec))
 
     def take_whole(self, records: Records, rows: Sequence[bytes]) -> None:
         """Note what they should be, by records of Kafka and the digests that are expected of them."""
+        if self._rows_in_order is not None:
+            self._rows_in_order.take(records.offsets, rows)
         dealt = self._woven.deal(records.offsets, rows) if self._woven is not None else ()
         for stream, whole in self._wholes.items():
+            text = judge.raw_text(self._shapes[stream])
             if whole.apart:
-                whole.take(self._valued(records) if stream == "data" else records)
+                own = self._valued(records) if stream == "data" else records
+                whole.take(own.offsets, text(own))
             elif dealt:
                 of = {group.first.key: group.files[stream] for group in self.groups if stream in group.files}
-                whole.take(records, [of.get(key) if key else None for key in dealt])
+                whole.take(records.offsets, text(records), [of.get(key) if key else None for key in dealt])
 
     def compare_whole(self, needed: Callable[[File], bool], note: Callable[[str], None]) -> None:
         """Say which files are not the join of their records; `needed` tells those of which Kafka has every record."""
-        for whole in self._wholes.values():
+        for whole in (*self._wholes.values(), *([self._rows_in_order] if self._rows_in_order else ())):
             if self._applies(whole):
                 whole.compare(needed, note)
 
-    def _applies(self, whole: Whole) -> bool:
+    def _applies(self, whole: Sequences) -> bool:
         return whole.apart or (self._woven is not None and not self._woven.unsure)
 
     def _rows(self, stream: str, group: Group) -> Iterator[list[bytes]]:
@@ -169,62 +181,65 @@ class Reading:
         return records.only([row for row, value in enumerate(records.values) if value is not None])
 
 
-class Whole:
-    """Files whose bytes are compared from first to last with the join of the records at their offsets.
+class Sequences:
+    """Files, and what their records make one after the other, hashed on both sides.
 
     Attributes:
         apart: whether a record's offset says in which file it is.
     """
 
-    def __init__(self, shape: Shape, files: Sequence[File]) -> None:
-        assert shape.frame is not None
-        self._shape, self._frame, self._text = shape, shape.frame, judge.raw_text(shape)
-        self._files = sorted(files, key=attrgetter("first_offset"))
+    def __init__(self, files: Sequence[File], frame: Frame) -> None:
+        """Prepare to compare `files`, in which the units of records stand as `frame` says."""
+        self._frame, self._files = frame, sorted(files, key=attrgetter("first_offset"))
         neighbours = zip(self._files, self._files[1:], strict=False)
-        self.apart = all(stream_shape.last_offset < other.first_offset for stream_shape, other in neighbours)
-        self._in_file: dict[str, bytes] = {}
+        self.apart = all(one.last_offset < other.first_offset for one, other in neighbours)
+        self._in_file: dict[str, Any] = {}
         self._in_kafka: dict[str, Any] = {}
         self._records: dict[str, int] = {}
         self._at = 0
 
-    def read(self, file: File, body: bytes) -> None:
-        """Take in an object."""
-        hashed = blake2b(digest_size=digest.SIZE)
-        for block in content.blocks(body, file.key, self._shape.codec):
+    def read(self, file: File, blocks: Iterable[bytes]) -> None:
+        """Add what is in a file, or more of it."""
+        hashed = self._in_file.setdefault(file.key, blake2b(digest_size=digest.SIZE))
+        for block in blocks:
             hashed.update(block)
-        self._in_file[file.key] = hashed.digest()
 
-    def take(self, records: Records, files: Sequence[File | None] | None = None) -> None:
-        """Take in records, which come in order; `files` are theirs where offsets do not say it."""
-        files = [self._file_at(offset) for offset in records.offsets] if files is None else files
-        for file, text in zip(files, self._text(records), strict=True):
+    def take(self, offsets: Sequence[int], units: Sequence[bytes], files: Sequence[File | None] | None = None) -> None:
+        """Add units of records, which come in order; `files` are theirs if offsets do not say it."""
+        for file, own in self._runs(offsets, units) if files is None else zip(files, zip(units), strict=True):
             if file is None:
                 continue
-            key = file.key
-            if key not in self._in_kafka:
-                self._in_kafka[key] = blake2b(self._frame.opening + text, digest_size=digest.SIZE)
-            else:
-                self._in_kafka[key].update(self._frame.between + text)
-            self._records[key] = self._records.get(key, 0) + 1
+            before = self._frame.between if file.key in self._in_kafka else self._frame.opening
+            hashed = self._in_kafka.setdefault(file.key, blake2b(digest_size=digest.SIZE))
+            hashed.update(before + self._frame.between.join(own))
+            self._records[file.key] = self._records.get(file.key, 0) + len(own)
 
-    def _file_at(self, offset: int) -> File | None:
-        while self._at < len(self._files) and self._files[self._at].last_offset < offset:
-            self._at += 1
-        file = self._files[self._at] if self._at < len(self._files) else None
-        return file if file is not None and file.first_offset <= offset else None
+    def _runs(self, offsets: Sequence[int], units: Sequence[bytes]) -> Iterator[tuple[File, Sequence[bytes]]]:
+        """Yield each file that has some of these records, with their units."""
+        start = 0
+        while start < len(offsets) and self._at < len(self._files):
+            file = self._files[self._at]
+            start = bisect_left(offsets, file.first_offset, start)
+            end = bisect_right(offsets, file.last_offset, start)
+            if start < end:
+                yield file, units[start:end]
+            start = end
+            self._at += end < len(offsets)
 
     def compare(self, needed: Callable[[File], bool], note: Callable[[str], None]) -> None:
-        """Compare what was read with what was taken."""
+        """Report each file that does not hold its records in their order; `needed` says of which Kafka has them all."""
         for file in self._files:
             if not needed(file) or file.key not in self._in_file:
                 continue
             count = self._records.get(file.key, 0)
-            if count != file.records:
+            of_rows = self._frame is _ROWS_FRAME
+            if count != file.records and not of_rows:
                 note(f"{file.key} covers {count} records of Kafka, the manifest says {file.records}")
             elif file.key in self._in_kafka:
                 self._in_kafka[file.key].update(self._frame.closing)
-                if self._in_kafka[file.key].digest() != self._in_file[file.key]:
-                    note(f"{file.key} is not what records {file.first_offset} to {file.last_offset} make together")
+                if self._in_kafka[file.key].digest() != self._in_file[file.key].digest():
+                    how = "in their order" if of_rows else "together"
+                    note(f"{file.key} is not what records {file.first_offset} to {file.last_offset} make {how}")
 
 
 def _span(file: File) -> tuple[int, int, int]:

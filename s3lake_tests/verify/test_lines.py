@@ -382,3 +382,30 @@ def test_two_commits_that_cannot_be_compared_are_not_clean(world: World) -> None
     (unchecked,) = report.checked[0].not_checkable
     assert (unchecked.first, unchecked.end, unchecked.incomparable) == (0, 8, True)
     assert (report.clean, report.compared, report.not_compared) == (False, 0, 8)
+
+
+def test_swapped_lines_are_found(world: World) -> None:
+    file = world.landed(VALUES)
+    world.overwrite(file, b"".join(value + b"\n" for value in (*VALUES[:3], VALUES[4], VALUES[3], *VALUES[5:])))
+    report = world.verify()
+    assert texts(report, "object") == [f"{file.key} is not what records 0 to 7 make in their order"]
+    assert (report.missing, report.duplicated, report.clean) == (0, 0, False)
+
+
+def test_lines_swapped_between_files_of_a_commit_are_found(world: World) -> None:
+    world.log.add(VALUES)
+    first = world.lines("c1", [*VALUES[:3], VALUES[4]], 0)
+    second = world.lines("c1", [VALUES[3], *VALUES[5:]], 4)
+    world.commit("c1", [first, second])
+    report = world.verify()
+    assert texts(report, "object") == [
+        f"{first.key} is not what records 0 to 3 make in their order",
+        f"{second.key} is not what records 4 to 7 make in their order",
+    ]
+
+
+def test_a_merge_may_have_records_in_another_order(world: World) -> None:
+    file = world.landed(VALUES)
+    world.overwrite(file, b"".join(value + b"\n" for value in VALUES[::-1]))
+    world.change("c1", replaces=("c0",), reason="merged")
+    assert world.verify().clean
