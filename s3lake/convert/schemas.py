@@ -51,6 +51,14 @@ class Schemas:
         """The schema of all rows, which have the same."""
         return self.distinct[self.codes[0]] if len(self.codes) and self.codes[0] >= 0 else None
 
+    def names(self) -> str | pa.StringArray | None:
+        """Return the one name of all rows' schemas (None if it has none), or the name of each row's if they differ."""
+        names = [schema.name for schema in self.distinct]
+        present = {names[code] if code >= 0 else None for code in np.unique(self.codes).tolist()}
+        if len(present) == 1:
+            return present.pop()
+        return pa.array(names, pa.string()).take(pa.array(self.codes, mask=self.codes < 0))
+
     @property
     def array(self) -> pa.Array | None:
         """The columns of all rows, which have one schema; None where only texts are known."""

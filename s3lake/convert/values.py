@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import cells, decimals, envelope_json, envelope_table, flat, gate, headers, sidecars, table
-from s3lake.convert.cells import Rows
+from s3lake.convert.cells import Column, Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.envelope import Envelope
@@ -41,7 +41,8 @@ class Part:
         streams: what the encoders write, each as long as `rows`. `data` is missing where it could only be rows without
             any column, which happens to records without a value whose keys land apart.
         values: their values as JSON texts where these are not what Kafka has; else None.
-        schema: the name of their values' schema, None where they have none.
+        schema: the name of their values' schema; None if they have none, or several (see `names`).
+        names: the name of each row's schema, if lines of several schemas are in one part.
         keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
         words: what columns are in words, as the records' own schemas say it.
     """
@@ -52,6 +53,7 @@ class Part:
     schema: str | None = None
     keys: pa.BinaryArray | None = None
     words: Mapping[str, str] = field(default_factory=dict)
+    names: pa.StringArray | None = None
 
 
 @dataclass(frozen=True)
@@ -249,12 +251,16 @@ class Conversion:
         return Rows(batch, value, key), refused, left_out
 
     def _groups(self, every: Group) -> Iterator[Group]:
-        """Rows with one schema each: in a table wherever they stand, in a text only side by side."""
+        """Rows with one schema each; lines of text only by the schemas of their keys, if these go into typed files."""
         rows, kept = every.rows, every.numbers
         if not len(rows):
             return
-        groups = _alike(rows) if self._shape is not None else _runs(rows, by_key=self.keys is not None)
-        if len(groups) == 1:
+        has_typed_keys = self.keys is not None and FORMATS[self.keys].tabular
+        if self._shape is not None:
+            groups = _alike(rows.value, rows.key)
+        else:
+            groups = _alike(rows.key if has_typed_keys else None)
+        if groups is None:
             yield every
             return
         for group in groups:
@@ -292,10 +298,12 @@ class Conversion:
             streams["keys"] = group.keys
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
-        schema = rows.value.schema
+        names = rows.value.schemas.names() if rows.value.schemas else None
+        schema = names if isinstance(names, str) else None
         values = rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None
         texts = rows.column("key").data if self.keyed else None
-        return Part(group.numbers, streams, values, schema.name if schema else None, texts, words), columns, seen
+        several = names if isinstance(names, pa.Array) else None
+        return Part(group.numbers, streams, values, schema, texts, words, several), columns, seen
 
     def _table(self, shape: Shape, group: Group, columns: Columns, losses: Losses) -> tuple[Group, Found]:
         """Rows as a table, held to the contract."""
@@ -329,44 +337,33 @@ class Conversion:
         return rows.value.as_json()
 
 
-def _alike(rows: Rows) -> list[Numbers]:
-    """Rows by the schemas that came with them, in the order of their first ones."""
-    codes = [column.schemas.codes for column in (rows.value, rows.key) if column is not None and column.schemas]
+def _alike(*columns: Column | None) -> list[Numbers] | None:
+    """Rows by the schemas that came with them, in the order of their first ones; None if all have the same."""
+    codes = [column.schemas.codes for column in columns if column is not None and column.schemas]
     if all((one == one[0]).all() for one in codes):
-        return [np.arange(len(rows))]
+        return None
     marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
     _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
-    return [np.flatnonzero(groups == group) for group in np.argsort(first)]
-
-
-def _runs(rows: Rows, *, by_key: bool) -> list[Numbers]:
-    """Neighbours whose schemas have one name: a text keeps the order of its records. Those of keys are equal."""
-    changes = np.zeros(max(0, len(rows) - 1), np.bool_)
-    if (schemas := rows.value.schemas) is not None:
-        names = [None, *(schema.name for schema in schemas.distinct)]
-        marks = np.array([names.index(name) for name in names])[schemas.codes + 1]
-        changes |= np.diff(marks) != 0
-    if by_key and rows.key is not None and rows.key.schemas is not None:
-        changes |= np.diff(rows.key.schemas.codes) != 0
-    return np.split(np.arange(len(rows)), np.flatnonzero(changes) + 1)
+    order = np.argsort(groups, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    return [members[group] for group in np.argsort(first)]
 
 
 def _merged(parts: list[Part]) -> tuple[Part, ...]:
     """Parts whose rows go into the same files as one part, so that a file's records stay in order."""
-    merged: list[Part] = []
+    alike: list[list[Part]] = []
     for part in parts:
-        at = next((at for at, one in enumerate(merged) if _share_files(one, part)), None)
-        if at is None:
-            merged.append(part)
+        same = next((ones for ones in alike if _share_files(ones[0], part)), None)
+        if same is None:
+            alike.append([part])
         else:
-            merged[at] = _together(merged[at], part)
-    return tuple(merged)
+            same.append(part)
+    return tuple(ones[0] if len(ones) == 1 else _together(ones) for ones in alike)
 
 
 def _share_files(one: Part, other: Part) -> bool:
-    if one.schema != other.schema or not isinstance(one.streams.get("data"), pa.RecordBatch):
-        return False
-    if one.streams.keys() != other.streams.keys():
+    is_table = isinstance(one.streams.get("data"), pa.RecordBatch)
+    if (is_table and one.schema != other.schema) or one.streams.keys() != other.streams.keys():
         return False
     pairs = ((stream, other.streams[name]) for name, stream in one.streams.items())
     return all(
@@ -375,19 +372,30 @@ def _share_files(one: Part, other: Part) -> bool:
     )
 
 
-def _together(one: Part, other: Part) -> Part:
-    rows = pa.concat_arrays([one.rows, other.rows])
+def _together(parts: list[Part]) -> Part:
+    first = parts[0]
+    numbers = [part.rows for part in parts if part.rows is not None]  # of one part of several it never is
+    rows = pa.concat_arrays(numbers)
     order = pc.sort_indices(rows)
-    streams = {name: _concatenated(payload, other.streams[name]).take(order) for name, payload in one.streams.items()}
-    values = None if one.values is None else _concatenated(one.values, other.values).take(order)
-    keys = None if one.keys is None else _concatenated(one.keys, other.keys).take(order)
-    return Part(rows.take(order), streams, values, one.schema, keys, {**one.words, **other.words})
+    streams = {name: _concatenated([part.streams[name] for part in parts]).take(order) for name in first.streams}
+    values, keys = (
+        None if getattr(first, name) is None else pa.concat_arrays([getattr(part, name) for part in parts]).take(order)
+        for name in ("values", "keys")
+    )
+    words = {name: text for part in parts for name, text in part.words.items()}
+    if all(part.names is None and part.schema == first.schema for part in parts):
+        return Part(rows.take(order), streams, values, first.schema, keys, words)
+    names = [
+        pa.array([part.schema] * len(own), pa.string()) if part.names is None else part.names
+        for part, own in zip(parts, numbers, strict=True)
+    ]
+    return Part(rows.take(order), streams, values, None, keys, words, pa.concat_arrays(names).take(order))
 
 
-def _concatenated(one: Any, other: Any) -> Any:
-    if isinstance(one, pa.RecordBatch):
-        return pa.Table.from_batches([one, other]).combine_chunks().to_batches()[0]
-    return pa.concat_arrays([one, other])
+def _concatenated(payloads: list[Any]) -> Any:
+    if isinstance(payloads[0], pa.RecordBatch):
+        return pa.Table.from_batches(payloads).combine_chunks().to_batches()[0]
+    return pa.concat_arrays(payloads)
 
 
 def _filled(values: pa.BinaryArray) -> pa.BinaryArray:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from s3lake.errors import UnreadableError
 from s3lake.objects.content import ROWS, Body, blocks, whole
+from s3lake.objects.fit import Rounded
 from s3lake.objects.shape import BYTES, LINES, TEXT, Shape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
@@ -67,6 +68,12 @@ def values(texts: pa.Array, target: pa.DataType) -> pa.Array:
     if of.is_binary(target):
         return _decoded(texts)
     texts = pc.if_else(pc.equal(texts, ""), None, texts)  # null in a row of one column, which is no empty line
+    if of.is_floating(target):
+        numbers = texts.cast(target)
+        integers = texts.filter(pc.fill_null(pc.match_substring_regex(texts, r"^-?\d{8,}$"), False))
+        if any(int(text) != pa.scalar(text).cast(target).as_py() for text in integers.unique().to_pylist()):
+            raise Rounded
+        return numbers
     if not of.is_timestamp(target):
         is_moment = of.is_integer(target) and pc.any(pc.match_substring_regex(texts, _ZONE)).as_py()
         return (texts.cast(_NANOS) if is_moment else texts).cast(target)

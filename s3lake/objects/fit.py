@@ -1,4 +1,4 @@
-"""Batches in the columns that are asked for: integers widened, what came later null, nothing cut short."""
+"""Batches in the columns that are asked for: integers widened, what came later null, nothing cut short or rounded."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema, key: str, turn: Turn) -> pa
         column = batch.column(position)
         try:
             columns.append(turn(column, field.type))
+        except Rounded:
+            raise ConfigurationError(
+                f"{key}: column {field.name!r} holds integers, the sink's columns have {field.type}, and that cannot "
+                "hold all of them exactly: read this file by itself, or rewrite its hour with columns that the "
+                "configuration gives"
+            ) from None
         except (_Unlike, pa.ArrowInvalid):
             raise ConfigurationError(
                 f"{key}: column {field.name!r} is {column.type}, the sink's columns have {field.type}: files whose "
@@ -66,8 +72,16 @@ def widened(column: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(target, column)
     if not _widens(column.type, target):
         raise _Unlike
-    # Integers in a column of doubles get the rounding that JSON's integers get there.
-    return column.cast(target, safe=not of.is_floating(target))
+    if of.is_floating(target) and of.is_integer(column.type):
+        try:
+            return column.cast(target)
+        except pa.ArrowInvalid:
+            raise Rounded from None
+    return column.cast(target)
+
+
+class Rounded(ValueError):
+    """A column has integers that are not numbers of the other type."""
 
 
 class _Unlike(ValueError):
@@ -75,7 +89,7 @@ class _Unlike(ValueError):
 
 
 def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
-    """Whether every value of a type is one of the other, but for JSON's integers in a column of doubles."""
+    """Whether every value of a type is one of the other; of integers among doubles their values decide."""
     of = pa.types
     if of.is_null(narrow):
         return True

@@ -104,6 +104,9 @@ class Struct(msgspec.Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Struct) and list(self.fields.items()) == list(other.fields.items())
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(tuple(self.fields.items()))
 

@@ -21,7 +21,14 @@ from s3lake.verify.log import Records
 from s3lake.verify.projection import misfit
 
 _KAFKA = b"kafka"
-_decode = msgspec.json.Decoder().decode
+
+
+def _number(text: str) -> int | float:
+    """A number with a fraction, or an integer beyond 64 bits, which has to stay one to be compared by value."""
+    return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+_decode = msgspec.json.Decoder(float_hook=_number).decode
 _pack = msgspec.msgpack.Encoder().encode
 _Of = Callable[[bytes], Any]
 _Expected = Callable[[Records], list[bytes]]

@@ -4,9 +4,9 @@ Types of columns are those of the index.
 
 A struct is the list of its fields in the schema's order: a missing field is null, and a field that the schema lacks
 must hold nothing. Where files of one commit differ in their columns it is named: the fields that hold something, each
-with its name. In a column of doubles an integer is a double and -0 is 0, which JSON does not tell apart. Times are
-numbers in their column's precision: days, of the day, since 1970. What does not fit a column stays what it is, or
-becomes a misfit, so that it equals no row.
+with its name. In a column of doubles an integer that a double holds is one, any other stays an integer, and -0 is 0,
+which JSON does not tell apart. Times are numbers in their column's precision: days, of the day, since 1970. What does
+not fit a column stays what it is, or becomes a misfit, so that it equals no row.
 """
 
 import base64
@@ -153,9 +153,12 @@ def _of_map(element: Projection | None) -> Projection:
 def _double(value: Any) -> Any:
     if type(value) is int or type(value) is Decimal:
         try:
-            return float(value) + 0.0
+            double = float(value) + 0.0
         except OverflowError:
             return misfit(str(value))
+        # An integer is compared by value: rounded here, it would equal one that the writer has rounded.
+        is_integer = not isinstance(value, Decimal) or value.as_tuple().exponent == 0
+        return int(value) if is_integer and double != value else double
     if type(value) is str and value in _NO_NUMBERS:
         return _NO_NUMBERS[value]
     if type(value) is not float:
@@ -164,10 +167,11 @@ def _double(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    value = _double(value)
+    exact, value = value, _double(value)
     try:
         # Less than the least float is nothing, of which there are two as well.
-        return struct.unpack("<f", struct.pack("<f", value))[0] + 0.0 if type(value) is float else value
+        single = struct.unpack("<f", struct.pack("<f", value))[0] + 0.0 if type(value) is float else value
+        return exact if type(exact) is int and single != exact else single
     except OverflowError:
         return misfit(value)
 

@@ -259,6 +259,14 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
     assert converted.columns == {}
 
 
+def test_lines_of_two_schema_names_in_turn_are_one_part_in_the_order_of_their_records(registry: SchemaRegistry) -> None:
+    orders, users = record(("a", "int")), record(("a", "int"), name="com.acme.User")
+    values = [message(registry, (orders, users)[row % 2], {"a": row}) for row in range(5)]
+    (part,) = conversion(registry, "json")(batch(*values), {}).parts
+    assert part.streams["data"].to_pylist() == [b'{"a":0}', b'{"a":1}', b'{"a":2}', b'{"a":3}', b'{"a":4}']
+    assert part.names.to_pylist() == [f"com.acme.{name}" for name in ("Order", "User", "Order", "User", "Order")]
+
+
 def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
     one, other = record(("a", "int")), record(("a", "int"), doc="An order.", **{"connect.version": 2})
     values = [message(registry, schema, {"a": at}) for at, schema in enumerate((one, other, one))]

@@ -241,6 +241,37 @@ def test_columns_that_do_not_go_together_are_an_error_and_never_cut_short(held: 
         rows(avro([{"n": value}], optional("n", held)), "avro", recorded={"n": recorded})
 
 
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 1795478431311000001, 2**63 - 1])
+def test_an_integer_that_no_double_holds_is_an_error_and_never_another_number(number: int) -> None:
+    refused = r"k: column 'n' holds integers, the sink's columns have .*, and that cannot hold all of them exactly"
+    out = BytesIO()
+    pq.write_table(pa.table({"n": [1, number]}), out)
+    nested = avro([{"n": {"m": [number]}}], optional("n", _STRUCT_OF_LISTS))
+    with pytest.raises(ConfigurationError, match=refused):
+        rows(out.getvalue(), "parquet", recorded={"n": "double"})
+    with pytest.raises(ConfigurationError, match=refused):
+        rows(nested, "avro", recorded={"n": {"struct": {"m": {"list": "double"}}}})
+    with pytest.raises(ConfigurationError, match=refused):
+        rows(f"n,s\n{number},x\n".encode(), "csv", recorded={"n": "double", "s": "string"}, header=True)
+
+
+_STRUCT_OF_LISTS = {
+    "type": "record",
+    "name": "inner",
+    "fields": [optional("m", {"type": "array", "items": ["null", "long"]})],
+}
+
+
+def test_an_integer_that_a_double_holds_is_one() -> None:
+    numbers = [2**53, -(2**53), 5]
+    assert rows(avro([{"n": n} for n in numbers], optional("n", "long")), "avro", recorded={"n": "double"}) == [
+        {"n": float(n)} for n in numbers
+    ]
+    text = b"9007199254740994,x\n1e+18,x\n0.1,x\n123456789.5,x\n"
+    found = rows(text, "csv", recorded={"n": "double", "s": "string"}, header=False)
+    assert [row["n"] for row in found] == [9007199254740994.0, 1e18, 0.1, 123456789.5]
+
+
 def test_avro_of_many_rows_is_read_in_several_batches() -> None:
     body = avro([{"id": n} for n in range(25_000)], optional("id", "long"))
     assert [row["id"] for row in rows(body, "avro", recorded={"id": "int64"})] == list(range(25_000))

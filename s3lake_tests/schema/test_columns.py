@@ -1,5 +1,6 @@
 """Columns: what JSON objects show, how two of them unite, and when they do not."""
 
+import operator
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,11 @@ from s3lake.schema.unite import Conflict, agree, held, unite, unite_columns
 def type_of(document: Any) -> Type:
     """A type as the index writes it."""
     return from_document({"": document})[""]
+
+
+def test_structs_that_are_equal_are_not_unequal() -> None:
+    assert not operator.ne(Struct({"a": Primitive.INT64}), Struct({"a": Primitive.INT64}))
+    assert Struct({"a": Primitive.INT64}) != Struct({"a": Primitive.DOUBLE})
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,12 @@ def test_less_than_the_least_float_is_nothing(row: float) -> None:
     assert world.verify().clean
 
 
+def test_an_integer_that_was_rounded_to_a_float_is_a_difference() -> None:
+    world = landed([{"a": 2**24 + 1}], [{"a": 2.0**24}], pa.schema([("a", pa.float32())]), columns={"a": "float"})
+
+    assert not world.verify().clean
+
+
 @pytest.mark.parametrize(
     ("value", "row"),
     [
@@ -100,6 +106,10 @@ def test_less_than_the_least_float_is_nothing(row: float) -> None:
             {"place": {"at": {"lat": 1, "x": 9}}}, {"place": {"city": None, "at": {"lat": 1.0}}}, id="a field lost"
         ),
         pytest.param({}, {"name": ""}, id="a value made up"),
+        pytest.param({"amount": 2**53 + 1}, {"amount": float(2**53)}, id="an integer that was rounded to a double"),
+        pytest.param({"amount": 1795478431311000001}, {"amount": 1795478431311000001.0}, id="an identifier rounded"),
+        pytest.param({"amount": 2**64 + 1}, {"amount": float(2**64)}, id="an integer beyond 64 bits that was rounded"),
+        pytest.param({"items": [{"price": 2**53 + 1}]}, {"items": [{"price": 2.0**53}]}, id="rounded in a list"),
         pytest.param({"id": True}, {"id": 1}, id="a truth is no number"),
         pytest.param({"id": 1.0}, {"id": 1}, id="a fraction in a column of integers"),
         pytest.param({"name": 1}, {"name": "1"}, id="a number is no string"),

@@ -160,7 +160,11 @@ def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
 
 @dataclass(frozen=True)
 class _Laid:
-    """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them."""
+    """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them.
+
+    Attributes:
+        schema, names: see `convert.values.Part`.
+    """
 
     records: pa.RecordBatch
     original: pa.RecordBatch
@@ -168,6 +172,7 @@ class _Laid:
     values: pa.BinaryArray
     schema: str | None
     keys: pa.BinaryArray | None = None
+    names: pa.StringArray | None = None
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _Laid:
@@ -176,25 +181,29 @@ class _Laid:
         records = _taken(batch, part.rows)
         values = records.column("value") if part.values is None else part.values
         rows = records if original is batch else _taken(original, part.rows)
-        return cls(records, rows, part.streams, values, part.schema, part.keys)
+        return cls(records, rows, part.streams, values, part.schema, part.keys, part.names)
 
     def where(self, mask: pa.BooleanArray) -> _Laid:
         streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
         records, original = self.records.filter(mask), self.original.filter(mask)
         keys = None if self.keys is None else self.keys.filter(mask)
-        return _Laid(records, original, streams, self.values.filter(mask), self.schema, keys)
+        names = None if self.names is None else self.names.filter(mask)
+        return _Laid(records, original, streams, self.values.filter(mask), self.schema, keys, names)
 
     def without_data(self) -> _Laid:
         return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
 
     def fields(self, keys: KeyRule) -> Fields:
-        records = self.records
+        records, names = self.records, self.names
+        schemas: Sequence[str | None] = ()
+        if keys.needs("schema"):
+            schemas = [self.schema] * records.num_rows if names is None else names.to_pylist()
         return Fields(
             values=self.values.to_pylist() if keys.needs("value") else (),
             keys=(records.column("key") if self.keys is None else self.keys).to_pylist() if keys.needs("key") else (),
             headers=records.column("headers").to_pylist() if keys.needs("header") else (),
             timestamps=milliseconds(records).to_pylist() if keys.needs("timestamp") else (),
-            schemas=[self.schema] * records.num_rows if keys.needs("schema") else (),
+            schemas=schemas,
             topics=records.column("topic").to_pylist() if keys.needs("topic") else (),
         )
 

@@ -299,6 +299,8 @@ class Staging:
     def _note_last(self, partition: int, group: str, rows: Rows) -> None:
         last = rows.take(pa.array([len(rows) - 1]))  # a slice would keep all that it was cut from
         before = self._last.get(group)
+        if before is not None and before[0] == partition and before[1].offsets[0].as_py() > last.offsets[0].as_py():
+            return  # of another schema: the parts of a batch come one after the other
         self._last[group] = partition, last
         self._last_bytes += last.nbytes - (before[1].nbytes if before else 0)
         if self._last_bytes > self._rule.budget // 2:

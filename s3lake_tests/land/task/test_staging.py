@@ -422,6 +422,14 @@ def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
     assert [(file.partition, file.first_offset, file.records) for file in reported] == [(0, 2, 1), (1, 3, 1)]
 
 
+def test_without_an_offset_the_last_record_of_a_key_stays_though_it_came_with_an_earlier_part() -> None:
+    store = MemoryStore()
+    files = latest(store)
+    files.add_sorted(0, keyed(files, b"a", b"a"), rows(pa.array([0, 3]), lines(b"1", b"4")))
+    files.add_sorted(0, keyed(files, b"a", b"a"), rows(pa.array([1, 2]), lines(b"2", b"3")))
+    assert bodies(store, files.finish()) == {"a.json": b"4\n"}
+
+
 def test_only_the_last_record_of_a_key_counts_against_memory() -> None:
     files = latest(MemoryStore(), budget=2000)
     for offset in range(100):
