@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from s3lake.convert.cells import Rows
+from s3lake.convert.cells import Column, Rows
 from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Numbers
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,15 @@ def rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
     kept = np.ones(total, np.bool_)
     kept[list(without)] = False
     return pa.array(np.flatnonzero(kept), pa.int64())
+
+
+def alike(*columns: Column | None) -> list[Numbers] | None:
+    """Rows by the schemas that came with them, in the order of their first ones; None if all have the same."""
+    codes = [column.schemas.codes for column in columns if column is not None and column.schemas]
+    if all((one == one[0]).all() for one in codes):
+        return None
+    marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
+    _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
+    order = np.argsort(groups, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    return [members[group] for group in np.argsort(first)]

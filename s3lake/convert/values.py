@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import cells, decimals, envelope_json, envelope_table, flat, gate, headers, sidecars, table
-from s3lake.convert.cells import Column, Rows
+from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Found, Shape
 from s3lake.convert.gate import Refusals
-from s3lake.convert.groups import Group, Losses, rest
+from s3lake.convert.groups import Group, Losses, alike, rest
+from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
-from s3lake.convert.schemas import Numbers
 from s3lake.encode.formats import FORMATS
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
 from s3lake.schema.unite import agree
-
-Streams = dict[str, Any]
-"""Stream ("data", "keys", "headers") -> payload: a pa.BinaryArray of texts, or a pa.RecordBatch of columns."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows of a batch that have one schema.
-
-    Attributes:
-        rows: of the batch, in order; None for all of them.
-        streams: what the encoders write, each as long as `rows`. `data` is missing where it could only be rows without
-            any column, which happens to records without a value whose keys land apart.
-        values: their values as JSON texts where these are not what Kafka has; else None.
-        schema: the name of their values' schema; None if they have none, or several (see `names`).
-        names: the name of each row's schema, if lines of several schemas are in one part.
-        keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
-        words: what columns are in words, as the records' own schemas say it.
-    """
-
-    rows: pa.Int64Array | None
-    streams: Streams
-    values: pa.BinaryArray | None = None
-    schema: str | None = None
-    keys: pa.BinaryArray | None = None
-    words: Mapping[str, str] = field(default_factory=dict)
-    names: pa.StringArray | None = None
 
 
 @dataclass(frozen=True)
@@ -204,7 +174,7 @@ class Conversion:
             parts.extend([] if part is None else [part])
         skipped = len(left_out) if self.nulls == "skip" else 0
         return Converted(
-            _merged(parts),
+            merge_parts(parts),
             losses.refused,
             skipped,
             columns,
@@ -256,10 +226,8 @@ class Conversion:
         if not len(rows):
             return
         has_typed_keys = self.keys is not None and FORMATS[self.keys].tabular
-        if self._shape is not None:
-            groups = _alike(rows.value, rows.key)
-        else:
-            groups = _alike(rows.key if has_typed_keys else None)
+        by = [rows.value, rows.key] if self._shape is not None else [rows.key if has_typed_keys else None]
+        groups = alike(*by)
         if groups is None:
             yield every
             return
@@ -335,67 +303,6 @@ class Conversion:
         if self.format == "text":
             return gate.one_line(_filled(rows.value.data))
         return rows.value.as_json()
-
-
-def _alike(*columns: Column | None) -> list[Numbers] | None:
-    """Rows by the schemas that came with them, in the order of their first ones; None if all have the same."""
-    codes = [column.schemas.codes for column in columns if column is not None and column.schemas]
-    if all((one == one[0]).all() for one in codes):
-        return None
-    marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
-    _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
-    order = np.argsort(groups, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
-    return [members[group] for group in np.argsort(first)]
-
-
-def _merged(parts: list[Part]) -> tuple[Part, ...]:
-    """Parts whose rows go into the same files as one part, so that a file's records stay in order."""
-    alike: list[list[Part]] = []
-    for part in parts:
-        same = next((ones for ones in alike if _share_files(ones[0], part)), None)
-        if same is None:
-            alike.append([part])
-        else:
-            same.append(part)
-    return tuple(ones[0] if len(ones) == 1 else _together(ones) for ones in alike)
-
-
-def _share_files(one: Part, other: Part) -> bool:
-    is_table = isinstance(one.streams.get("data"), pa.RecordBatch)
-    if (is_table and one.schema != other.schema) or one.streams.keys() != other.streams.keys():
-        return False
-    pairs = ((stream, other.streams[name]) for name, stream in one.streams.items())
-    return all(
-        not isinstance(stream, pa.RecordBatch) or stream.schema.equals(more.schema, check_metadata=True)
-        for stream, more in pairs
-    )
-
-
-def _together(parts: list[Part]) -> Part:
-    first = parts[0]
-    numbers = [part.rows for part in parts if part.rows is not None]  # of one part of several it never is
-    rows = pa.concat_arrays(numbers)
-    order = pc.sort_indices(rows)
-    streams = {name: _concatenated([part.streams[name] for part in parts]).take(order) for name in first.streams}
-    values, keys = (
-        None if getattr(first, name) is None else pa.concat_arrays([getattr(part, name) for part in parts]).take(order)
-        for name in ("values", "keys")
-    )
-    words = {name: text for part in parts for name, text in part.words.items()}
-    if all(part.names is None and part.schema == first.schema for part in parts):
-        return Part(rows.take(order), streams, values, first.schema, keys, words)
-    names = [
-        pa.array([part.schema] * len(own), pa.string()) if part.names is None else part.names
-        for part, own in zip(parts, numbers, strict=True)
-    ]
-    return Part(rows.take(order), streams, values, None, keys, words, pa.concat_arrays(names).take(order))
-
-
-def _concatenated(payloads: list[Any]) -> Any:
-    if isinstance(payloads[0], pa.RecordBatch):
-        return pa.Table.from_batches(payloads).combine_chunks().to_batches()[0]
-    return pa.concat_arrays(payloads)
 
 
 def _filled(values: pa.BinaryArray) -> pa.BinaryArray:

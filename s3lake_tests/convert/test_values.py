@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert.values import Conversion, Converted, Part
+from s3lake.convert.parts import Part
+from s3lake.convert.values import Conversion, Converted
 from s3lake.land import binding
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink

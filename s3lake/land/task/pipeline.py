@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert.gate import Refusals
-from s3lake.convert.values import Conversion, Part
+from s3lake.convert.parts import Part
+from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
 from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of, with_seen
@@ -163,7 +164,7 @@ class _Laid:
     """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them.
 
     Attributes:
-        schema, names: see `convert.values.Part`.
+        schema, names: see `convert.parts.Part`.
     """
 
     records: pa.RecordBatch

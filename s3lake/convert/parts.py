@@ -1,0 +1,86 @@
+"""Rows of a batch as the encoders take them, and several of them as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Streams = dict[str, Any]
+"""Stream ("data", "keys", "headers") -> payload: a pa.BinaryArray of texts, or a pa.RecordBatch of columns."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a batch that have one schema.
+
+    Attributes:
+        rows: of the batch, in order; None for all of them.
+        streams: what the encoders write, each as long as `rows`. `data` is missing where it could only be rows without
+            any column, which happens to records without a value whose keys land apart.
+        values: their values as JSON texts where these are not what Kafka has; else None.
+        schema: the name of their values' schema; None if they have none, or several (see `names`).
+        names: the name of each row's schema, if lines of several schemas are in one part.
+        keys: their keys as JSON texts where the layout asks for them and Kafka has something else; else None.
+        words: what columns are in words, as the records' own schemas say it.
+    """
+
+    rows: pa.Int64Array | None
+    streams: Streams
+    values: pa.BinaryArray | None = None
+    schema: str | None = None
+    keys: pa.BinaryArray | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    names: pa.StringArray | None = None
+
+
+def merge_parts(parts: list[Part]) -> tuple[Part, ...]:
+    """Merge the parts whose rows go into the same files, so that a file's records stay in order."""
+    alike: list[list[Part]] = []
+    for part in parts:
+        same = next((ones for ones in alike if _share_files(ones[0], part)), None)
+        if same is None:
+            alike.append([part])
+        else:
+            same.append(part)
+    return tuple(ones[0] if len(ones) == 1 else _together(ones) for ones in alike)
+
+
+def _share_files(one: Part, other: Part) -> bool:
+    is_table = isinstance(one.streams.get("data"), pa.RecordBatch)
+    if (is_table and one.schema != other.schema) or one.streams.keys() != other.streams.keys():
+        return False
+    pairs = ((stream, other.streams[name]) for name, stream in one.streams.items())
+    return all(
+        not isinstance(stream, pa.RecordBatch) or stream.schema.equals(more.schema, check_metadata=True)
+        for stream, more in pairs
+    )
+
+
+def _together(parts: list[Part]) -> Part:
+    first = parts[0]
+    numbers = [part.rows for part in parts if part.rows is not None]  # of one part of several it never is
+    rows = pa.concat_arrays(numbers)
+    order = pc.sort_indices(rows)
+    streams = {name: _concatenated([part.streams[name] for part in parts]).take(order) for name in first.streams}
+    values, keys = (
+        None if getattr(first, name) is None else pa.concat_arrays([getattr(part, name) for part in parts]).take(order)
+        for name in ("values", "keys")
+    )
+    words = {name: text for part in parts for name, text in part.words.items()}
+    if all(part.names is None and part.schema == first.schema for part in parts):
+        return Part(rows.take(order), streams, values, first.schema, keys, words)
+    names = [
+        pa.array([part.schema] * len(own), pa.string()) if part.names is None else part.names
+        for part, own in zip(parts, numbers, strict=True)
+    ]
+    return Part(rows.take(order), streams, values, None, keys, words, pa.concat_arrays(names).take(order))
+
+
+def _concatenated(payloads: list[Any]) -> Any:
+    if isinstance(payloads[0], pa.RecordBatch):
+        return pa.Table.from_batches(payloads).combine_chunks().to_batches()[0]
+    return pa.concat_arrays(payloads)
