@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -19,6 +20,27 @@ SCHEMA = pa.schema(
     ]
 )
 """Every column that a batch can have; each costs, so only those that are asked for are made."""
+
+UNREADABLE = [(None, None)]
+"""The headers of a record whose own ones the reader cannot decode: no real header has a null name."""
+
+UNREADABLE_HEADERS = "a header's name is not UTF-8: the record's headers cannot be read, and are not in the dead letter"
+
+
+def take_unreadable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
+    """Return the batch with null for headers that its reader could not decode, and the rows that had them."""
+    if "headers" not in batch.schema.names:
+        return batch, []
+    column = batch.column("headers")
+    names = column.flatten().field("key")
+    if not names.null_count:
+        return batch, []
+    rows = pc.list_parent_indices(column).filter(names.is_null()).to_pylist()
+    places: list[int | None] = list(range(batch.num_rows))
+    for row in rows:
+        places[row] = None
+    column = column.take(pa.array(places, pa.int64()))
+    return batch.set_column(batch.schema.get_field_index("headers"), "headers", column), rows
 
 
 class Range(NamedTuple):

@@ -25,7 +25,7 @@ from s3lake.verify.digest import Sums
 from s3lake.verify.framed import Telling
 from s3lake.verify.index_side import Note, Segment
 from s3lake.verify.letters import DeadLetters, in_words
-from s3lake.verify.log import Log, Records
+from s3lake.verify.log import UNREADABLE, Log, Records
 from s3lake.verify.reading import Group, Reading
 from s3lake.verify.report import Kind, Unchecked
 
@@ -122,6 +122,9 @@ class Comparison:
         dead = self.letters.take(records)
         told = self._translated(self.letters.others(records))
         landing = self._landing(told)
+        for offset, headers in zip(landing.offsets, landing.headers, strict=False):
+            if headers is UNREADABLE:
+                self._opaque = f"the headers of offset {offset} cannot be read: a name is not UTF-8"
         if not self._opaque:
             digests, _ = self._reading.expected(landing)
             self._in_kafka.add(digests)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
@@ -17,7 +17,7 @@ from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.log import Log
 from s3lake.source.kafka.properties import client_properties
 from s3lake.source.offsets import Snapshot
-from s3lake.verify.log import LogStartMoved, Records
+from s3lake.verify.log import UNREADABLE, Headers, LogStartMoved, Records
 
 _MOST = 10_000
 _MOST_BYTES = 32_000_000
@@ -164,5 +164,20 @@ def _records(partition: int, messages: Sequence[Any], parts: Collection[str]) ->
         [message.timestamp()[1] for message in messages],
         [message.value() for message in messages],
         [message.key() for message in messages] if "key" in parts else (),
-        [message.headers() or () for message in messages] if "headers" in parts else (),
+        _headers(messages) if "headers" in parts else (),
     )
+
+
+def _headers(messages: Sequence[Any]) -> list[Headers]:
+    """Decode headers, each message's once: a second look at a name that is not UTF-8 crashes the process.
+
+    So does a first look by Python's own call (see the reader), but not by `map`.
+    """
+    headers: list[Headers] = []
+    remaining = iter(messages)
+    while len(headers) < len(messages):
+        try:
+            headers.extend(map(Message.headers, remaining))  # type: ignore[arg-type]
+        except (SystemError, UnicodeDecodeError):
+            headers.append(UNREADABLE)
+    return [one or () for one in headers]

@@ -8,6 +8,9 @@ from s3lake.source.offsets import Snapshot
 Headers = Sequence[tuple[str, bytes | None]]
 """Headers of one record, in order; names may repeat."""
 
+UNREADABLE: Headers = [("", None)]
+"""The headers, this very list, of a record whose own ones the client cannot decode: a name is not UTF-8."""
+
 
 class Records(NamedTuple):
     """Records of one topic-partition, in offset order: sequences of equal length, `keys` and `headers` if asked for."""

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
+from s3lake.verify.log import UNREADABLE
 from s3lake_tests.avro import METADATA, optional
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, avro, avro_alone, parquet, texts
 
@@ -114,6 +115,18 @@ def test_records_in_json(fields: list[str], value: str) -> None:
     world = world_of(RECORDS, envelope={"style": "record", "fields": fields}, converter={"value": value})
     world.landed_as(lines_of(world, record_line))
     assert finds_any_change(world)
+
+
+def test_a_record_whose_headers_the_client_cannot_read_makes_its_commit_not_checkable() -> None:
+    world = world_of(RECORDS, envelope={"fields": ["value", "headers"]})
+    world.landed_as(lines_of(world, record_line))
+    world.log.more[0, 1] = (None, UNREADABLE)
+    report = world.verify()
+    assert not report.clean
+    assert not report.differences
+    assert [one.reason for part in report.checked for one in part.not_checkable] == [
+        "the headers of offset 1 cannot be read: a name is not UTF-8"
+    ]
 
 
 def test_a_json_array_of_records() -> None:

@@ -21,6 +21,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.land.task.outcomes import Grown
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import Columns, Primitive, Struct, fields_of, to_document
+from s3lake.source.records import UNREADABLE_HEADERS, take_unreadable
 from s3lake.transform.sql import Query
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ class Tabulate:
             if not batch.num_rows:
                 continue
             first = first or (batch.column("partition")[0].as_py(), batch.column("offset")[0].as_py())
-            rows, now = self._rows(batch, *self._transformed(batch), source)
+            batch, unreadable = take_unreadable(batch)
+            transformed, refused, dropped = self._transformed(batch)
+            refused |= dict.fromkeys(unreadable, UNREADABLE_HEADERS)
+            rows, now = self._rows(batch, transformed, refused, dropped, source)
             grown, source = grown or now != source, now
             if not grown:
                 yield rows

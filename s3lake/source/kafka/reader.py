@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError, TransientError
+from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
 from s3lake.source.kafka.properties import REMEDY, client_properties, without_secrets
-from s3lake.source.records import HEADERS, Range
+from s3lake.source.records import HEADERS, UNREADABLE, Range
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
@@ -94,7 +94,6 @@ class Brokers:
             KafkaUnavailableError: the brokers did not answer in time.
             TransientError: Kafka expired what was being read, or the topic is gone: planning again tells.
             ConfigurationError: the brokers refuse to let this user read.
-            RecordError: a record is none that librdkafka can hand over.
         """
         consumer, trouble = _consumer(os.getpid(), tuple(sorted(self.consumer_settings.items())))
         _introduce(consumer, topic)
@@ -280,14 +279,15 @@ def _timestamps(messages: list[Message]) -> pa.Array:
 
 
 def _headers(messages: list[Message]) -> pa.Array:
-    rows = []
-    for message in messages:
+    from confluent_kafka import Message
+
+    rows: list[Any] = []
+    remaining = iter(messages)
+    while len(rows) < len(messages):
         try:
-            headers = message.headers()
-        except UnicodeDecodeError:
-            raise RecordError(
-                f"partition {message.partition()}, offset {message.offset()}: a header's name is not UTF-8, which "
-                "Kafka's protocol does not allow"
-            ) from None
-        rows.append(headers and [{"key": name, "value": value} for name, value in headers])  # type: ignore[str-unpack, misc]
+            # Of a name that is not UTF-8 this gives a tuple with a null pointer, and an exception. A warm call by
+            # Python 3.11 or later does not look for that, and the process crashes: `map` does. Nor look twice.
+            rows.extend(map(Message.headers, remaining))
+        except (SystemError, UnicodeDecodeError):
+            rows.append(UNREADABLE)
     return pa.array(rows, HEADERS)
