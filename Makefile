@@ -6,20 +6,13 @@ RELEASE := .venv-release/.installed
 MUTMUT := .venv-mutants/.installed
 PYTEST := $(BIN)/python -m pytest
 MARKED := long or spark or kafka or s3 or ui
-BENCH ?= --records 1000000 --format json
-MINUTES ?= 10
-SEED ?= 1
-STORE ?= versitygw
-MATRIX ?= --every 5
-EXAMPLES ?= 100000
-MUTANTS ?= s3lake/plan s3lake/store s3lake/commit \
-  $(addprefix s3lake/land/,landing.py staged.py gate.py missing.py follower.py observer.py sql/search.py) \
-  $(addprefix s3lake/land/task/,outcomes.py staging.py letters.py)
+BENCH ?= sink --records 1000000 --format json
+TRIAL ?= soak --minutes 10
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sbom audit wheel help demo test test-fast lint types bench soak matrix limits world mutants docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast lint types bench trial docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -39,26 +32,14 @@ lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy --strict on s3lake/ and benchmarks/
+types: $(STAMP) ## mypy --strict on s3lake/, benchmarks/ and trials/
 	$(BIN)/mypy
 
-bench: $(STAMP) java ## CPU, memory and requests per record: make bench BENCH="--format parquet"
-	$(BIN)/python benchmarks/sink.py $(BENCH)
+bench: $(STAMP) java ## What landing costs: make bench BENCH="sink --format parquet", or BENCH="limits --only hours"
+	$(BIN)/python -W ignore -m benchmarks.$(BENCH)
 
-soak: $(STAMP) java ## Production under kills, stops and faults, and what has landed compared: make soak MINUTES=60 SEED=7 STORE=minio
-	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) --seed $(SEED) --store $(STORE)
-
-matrix: $(STAMP) java ## Commands killed at each request of S3 and Kafka, and what stands then: make matrix MATRIX="--only compact"
-	$(BIN)/python -W ignore benchmarks/matrix.py $(MATRIX)
-
-limits: $(STAMP) java ## Many topics, large messages, long histories, and how they grow: make limits LIMITS="--only hours"
-	$(BIN)/python -W ignore benchmarks/limits.py $(LIMITS)
-
-world: $(STAMP) ## Look for a story in which the commit breaks: make world EXAMPLES=100000 SEED=1
-	$(BIN)/python -m s3lake_tests.commit.search --examples $(EXAMPLES) --seed $(SEED)
-
-mutants: $(STAMP) $(MUTMUT) ## Change the code, one place at a time, and see that a test notices: make mutants MUTANTS=s3lake/plan
-	$(BIN)/python benchmarks/mutants.py --processes 2 $(MUTANTS)
+trial: $(STAMP) java $(if $(filter mutants,$(TRIAL)),$(MUTMUT)) ## Harm, and what has landed compared: make trial TRIAL="soak --minutes 60 --seed 7"; TRIAL=--help lists all
+	$(BIN)/python -W ignore -m trials $(TRIAL)
 
 sbom: $(STAMP) $(RELEASE) ## Write dist/sbom.json: what s3lake depends on, as CycloneDX says it
 	@mkdir -p dist

@@ -2,8 +2,8 @@
 
 One JSON line each. The bucket is in memory, so what is measured is ours; the broker is a real one beside it.
 
-    python benchmarks/change.py --mb 200
-    python benchmarks/change.py --records 200000
+    python -m benchmarks.change --mb 200
+    python -m benchmarks.change --records 200000
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""How long `s3lake.files` takes over many hours: `benchmarks/files.py --commits 12`. The index is written by hand."""
+"""How long `s3lake.files` takes over many hours of an index: `python -m benchmarks.files --commits 12`."""
 
 import argparse
 import json

@@ -1,7 +1,8 @@
 """How far s3lake goes: each limit at some sizes, so that its growth shows, as rows of `limits.md`.
 
-`make limits LIMITS="--only messages,hours"` measures these anew and leaves the other rows as they are; `--at-most 1000`
-leaves larger sizes out. Each landing is a process of its own, cold, behind a broker and an S3 server of this machine.
+`make bench BENCH="limits --only messages,hours"` measures these anew and leaves the other rows as they are;
+`--at-most 1000` leaves larger sizes out. Each landing is a process of its own, cold, behind a broker and an S3 server
+of this machine.
 """
 
 import argparse
@@ -20,11 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import boto3
-from limits_table import Row, rewritten
-from odd_records import schema
-from process_tree import Meter
-from sink import HERE, Bucket, bucket, measured, registry
 
+from benchmarks.limits_table import Row, rewritten
+from benchmarks.odd_records import schema
+from benchmarks.process_tree import Meter
+from benchmarks.sink import HERE, Bucket, bucket, measured, registry
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 
@@ -180,7 +181,7 @@ def of_topics(size: int, options: argparse.Namespace) -> Iterator[Row]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **into.environment, "PYTHONPATH": os.pathsep.join((str(HERE.parent), str(HERE)))},
+            env={**os.environ, **into.environment, "PYTHONPATH": str(HERE.parent)},
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -15,8 +15,8 @@ import dagster as dg
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from land import told
 
+from benchmarks.land import told
 from s3lake import hours
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config

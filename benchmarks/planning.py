@@ -1,4 +1,4 @@
-"""How long planning takes: `benchmarks/planning.py --partitions 100`.
+"""How long planning takes: `python -m benchmarks.planning --partitions 100`.
 
 To plan an hour is to give it a tile and to decide what its first micro-batch reads: questions to Kafka and requests to
 S3, no record. Prints one JSON line: seconds of the first hour, which connects, and of the slowest one after it.

@@ -1,4 +1,4 @@
-"""What landing a topic costs: `benchmarks/sink.py --records 5000000 --format json --server versitygw`.
+"""What landing a topic costs: `python -m benchmarks.sink --records 5000000 --format json --server versitygw`.
 
 Starts Kafka and S3, produces a topic whose records lie in one closed hour, and lands it twice in one Spark session, by
 two sinks: `cold` and `warm`. Prints one JSON line. See README.md for how to read it.
@@ -24,9 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from process_tree import Meter
-from records import PROTOBUF, PROTOBUF_ID, SCHEMA
-
+from benchmarks.process_tree import Meter
+from benchmarks.records import PROTOBUF, PROTOBUF_ID, SCHEMA
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3

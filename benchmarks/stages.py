@@ -1,4 +1,4 @@
-"""Where a record's microseconds go: `benchmarks/stages.py --records 500000`.
+"""Where a record's microseconds go: `python -m benchmarks.stages --records 500000`.
 
 Reads a topic with the reader of a task, then puts the same batches through the pipeline with a store that keeps nothing
 but counts, all in this process, and prints CPU µs a record, the least of some rounds: reading (librdkafka's threads
@@ -14,9 +14,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
-import records
-from sink import SCHEMA_ID, registry
 
+from benchmarks import records
+from benchmarks.sink import SCHEMA_ID, registry
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.land import binding

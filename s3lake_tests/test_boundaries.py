@@ -327,6 +327,31 @@ def test_files_are_one_idea_long() -> None:
         assert lines <= LONGER.get(name, (LONGEST, ""))[0], f"{name} has {lines} lines: two ideas?"
 
 
+# Beside the package
+
+
+def _imported(directory: str) -> set[str]:
+    """The packages and modules that the files of a directory import, at any place in them."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / directory).rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return names | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+@pytest.mark.parametrize(
+    ("directory", "strangers"),
+    [
+        ("s3lake", ("s3lake_tests", "benchmarks", "trials")),
+        ("benchmarks", ("s3lake_tests", "trials")),
+        ("s3lake_tests", ("benchmarks", "trials")),
+        ("docs", ("s3lake_tests", "benchmarks", "trials")),
+        ("release", ("s3lake_tests", "benchmarks", "trials")),
+    ],
+)
+def test_nothing_imports_trials_and_benchmarks_import_no_tests(directory: str, strangers: tuple[str, ...]) -> None:
+    assert [name for name in sorted(_imported(directory)) if name.partition(".")[0] in strangers] == []
+
+
 # Everything in the repository
 
 

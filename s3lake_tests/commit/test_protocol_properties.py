@@ -1,8 +1,8 @@
 """Hypothesis invents what happens; the invariants must hold after every request and at the end.
 
 A failure shows the shortest story that leads to it and the requests that were made. `S3LAKE_EXAMPLES=100` tries a
-hundred times as many, `--hypothesis-seed` others; `S3LAKE_COUNT=1` prints what was tried. `make world` looks for long,
-and puts the story of a failure into `corpus/`, whose stories are played here each time.
+hundred times as many, `--hypothesis-seed` others; `S3LAKE_COUNT=1` prints what was tried. The trial `protocol`
+looks for long, and puts the story of a failure into `corpus/`, whose stories are played here each time.
 """
 
 import os

@@ -8,7 +8,7 @@ import pytest
 from s3lake_tests.docs.test_links import ROOT
 
 GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
-NAMED = sorted(set(re.findall(r"`(s3lake_tests/[^`]+)`", GUARANTEES)))
+NAMED = sorted(set(re.findall(r"`((?:s3lake_tests|trials)/[^`]+)`", GUARANTEES)))
 
 
 def functions(path: str) -> set[str]:
@@ -29,4 +29,4 @@ def test_each_test_that_is_named_exists(named: str) -> None:
 @pytest.mark.parametrize("line", [line for line in GUARANTEES.splitlines() if line.startswith("**")])
 def test_each_promise_names_a_test(line: str) -> None:
     following = GUARANTEES[GUARANTEES.index(line) + len(line) :].partition("\n**")[0].partition("\n## ")[0]
-    assert "s3lake_tests/" in line + following
+    assert "/test_" in line + following
