@@ -54,7 +54,7 @@ def demo(
         landings = list(routes(stage.config))
         for hour in stage.hours:
             for lander in landings:
-                tell(as_json, rows.hour_row(lander.topic, lander.report(hour)), rows.hour_line)
+                tell(as_json, rows.hour_row(lander.sink.name, lander.topic, lander.report(hour)), rows.hour_line)
         grids = [Grid.of(lander.sink, hours.now_ms()) for lander in landings]
         reports = verified(stage.config, landings, grids, quiet=as_json)
         for lander, report in zip(landings, reports, strict=True):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 class _Printed(Logged):
     """Shows how far a topic is, and prints every hour as soon as it is done."""
 
-    topic: str
     as_json: bool
     progress: Progressed
     offsets: int = 0
@@ -53,14 +52,14 @@ class _Printed(Logged):
 
     def done(self, landed: LandedHour) -> None:
         with self.progress.aside():
-            tell(self.as_json, rows.hour_row(self.topic, landed), rows.hour_line)
+            tell(self.as_json, rows.hour_row(self.sink, self.topic, landed), rows.hour_line)
 
 
 @contextmanager
 def _shown(lander: "Landing", doing: str, as_json: bool) -> Iterator[None]:
     """What `lander` does is shown while it does it."""
-    with progress_bar(f"{doing} {lander.topic}: offsets", 0, quiet=as_json) as progress:
-        lander.observer = _Printed(lander.topic, as_json, progress)
+    with progress_bar(f"{doing} {lander.sink.name} {lander.topic}: offsets", 0, quiet=as_json) as progress:
+        lander.observer = _Printed(lander.sink.name, lander.topic, as_json, progress)
         yield
 
 
@@ -126,7 +125,7 @@ def rewrite(
     in_order(first, last)
     if first is None or last is None:
         raise ConfigurationError("rewrite needs --from H and --to H: it never rewrites everything by default")
-    refused: list[IncompleteError] = []
+    refused: list[tuple[str, IncompleteError]] = []
     rewritten = 0
     for lander in routes(load(config), sink, topic):
         try:
@@ -135,11 +134,11 @@ def rewrite(
                     lander.rewrite(hour)
                     rewritten += 1
         except IncompleteError as error:
-            refused.append(error)
+            refused.append((lander.sink.name, error))
     if refused and not rewritten:
-        raise refused[0]
-    for refusal in refused:
-        err.print(str(refusal), markup=False)
+        raise refused[0][1]
+    for name, refusal in refused:
+        err.print(f"{name} {refusal}", markup=False)
     if refused:
         raise typer.Exit(FAILED)
 

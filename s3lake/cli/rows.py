@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
+from s3lake.plan.stamps import find_warnings
 from s3lake.text.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def tile_row(tile: "Tile", *, sealed: bool) -> dict[str, Any]:
         "garbage": list(tile.garbage),
         "expired": [list(one) for one in tile.expired],
         "rev": tile.rev,
+        "warnings": find_warnings(tile),
     }
 
 
@@ -49,12 +51,13 @@ def _state(tile: "Tile", *, sealed: bool) -> str:
     return "closed" if tile.closed else "open"
 
 
-def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
+def hour_row(sink: str, topic: str, landed: "LandedHour") -> dict[str, Any]:
     """What was landed of an hour; `without_record` are offsets that a reader of committed data gets no record for."""
     sums = landed.sums
     offsets = sum(span.committed - span.start for span in landed.tile.partitions.values())
     expired = sum(end - start for _, start, end in landed.tile.expired)
     return {
+        "sink": sink,
         "topic": topic,
         "hour": landed.tile.hour,
         "offsets": offsets,
@@ -67,6 +70,7 @@ def hour_row(topic: str, landed: "LandedHour") -> dict[str, Any]:
         "files": sums.files,
         "dead_letter_files": sums.dead_files,
         "bytes": sums.bytes,
+        "warnings": find_warnings(landed.tile),
     }
 
 
@@ -81,9 +85,11 @@ def hour_line(row: Mapping[str, Any]) -> str:
         ("without_record", "markers and aborted"),
     )
     sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts if row[name] or name == "rows")
-    return "{topic} {hour}: {offsets:,} offsets = {sums}; {stored}, {bytes:,} bytes".format(
+    line = "{sink} {topic} {hour}: {offsets:,} offsets = {sums}; {stored}, {bytes:,} bytes".format(
         sums=sums, stored=_files(row), **row
     )
+    place = "{sink} {topic} {hour}".format(**row)
+    return "\n".join([line, *(f"warning: {place}: {text}" for text in row["warnings"])])
 
 
 def _files(row: Mapping[str, Any]) -> str:

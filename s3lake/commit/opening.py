@@ -9,12 +9,19 @@ from s3lake.commit.recovery import PACE, Pace, settle
 from s3lake.commit.truncated import cut_below, same_log
 from s3lake.errors import DataLossError
 from s3lake.plan import tile as tiles
+from s3lake.plan.stamps import find_stamps_ahead
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import Offsets, Snapshot
 
 
 def open_hour(
-    index: TopicIndex, offsets: Offsets, hour: str, *, earliest_hour: str | None = None, pace: Pace = PACE
+    index: TopicIndex,
+    offsets: Offsets,
+    hour: str,
+    *,
+    earliest_hour: str | None = None,
+    now_ms: int | None = None,
+    pace: Pace = PACE,
 ) -> TopicHead | None:
     """Give `hour` a tile: the topic's head, which announces it, or None while the topic does not exist.
 
@@ -25,6 +32,7 @@ def open_hour(
         offsets: asked only when the tile has to be made.
         hour: the hour to open; an earlier tile still open is closed at once, whatever the clock says.
         earliest_hour: the hour whose tile begins at the log start when no earlier tile exists.
+        now_ms: this actor's clock, the system's if None; it decides what is noted as stamped ahead, and nothing else.
         pace: of the recovery that opening may need.
 
     Raises:
@@ -40,7 +48,8 @@ def open_hour(
             return head
         if head.new is not None and head.new.hour != hours.before(hour, head.hours):
             finish_creation(index, head)  # the tile before is read when it is closed
-        creation = _make(index, offsets, hour, head, earliest_hour, pace)
+        clock_ms = hours.now_ms() if now_ms is None else now_ms
+        creation = _make(index, offsets, hour, head, earliest_hour, clock_ms, pace)
         if creation is None:
             return None
         tile, topic_id = creation
@@ -57,8 +66,10 @@ def finish_creation(index: TopicIndex, head: TopicHead) -> None:
         index.create(index.tile_key(head.new.hour), head.new)
 
 
-def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE) -> Tile | None:
-    """Write the tile's edges for good, after settling what is pending; None without tile.
+def close_hour(
+    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE, now_ms: int | None = None
+) -> Tile | None:
+    """Write the tile's edges for good, after settling what is pending; None without tile. `now_ms`: see `open_hour`.
 
     Raises:
         DataLossError: the topic is another one than the index was cut from; its offsets are no edges of this tile.
@@ -76,7 +87,8 @@ def close_hour(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, 
             continue
         kafka = asked(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
-        shut = tiles.closed(tile, kafka)
+        clock_ms = hours.now_ms() if now_ms is None else now_ms
+        shut = tiles.closed(tile, kafka, find_stamps_ahead(kafka, clock_ms))
         if index.swap_tile(shut, etag):
             return shut
 
@@ -108,7 +120,13 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
 
 
 def _make(
-    index: TopicIndex, offsets: Offsets, hour: str, head: TopicHead, earliest_hour: str | None, pace: Pace
+    index: TopicIndex,
+    offsets: Offsets,
+    hour: str,
+    head: TopicHead,
+    earliest_hour: str | None,
+    now_ms: int,
+    pace: Pace,
 ) -> tuple[Tile, str] | None:
     if head.since is not None and hour < head.since:
         raise DataLossError(
@@ -119,10 +137,10 @@ def _make(
     former = None
     if earlier is not None and head.since is not None and earlier < head.since:
         former, earlier = index.existing_tile(earlier)[0], None
-    before = close_hour(index, offsets, head, earlier, pace) if earlier else None
+    before = close_hour(index, offsets, head, earlier, pace, now_ms) if earlier else None
     while earlier and before is None:
         index.existing_tile(earlier)
-        before = close_hour(index, offsets, head, earlier, pace)
+        before = close_hour(index, offsets, head, earlier, pace, now_ms)
     after = index.existing_tile(later) if later else None
     kafka = asked(index, offsets, head, hour)
     if not kafka.exists:
@@ -143,5 +161,6 @@ def _make(
         former=former,
         recreated=head.since is not None,
         begins={**head.begins, **cut_below(index, offsets, begun, kafka)},
+        stamped_ahead=find_stamps_ahead(kafka, now_ms),
     )
     return tile, kafka.topic_id

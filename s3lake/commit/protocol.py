@@ -31,6 +31,7 @@ from s3lake.errors import (
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
 from s3lake.plan.freshness import Wait
+from s3lake.plan.stamps import find_stamps_ahead
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Offsets
 from s3lake.store import COMMIT
@@ -128,7 +129,8 @@ def begin(
         same_log(index, offsets, tile, kafka)
         if not tile.closed:
             over = now_ms >= hours.end_ms(hour) + grace_ms
-            grown = tiles.closed(tile, kafka) if over else tiles.extended(tile, kafka)
+            ahead = find_stamps_ahead(kafka, now_ms)
+            grown = tiles.closed(tile, kafka, ahead) if over else tiles.extended(tile, kafka, ahead)
             if grown is not tile:
                 swapped = index.swap_tile(grown, etag)
                 if swapped is None or grown.landed:

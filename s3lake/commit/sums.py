@@ -6,6 +6,7 @@ from typing import overload
 
 import msgspec
 
+from s3lake.commit.files import count_data_files
 from s3lake.commit.index import Manifest, Read, TopicIndex
 from s3lake.errors import MissingDocumentError
 from s3lake.plan.freshness import Wait
@@ -59,7 +60,7 @@ def total(manifests: Iterable[Manifest]) -> Sums:
 
 def plus(sums: Sums, manifest: Manifest) -> Sums:
     """Sums with one more commit."""
-    reads, letters = manifest.partitions.values(), [file.kind == "dead_letters" for file in manifest.files]
+    reads, data_files = manifest.partitions.values(), count_data_files(manifest)
     return Sums(
         offsets=sums.offsets + sum(read.end - read.start for read in reads),
         expired=sums.expired + sum(end - start for _, start, end in manifest.expired),
@@ -68,8 +69,8 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         skipped=sums.skipped + sum(read.skipped for read in reads),
         dead=sums.dead + sum(read.dead for read in reads),
         late=sums.late + sum(read.late for read in reads),
-        files=sums.files + letters.count(False),
-        dead_files=sums.dead_files + letters.count(True),
+        files=sums.files + data_files,
+        dead_files=sums.dead_files + len(manifest.files) - data_files,
         records=sums.records + sum(file.records for file in manifest.files if file.kind in ("data", "dead_letters")),
         bytes=sums.bytes + sum(file.bytes for file in manifest.files),
         landed_ms=max(sums.landed_ms, manifest.created_ms),

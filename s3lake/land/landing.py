@@ -66,7 +66,7 @@ class Landing:
         reader: the source, as Spark's tasks reach it.
         dead_letter_topic: the sink's, with its connection; None where it names none.
         group: told how far the topic is landed after each commit; None where nobody is.
-        observer: told what is planned, committed and done.
+        observer: told what is planned, committed and done; the log unless somebody sets another.
         clock: epoch milliseconds.
         engine: where Spark jobs run; landings of several topics may share one (`fleet.py`).
         committing: held while a commit is made visible.
@@ -81,17 +81,18 @@ class Landing:
     reader: Reader
     dead_letter_topic: DeadLetterTopic | None = None
     group: PublishedGroup | None = None
-    observer: Observer = field(default_factory=Logged)
     clock: Callable[[], int] = hours.now_ms
     engine: Callable[[TaskEngine], Engine] = lambda own: own
     committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     table: LakeTable | None = None
+    observer: Observer = field(init=False)
     retries: int = field(default=0, init=False)  # of requests that tasks have made
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
     _tiles: dict[str, Tile] = field(default_factory=dict, init=False, repr=False)  # as the last commits left them
 
     def __post_init__(self) -> None:
+        self.observer = Logged(self.sink.name, self.topic)
         self.store: Store = self.stores(self.sink.bucket)
         self.follower = Follower(self.table)
         streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
@@ -198,7 +199,9 @@ class Landing:
         try:
             offsets = self.reached()
         except S3LakeError as error:
-            _log.warning("offsets of %s are not published to a consumer group: %s", self.topic, error)
+            _log.warning(
+                "%s %s: offsets are not published to a consumer group: %s", self.sink.name, self.topic, error
+            )
         else:
             self.group.publish(self.topic, offsets)
 
@@ -208,7 +211,7 @@ class Landing:
         else:
             created(self.store, self.sink.root)
         earliest = self.sink.start if self.sink.from_ == "earliest" else None
-        return opening.open_hour(self.index, self.offsets, hour, earliest_hour=earliest)
+        return opening.open_hour(self.index, self.offsets, hour, earliest_hour=earliest, now_ms=self.clock())
 
     def _begin(self, head: TopicHead, hour: str, until: Mapping[int, int]) -> Attempt | None:
         return protocol.begin(
@@ -284,7 +287,9 @@ class Landing:
         if read <= 1:
             return False
         self.limit = max(1, read // 4)
-        _log.warning("%s: too many files; micro-batches of %d records from here on", self.topic, self.limit)
+        _log.warning(
+            "%s %s: too many files; micro-batches of %d records from here on", self.sink.name, self.topic, self.limit
+        )
         return True
 
 
@@ -360,7 +365,7 @@ class _Run:
         try:
             self._committed(commit.result())
         except FencedError as error:
-            _log.warning("%s; planning again", error)
+            _log.warning("%s %s: %s; planning again", self.landing.sink.name, self.landing.topic, error)
             self.again.append(hour)
         self.flying = None
         self._tell()

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from s3lake.commit import sums
+from s3lake.commit.files import count_data_files
 from s3lake.commit.index import Manifest
+from s3lake.plan.stamps import find_warnings
 from s3lake.plan.tile import Sums, Tile
 
 _log = logging.getLogger(__name__)
@@ -48,21 +50,29 @@ class Observer(Protocol):
         """Nothing of an hour is left for this run."""
 
 
+@dataclass
 class Logged:
-    """Says it in the log of this process."""
+    """Writes it to the log of this process; `sink` and `topic` begin each line."""
+
+    sink: str
+    topic: str
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
-        _log.info("%s: %d offsets in %d micro-batches", hour, offsets, batches)
+        self._log(f"{hour}: {offsets} offsets in {batches} micro-batches")
 
     def committed(self, manifest: Manifest) -> None:
         records = sum(read.landed for read in manifest.partitions.values())
-        _log.info("landed %s %s: %d records, %d files", manifest.topic, manifest.hour, records, len(manifest.files))
+        self._log(f"{manifest.hour}: landed {records} records, {count_data_files(manifest)} files")
 
     def merged(self, hour: str, outcome: str) -> None:
-        _log.info("%s: %s", hour, outcome)
+        self._log(f"{hour}: {outcome}")
 
     def followed(self, outcome: str, *, behind: bool) -> None:
-        _log.log(logging.WARNING if behind else logging.INFO, "table: %s", outcome)
+        self._log(f"table: {outcome}", logging.WARNING if behind else logging.INFO)
 
     def done(self, landed: LandedHour) -> None:
-        """See `Observer.done`."""
+        for warning in find_warnings(landed.tile):
+            self._log(f"{landed.tile.hour}: {warning}", logging.WARNING)
+
+    def _log(self, line: str, level: int = logging.INFO) -> None:
+        _log.log(level, "%s %s %s", self.sink, self.topic, line)

@@ -35,7 +35,7 @@ class Sums(msgspec.Struct, frozen=True):
         expired: offsets that they recorded as expired.
         read: records, and those that were `landed`, `skipped`, `dead` (refused), `late` or `erased`, as manifests count
             them.
-        files: objects but for dead letters, which are `dead_files`.
+        files: objects but for dead letters, which are `dead_files`: data files and their sidecars.
         records: records in those files, sidecars apart.
         bytes: of all objects, as stored.
         landed_ms: when the last of them was made, epoch milliseconds.
@@ -84,6 +84,10 @@ class Tile(msgspec.Struct, frozen=True):
             nobody knows.
         epochs: per topic-partition, of the leader under which the log was seen to reach `committed`.
         sums: of `commits`; unset in a tile of an earlier s3lake until its next commit.
+        stamped_ahead: per topic-partition offset and timestamp of the first record stamped after this hour, if the
+            timestamp was more than an hour ahead of the writer's clock: later hours cannot be told apart (`stamps.py`).
+        before_start: per topic-partition how many offsets the log had below `start` when the tile was opened; only in
+            a tile that was opened with no other before it, and not at the log start.
     """
 
     hour: str
@@ -99,6 +103,8 @@ class Tile(msgspec.Struct, frozen=True):
     sums: Sums | msgspec.UnsetType = msgspec.UNSET
     took_ms: int | msgspec.UnsetType = msgspec.UNSET
     epochs: dict[int, int] = {}
+    stamped_ahead: dict[int, tuple[int, int]] = {}
+    before_start: dict[int, int] = {}
 
     @property
     def closed(self) -> bool:
@@ -130,6 +136,7 @@ def opened(
     former: Tile | None = None,
     recreated: bool = False,
     begins: Mapping[int, int] = {},
+    stamped_ahead: Mapping[int, tuple[int, int]] = {},
 ) -> Tile:
     """The tile of `hour` as first written.
 
@@ -142,6 +149,7 @@ def opened(
         former: without `before`, the last tile of an earlier topic of this name, whose keys this one may repeat.
         begins: without `before`, and with `earliest`, where to begin instead of at the log start.
         recreated: the log may be shorter than an earlier topic of this name was.
+        stamped_ahead: see `Tile`.
 
     Raises:
         KafkaUnavailableError: a topic-partition of a tile beside it is missing in what Kafka said.
@@ -166,7 +174,19 @@ def opened(
         burnt = before.burnt if before else {}
         if burnt is True and not recreated:  # whatever was rolled back had read no more than there is now
             burnt = {number: log.end for number, log in kafka.partitions.items()}
-    return Tile(hour, partitions, burnt=_still(burnt, partitions), epochs=epochs(kafka, partitions))
+    return Tile(
+        hour,
+        partitions,
+        burnt=_still(burnt, partitions),
+        epochs=epochs(kafka, partitions),
+        stamped_ahead=dict(stamped_ahead),
+        before_start={} if before or earliest else _count_before_start(partitions, kafka),
+    )
+
+
+def _count_before_start(partitions: Mapping[int, Span], kafka: Snapshot) -> dict[int, int]:
+    counts = {number: span.start - log_of(kafka, number).low for number, span in partitions.items()}
+    return {number: count for number, count in counts.items() if count > 0}
 
 
 def epochs(kafka: Snapshot, partitions: Iterable[int]) -> dict[int, int]:
@@ -216,8 +236,13 @@ def _start(hour: str, partition: int, log: LogRange, before: Tile | None, *, ear
     return floor if hours.shift(before.hour, 1) == hour else max(floor, log.at)
 
 
-def closed(tile: Tile, kafka: Snapshot) -> Tile:
+def closed(tile: Tile, kafka: Snapshot, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
     """The tile with its edges written: at the next hour's first record, never below what is committed.
+
+    Args:
+        tile: the open tile.
+        kafka: offsets around its hour.
+        stamped_ahead: see `Tile`.
 
     Raises:
         KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
@@ -227,7 +252,8 @@ def closed(tile: Tile, kafka: Snapshot) -> Tile:
         partitions={
             partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).next))
             for partition, span in spans.items()
-        }
+        },
+        stamped_ahead={**tile.stamped_ahead, **stamped_ahead},
     )
 
 
@@ -246,12 +272,17 @@ def log_of(kafka: Snapshot, partition: int) -> LogRange:
     return log
 
 
-def extended(tile: Tile, kafka: Snapshot) -> Tile:
-    """The open tile with topic-partitions that it does not know yet, from offset 0; the same object if none is new."""
+def extended(tile: Tile, kafka: Snapshot, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
+    """The open tile with topic-partitions that it does not know yet, from offset 0, and with what is stamped ahead.
+
+    It is the same object if nothing is new.
+    """
     new = sorted(set(kafka.partitions) - set(tile.partitions))
-    if not new:
+    noted = {**tile.stamped_ahead, **stamped_ahead}
+    if not new and noted == tile.stamped_ahead:
         return tile
-    return tile.changed(partitions={**tile.partitions, **{partition: Span(0, 0) for partition in new}})
+    partitions = {**tile.partitions, **{partition: Span(0, 0) for partition in new}}
+    return tile.changed(partitions=partitions, stamped_ahead=noted)
 
 
 def committed(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:

@@ -19,6 +19,8 @@ class LogRange:
         next: the same for the following hour.
         epoch: of the leader that answered: every record below `end` was written under it or an earlier one. None where
             brokers do not say.
+        next_stamp_ms: timestamp of the record at `next`, epoch milliseconds. None if no record below `end` is stamped
+            so late, or if the source does not say.
     """
 
     low: int
@@ -26,6 +28,7 @@ class LogRange:
     at: int
     next: int
     epoch: int | None = field(default=None, compare=False)
+    next_stamp_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

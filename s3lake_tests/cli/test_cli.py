@@ -637,7 +637,7 @@ class TestOnLandedHours:
 
         outcome = run("land", config, "--to", first)
         assert outcome.code == 0, outcome.err
-        assert outcome.out.startswith(f"{landed} {first}: 5 offsets = 5 rows; 1 data files")
+        assert outcome.out.startswith(f"events {landed} {first}: 5 offsets = 5 rows; 1 data files")
         refused = run("land", config, "--from", START, "--to", first)
         assert refused.code == 3
         assert f"the hours to land begin at {first}" in refused.err
@@ -671,7 +671,7 @@ class TestOnLandedHours:
         lake.produce(landed, values(7), at(eleven, 5), 0)
         outcome = run("land", config, "--to", hours.shift(TEN, 2))
         assert outcome.code == 0, outcome.err
-        assert f"{landed} {eleven}: 7 offsets = 7 rows; 1 data files" in outcome.out
+        assert f"events {landed} {eleven}: 7 offsets = 7 rows; 1 data files" in outcome.out
         assert START not in outcome.out
         assert run("verify", config, "--to", eleven).code == 0
         again = run("land", config, "--from", START, "--to", hours.shift(TEN, 1))
@@ -685,15 +685,15 @@ class TestOnLandedHours:
         config.write_text(lake.config_text(f"name: events, topics: ['{broken}', '{landed}']"))
         outcome = run("land", config, "--from", eleven, "--to", eleven)
         assert outcome.code == 3
-        assert f"{landed} {eleven}: 7 offsets = 7 rows" in outcome.out
+        assert f"events {landed} {eleven}: 7 offsets = 7 rows" in outcome.out
         assert f"\nevents {broken}: RecordError: " in outcome.err
-        assert f"land {landed}: offsets: 7 of 7" in outcome.err.splitlines()
+        assert f"land events {landed}: offsets: 7 of 7" in outcome.err.splitlines()
 
     def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         before = lake.objects()
         outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
         assert outcome.code == 0
-        assert outcome.out.startswith(f"{landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
+        assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
         assert len(set(before) & set(lake.objects())) == 1
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
@@ -706,8 +706,8 @@ class TestOnLandedHours:
         )
         outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
         assert outcome.code == 3
-        assert outcome.out.startswith(f"{landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
-        assert f"{other} {TEN} is not landed as a whole: materialise it before rewriting it" in outcome.err
+        assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
+        assert f"events {other} {TEN} is not landed as a whole: materialise it before rewriting it" in outcome.err
 
     def test_rewrite_of_an_hour_that_is_not_landed_is_input_that_cannot_be(self, run: Run, config: Path) -> None:
         last = hours.key_of_ms(int(time.time() * 1000))
@@ -763,7 +763,7 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert int(figures[1].replace(",", "")) + int(figures[2]) == 2000
     assert lines[-2].startswith("next: s3lake demo --serve")
     sums = [
-        re.fullmatch(r"\w+ \S+: ([\d,]+) offsets = ([^;]+); ([\d,]+) data files.*", line)
+        re.fullmatch(r"\S+ \w+ \S+: ([\d,]+) offsets = ([^;]+); ([\d,]+) data files.*", line)
         for line in lines
         if " offsets = " in line
     ]

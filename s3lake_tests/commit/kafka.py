@@ -47,6 +47,10 @@ class Log:
         found = (offset for offset in range(self.low, self.end) if self.stamps[offset] >= stamp)
         return next(found, self.end)
 
+    def stamp_at(self, offset: int) -> int | None:
+        """The timestamp that ListOffsets returns with an offset; None at the end."""
+        return self.stamps[offset] if offset < self.end else None
+
 
 class FakeKafka:
     """One topic. What it ever answered, and what it ever had expired, is kept for the invariants."""
@@ -115,6 +119,7 @@ class FakeKafka:
                 log.first_since(hours.start_ms(hour)),
                 log.first_since(hours.end_ms(hour)),
                 epoch=len(log.epochs) - 1,
+                next_stamp_ms=log.stamp_at(log.first_since(hours.end_ms(hour))),
             )
             for partition, log in enumerate(self.logs)
             if partition not in self.unseen

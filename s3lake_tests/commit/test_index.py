@@ -109,6 +109,8 @@ def test_a_tile_is_plain_json(index: TopicIndex, store: Flaky):
         "burnt": {"0": 300},
         "epochs": {},
         "expired": [[0, 90, 100]],
+        "stamped_ahead": {},
+        "before_start": {},
         "foreign": ["data/x"],
     }
 

@@ -7,7 +7,7 @@ import pytest
 from s3lake.commit import opening
 from s3lake.plan.tile import Span
 from s3lake.source.offsets import Snapshot
-from s3lake_tests.commit.kafka import hour
+from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import materialise
 from s3lake_tests.commit.world import World
@@ -86,3 +86,27 @@ def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_w
     opening.open_hour(world.index, world.kafka, hour(1))
 
     assert world.index.existing_tile(hour(1))[0].burnt == burnt
+
+
+def test_the_first_tile_notes_the_offsets_before_the_start(world: World):
+    world.kafka.logs[0].stamps = [ms(-9_000)] * 7 + [ms(61)]
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert world.index.existing_tile(hour(1))[0].before_start == {0: 7}
+
+
+def test_closing_an_hour_notes_a_record_that_is_stamped_ahead_of_the_clock(world: World):
+    world.kafka.logs[0].stamps = [ms(5), ms(7 * 24 * 60), ms(6), ms(65)]
+    opening.open_hour(world.index, world.kafka, hour(0), now_ms=ms(10))
+    opening.open_hour(world.index, world.kafka, hour(1), now_ms=ms(70))
+
+    assert world.index.existing_tile(hour(0))[0].stamped_ahead == {0: (1, ms(7 * 24 * 60))}
+    assert world.index.existing_tile(hour(1))[0].stamped_ahead == {0: (1, ms(7 * 24 * 60))}
+
+
+def test_an_hour_of_the_past_notes_no_record_of_a_later_one(world: World):
+    world.kafka.logs[0].stamps = [ms(5), ms(7 * 24 * 60)]
+    opening.open_hour(world.index, world.kafka, hour(0), now_ms=ms(8 * 24 * 60))
+    opening.open_hour(world.index, world.kafka, hour(1), now_ms=ms(8 * 24 * 60))
+
+    assert world.index.existing_tile(hour(0))[0].stamped_ahead == {}

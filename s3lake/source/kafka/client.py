@@ -85,15 +85,17 @@ class KafkaOffsets:
             topic_id, partitions = ask.describe(topic, known=known)
             # Before the timestamps: where nobody has one the end stands for it, and that must not have moved on since.
             edges = ask.ends(topic, partitions)
-            at, next = ask.offsets(topic, partitions, start, end)
+            at, next = ask.stamped_offsets(topic, partitions, start, end)
             if topic_id and ask.describe(topic, known=known)[0] != topic_id:
                 # Offsets come without an id: those of a new topic must not go under the id of the old one.
                 raise _Again("the topic was deleted and created again meanwhile")
             ranges = {}
             for partition, (low, last) in edges.items():
-                first = _clamped(at[partition], last)
-                following = max(first, _clamped(next[partition], last))
-                ranges[partition] = LogRange(low, last, first, following, ask.epochs.get(partition))
+                first = _clamped(at[partition][0], last)
+                offset, stamp_ms = next[partition]
+                following = max(first, _clamped(offset, last))
+                stamp = stamp_ms if 0 <= offset < last else None
+                ranges[partition] = LogRange(low, last, first, following, ask.epochs.get(partition), stamp)
             return Snapshot(topic_id, ranges)
 
         return self._answer(f"the offsets of topic {topic!r}", question)
@@ -190,6 +192,13 @@ class _Asking:
 
     def offsets(self, topic: str, partitions: Iterable[int], *specs: OffsetSpec) -> list[dict[int, int]]:
         """What is at each of `specs`, for all partitions in one request per broker; -1 where there is nothing."""
+        answered = self.stamped_offsets(topic, partitions, *specs)
+        return [{one: offset for one, (offset, _) in answers.items()} for answers in answered]
+
+    def stamped_offsets(
+        self, topic: str, partitions: Iterable[int], *specs: OffsetSpec
+    ) -> list[dict[int, tuple[int, int]]]:
+        """Return the offset and the timestamp of the record at each of `specs`; -1 for both if there is none."""
         keys = [TopicPartition(topic, partition) for partition in partitions]
         if not keys:
             return [{} for _ in specs]
@@ -205,7 +214,7 @@ class _Asking:
         if OffsetSpec.latest() in specs:  # type: ignore[no-untyped-call]
             latest = answered[specs.index(OffsetSpec.latest())]  # type: ignore[no-untyped-call]
             self.epochs = {one: info.leader_epoch for one, info in latest.items() if info.leader_epoch is not None}
-        return [{one: info.offset for one, info in answers.items()} for answers in answered]
+        return [{one: (info.offset, info.timestamp) for one, info in answers.items()} for answers in answered]
 
     def ends_of_all(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         """Last stable offset of every topic-partition, in one request per broker."""

@@ -1,0 +1,77 @@
+"""Timestamps that say something else than the hour a record is from."""
+
+import pytest
+
+from s3lake import hours
+from s3lake.plan import stamps
+from s3lake.plan import tile as tiles
+from s3lake.plan.tile import Span, Tile
+from s3lake.source.offsets import LogRange, Snapshot
+
+FIVE, SIX = "2026-11-20T05", "2026-11-20T06"
+NOW_MS = hours.end_ms(FIVE)
+IN_2199_MS = 7_226_582_400_000
+
+
+def kafka(*logs: LogRange) -> Snapshot:
+    return Snapshot("topic-1", dict(enumerate(logs)))
+
+
+def log(stamp_ms: int | None) -> LogRange:
+    """A log whose first record after the hour is offset 10, with this timestamp."""
+    return LogRange(0, 90, 5, 10, next_stamp_ms=stamp_ms)
+
+
+@pytest.mark.parametrize(
+    ("stamp_ms", "ahead"),
+    [(None, False), (NOW_MS, False), (NOW_MS + 3_600_000, False), (NOW_MS + 3_600_001, True), (IN_2199_MS, True)],
+)
+def test_a_stamp_is_ahead_if_it_is_more_than_an_hour_later_than_the_clock(stamp_ms: int | None, ahead: bool) -> None:
+    assert stamps.find_stamps_ahead(kafka(log(stamp_ms)), NOW_MS) == ({0: (10, stamp_ms)} if ahead else {})
+
+
+def test_only_topic_partitions_with_such_a_record_are_noted() -> None:
+    found = stamps.find_stamps_ahead(kafka(log(None), log(IN_2199_MS)), NOW_MS)
+    assert found == {1: (10, IN_2199_MS)}
+
+
+def test_closing_a_tile_adds_to_what_it_notes_already() -> None:
+    tile = Tile(FIVE, {0: Span(5, 7), 1: Span(5, 7)}, rev=3, stamped_ahead={0: (10, IN_2199_MS)})
+    shut = tiles.closed(tile, kafka(log(None), log(None)), {1: (10, IN_2199_MS)})
+    assert (shut.rev, shut.stamped_ahead) == (4, {0: (10, IN_2199_MS), 1: (10, IN_2199_MS)})
+
+
+def test_an_open_tile_changes_once_when_a_stamp_ahead_is_seen_first() -> None:
+    tile, snapshot = Tile(FIVE, {0: Span(5, 7)}, rev=3), kafka(log(IN_2199_MS))
+    noted = tiles.extended(tile, snapshot, {0: (10, IN_2199_MS)})
+    assert (noted.rev, noted.stamped_ahead) == (4, {0: (10, IN_2199_MS)})
+    assert tiles.extended(noted, snapshot, {0: (10, IN_2199_MS)}) is noted
+
+
+def test_the_first_tile_counts_the_offsets_before_it() -> None:
+    snapshot = kafka(LogRange(3, 90, 40, 70), LogRange(0, 9, 0, 9))
+    assert tiles.opened(FIVE, snapshot, None, None, earliest=False).before_start == {0: 37}
+
+
+def test_a_tile_at_the_log_start_or_after_another_counts_none() -> None:
+    snapshot, before = kafka(LogRange(3, 90, 40, 70)), Tile(FIVE, {0: Span(10, 20, 20)})
+    assert tiles.opened(FIVE, snapshot, None, None, earliest=True).before_start == {}
+    assert tiles.opened(SIX, snapshot, before, None, earliest=False).before_start == {}
+
+
+def test_a_warning_names_offset_topic_partition_and_date() -> None:
+    (warning,) = stamps.find_warnings(Tile(FIVE, {0: Span(5, 7)}, stamped_ahead={0: (10, IN_2199_MS)}))
+    assert warning.startswith(
+        "offset 10 of partition 0 is stamped 2199-01-01T00:00:00Z: later hours cannot be told apart"
+    )
+    assert "message.timestamp.after.max.ms" in warning
+
+
+def test_a_warning_names_how_many_offsets_are_before_the_start() -> None:
+    (warning,) = stamps.find_warnings(Tile(FIVE, {0: Span(5, 7)}, before_start={0: 1_000, 2: 5}))
+    assert warning.startswith(f"1,005 offsets are before {FIVE}, where landing starts, and are not landed")
+    assert "1,000 of partition 0, 5 of partition 2" in warning
+
+
+def test_a_stamp_of_microseconds_has_a_year() -> None:
+    assert stamps.format_stamp(1_795_478_431_000_000) == "in the year 58866"
