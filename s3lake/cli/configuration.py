@@ -76,12 +76,14 @@ def check(
     if connect:
         failed = False
         for group in reach.attempts(loaded.config):
-            outcome = "ok"
+            outcome, notices = "ok", ()
             for what, attempt in group:
                 with trying(what, quiet=as_json):
-                    outcome = reach.outcome(attempt) if outcome == "ok" else reach.UNTRIED
+                    outcome, notices = reach.outcome(attempt) if outcome == "ok" else (reach.UNTRIED, ())
                 failed = failed or outcome != "ok"
                 tell(as_json, {"check": what, "outcome": outcome}, "{check}: {outcome}".format_map)
+                for notice in notices:
+                    tell(as_json, {"notice": notice}, "notice: {notice}".format_map)
         if failed:
             raise typer.Exit(FAILED)
 

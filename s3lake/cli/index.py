@@ -21,7 +21,7 @@ def index_show(
     """Tiles, commits, what is pending and what is garbage, and up to which hour all are sealed."""
     from s3lake.commit.index import TopicHead
     from s3lake.commit.sealing import Sealing
-    from s3lake.plan.stamps import find_warnings
+    from s3lake.plan.stamps import find_notices
 
     for lander in routes(load(config), sink, topic):
         found, tiles = lander.index.head(), list(lander.index.tiles())
@@ -44,8 +44,8 @@ def index_show(
             table.add_row(*rows.tile_cells(tile, sealed=not sealing.flaw(tile.hour)))
         print_table(table)
         for tile in tiles:
-            for warning in find_warnings(tile):
-                say(as_json, f"warning: {lander.sink.name} {lander.topic} {tile.hour}: {warning}")
+            for notice in find_notices(tile):
+                say(as_json, f"notice: {lander.sink.name} {lander.topic} {tile.hour}: {notice}")
 
 
 @app.command("rollback")

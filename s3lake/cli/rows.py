@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
-from s3lake.plan.stamps import find_warnings
+from s3lake.plan.stamps import find_notices
 from s3lake.text.quantities import duration_text, size_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def tile_row(tile: "Tile", *, sealed: bool) -> dict[str, Any]:
         "garbage": list(tile.garbage),
         "expired": [list(one) for one in tile.expired],
         "rev": tile.rev,
-        "warnings": find_warnings(tile),
+        "notices": find_notices(tile),
     }
 
 
@@ -70,7 +70,7 @@ def hour_row(sink: str, topic: str, landed: "LandedHour") -> dict[str, Any]:
         "files": sums.files,
         "dead_letter_files": sums.dead_files,
         "bytes": sums.bytes,
-        "warnings": find_warnings(landed.tile),
+        "notices": find_notices(landed.tile),
     }
 
 
@@ -89,7 +89,7 @@ def hour_line(row: Mapping[str, Any]) -> str:
         sums=sums, stored=_files(row), **row
     )
     place = "{sink} {topic} {hour}".format(**row)
-    return "\n".join([line, *(f"warning: {place}: {text}" for text in row["warnings"])])
+    return "\n".join([line, *(f"notice: {place}: {text}" for text in row["notices"])])
 
 
 def _files(row: Mapping[str, Any]) -> str:

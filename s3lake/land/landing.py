@@ -199,9 +199,7 @@ class Landing:
         try:
             offsets = self.reached()
         except S3LakeError as error:
-            _log.warning(
-                "%s %s: offsets are not published to a consumer group: %s", self.sink.name, self.topic, error
-            )
+            _log.warning("%s %s: offsets are not published to a consumer group: %s", self.sink.name, self.topic, error)
         else:
             self.group.publish(self.topic, offsets)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,14 @@ def refuse_missing(sink: Sink, index: TopicIndex, offsets: Offsets) -> None:
     head = index.head()
     if sink.missing_topic == "wait" or (head and head[0].topic_id):
         return
-    near = get_close_matches(index.topic, offsets.topics(), 1)
     raise ConfigurationError(
-        f"sink {sink.name}: topic {index.topic!r} does not exist, so there is nothing to land: "
-        f"{f'did you mean {near[0]!r}? ' if near else ''}Correct topics, create the topic, or set missing_topic: "
-        "wait, and its hours stay empty until it exists"
+        f"{describe_missing(sink, index.topic, offsets.topics())} Correct topics, create the topic, or set "
+        "missing_topic: wait, and its hours stay empty until it exists"
     )
+
+
+def describe_missing(sink: Sink, topic: str, known: Sequence[str]) -> str:
+    """Return a sentence that the topic does not exist, with the nearest name of those that are known."""
+    near = get_close_matches(topic, known, 1)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return f"sink {sink.name}: topic {topic!r} does not exist, so there is nothing to land{hint}"

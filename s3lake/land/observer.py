@@ -11,7 +11,7 @@ from typing import Protocol
 from s3lake.commit import sums
 from s3lake.commit.files import count_data_files
 from s3lake.commit.index import Manifest
-from s3lake.plan.stamps import find_warnings
+from s3lake.plan.stamps import find_notices
 from s3lake.plan.tile import Sums, Tile
 
 _log = logging.getLogger(__name__)
@@ -71,8 +71,8 @@ class Logged:
         self._log(f"table: {outcome}", logging.WARNING if behind else logging.INFO)
 
     def done(self, landed: LandedHour) -> None:
-        for warning in find_warnings(landed.tile):
-            self._log(f"{landed.tile.hour}: {warning}", logging.WARNING)
+        for notice in find_notices(landed.tile):
+            self._log(f"{landed.tile.hour}: {notice}", logging.WARNING)
 
     def _log(self, line: str, level: int = logging.INFO) -> None:
         _log.log(level, "%s %s %s", self.sink, self.topic, line)

@@ -27,6 +27,7 @@ from s3lake.orchestration.resources import looking
 from s3lake.orchestration.retries import retried
 from s3lake.orchestration.sealed import announcements
 from s3lake.plan import due, sealed
+from s3lake.plan.stamps import describe_stamps_ahead
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 
@@ -166,14 +167,16 @@ def _contiguous(seen: _Hour) -> Verdict:
         if not sealed.meet(one, following)
     }
     incomplete = seen.landed.tile.closed and not seen.landed.tile.complete
+    ahead = describe_stamps_ahead(seen.landed.tile.stamped_ahead)
     return Verdict(
-        not wrong and not incomplete and not waiting,
+        not wrong and not incomplete and not waiting and not ahead,
         dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
         {
             "landed": dg.MetadataValue.bool(landed),
             "complete": dg.MetadataValue.bool(seen.landed.tile.complete),
             "offsets_not_landed": waiting,
             "wrong_edges": dg.MetadataValue.json(wrong),
+            **({"stamped_ahead": dg.MetadataValue.text("\n".join(ahead))} if ahead else {}),
         },
     )
 

@@ -13,6 +13,7 @@ import dagster as dg
 from s3lake.commit.evolution import steps
 from s3lake.plan import sealed
 from s3lake.plan.freshness import Wait, quantile_s
+from s3lake.plan.stamps import find_notices
 from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
@@ -112,8 +113,10 @@ def numbers(sums: "Sums") -> dict[str, int]:
 
 
 def tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: Lag | None = None) -> dict[str, Any]:
-    """What explains an hour's offsets, and the document that says so."""
+    """What explains an hour's offsets, what its timestamps do not tell, and the document that says so."""
+    notices = find_notices(tile)
     return {
+        **({"notices": dg.MetadataValue.text("\n".join(notices))} if notices else {}),
         "records": records(tile, sums),
         "offsets": offsets(index.topic, tile, lag.ends if lag else {}),
         "index": dg.MetadataValue.path(f"s3://{index.store.bucket}/{index.tile_key(tile.hour)}"),

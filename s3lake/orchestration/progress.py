@@ -2,15 +2,17 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import dagster as dg
 
+from s3lake.commit.files import count_data_files
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import letters, metadata, prose
 from s3lake.orchestration.resources import session_of
 from s3lake.orchestration.versions import version_tags
+from s3lake.plan.stamps import find_notices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,7 +125,7 @@ class Progress:
         self._commits[hour] += 1
         rows = sum(read.landed for read in manifest.partitions.values())
         dead = sum(read.dead for read in manifest.partitions.values())
-        files = sum(file.kind == "data" for file in manifest.files)
+        files = count_data_files(manifest)
         # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
         number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
         counts = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
@@ -133,8 +135,7 @@ class Progress:
         self._say(f"hour {hour}: {outcome}")
 
     def followed(self, outcome: str, *, behind: bool) -> None:
-        line = f"{self._landing.topic}, table: {outcome}"
-        (self._reporter.warn if behind else self._reporter.say)(line)
+        self._say(f"table: {outcome}", self._reporter.warn if behind else self._reporter.say)
 
     def done(self, landed: "LandedHour") -> None:
         hour = landed.tile.hour
@@ -143,6 +144,8 @@ class Progress:
         content = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
         self._say(f"hour {hour}: done, {content}{new}; {count} of {total} hours, {count * 100 // total}%")
+        for notice in find_notices(landed.tile):
+            self._say(f"hour {hour}: {notice}", self._reporter.warn)
         if landed.new or hour not in self._reporter.before:
             self._materialise(landed)
 
@@ -153,7 +156,7 @@ class Progress:
             try:
                 self._materialise(self._landing.report(hour, self._commits[hour]))
             except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
-                self._reporter.warn(f"hour {hour}: not materialised: {error}")
+                self._say(f"hour {hour}: not materialised: {error}", self._reporter.warn)
 
     def _materialise(self, landed: "LandedHour") -> None:
         words = prose.of_columns(self._landing.sink, self._landing.topic, self._landing.index)
@@ -165,8 +168,8 @@ class Progress:
         if metadata_of_letters is not None:
             self._reporter.dead_letters(landed.tile.hour, metadata_of_letters)
 
-    def _say(self, line: str) -> None:
-        self._reporter.say(f"{self._landing.topic}, {line}")
+    def _say(self, line: str, say: Callable[[str], None] | None = None) -> None:
+        (say or self._reporter.say)(f"{self._landing.sink.name} {self._landing.topic}, {line}")
 
 
 def _counted(count: int, noun: str, plural: str = "s") -> str:

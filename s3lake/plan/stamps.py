@@ -55,7 +55,7 @@ def describe_before_start(hour: str, before_start: Mapping[int, int]) -> list[st
     ]
 
 
-def find_warnings(tile: Tile) -> list[str]:
+def find_notices(tile: Tile) -> list[str]:
     """Return what a tile notes about timestamps, as sentences."""
     return [*describe_before_start(tile.hour, tile.before_start), *describe_stamps_ahead(tile.stamped_ahead)]
 

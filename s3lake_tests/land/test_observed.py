@@ -129,6 +129,56 @@ def test_a_rewrite_tells_the_same() -> None:
     assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]
 
 
+# -------------------------------------------------------------------------------------------------------------- the log
+
+
+def logged(landing: Landing, caplog: pytest.LogCaptureFixture, *hours: str) -> list[str]:
+    """The lines of a landing that has no other observer."""
+    with caplog.at_level("INFO", "s3lake.land"):
+        landing.land(hours)
+    return caplog.messages
+
+
+def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixture) -> None:
+    world = at_hand.World(batch_records=2)
+    world.produce(0, *[b'{"id":1}'] * 5)
+    lines = logged(world.landing(), caplog, FIRST)
+    assert [line.split(f"events orders {FIRST}: ") for line in lines] == [
+        ["", "5 offsets in 3 micro-batches"],
+        *([["", f"landed {records} records, 1 files"] for records in (2, 2, 1)]),
+        ["", "3 commits of 3 files became one of 1"],
+    ]
+
+
+def test_a_commit_in_the_log_and_its_hour_count_the_same_files(caplog: pytest.LogCaptureFixture) -> None:
+    world = at_hand.World(sidecars={"keys": "json"}, errors={"tolerance": "all", "retry_interval": 0})
+    world.produce(0, b'{"id":1}', b"no json")
+    landing = world.landing()
+    _, committed = logged(landing, caplog, FIRST)
+    sums = landing.report(FIRST).sums
+    assert (sums.files, sums.dead_files) == (2, 1)
+    assert committed.endswith("landed 1 records, 2 files")
+
+
+def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    world = at_hand.World()
+    world.produce(0, b'{"id":1}')
+    world.produce(24 * 365, b'{"id":2}')
+    world.produce(1, b'{"id":3}')
+    *_, warning = logged(world.landing(), caplog, FIRST)
+    assert warning.startswith(f"events orders {FIRST}: offset 1 of partition 0 is stamped 2027-11-20T00:01:00Z: later")
+    assert caplog.records[-1].levelname == "WARNING"
+
+
+def test_records_before_the_start_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    world = at_hand.World()
+    world.produce(-400_000, *[b'{"id":1}'] * 100)  # as a producer stamps that writes seconds
+    (warning,) = logged(world.landing(), caplog, FIRST)
+    assert warning.startswith(f"events orders {FIRST}: 100 offsets are before {FIRST}, where landing starts")
+
+
+# ---------------------------------------------------------------------------------------------------------------- merge
+
 UNJOINABLE = {"type": "csv", "header": False}
 
 

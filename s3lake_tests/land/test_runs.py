@@ -77,7 +77,7 @@ def test_a_topic_that_never_was_is_refused_though_none_is_like_it(monkeypatch: p
     made = World()
     made.kafka.delete_topic()
     monkeypatch.setattr(made.kafka, "topics", list, raising=False)
-    with pytest.raises(ConfigurationError, match="there is nothing to land: Correct topics"):
+    with pytest.raises(ConfigurationError, match=r"there is nothing to land\. Correct topics"):
         made.landing().land([FIRST])
 
 

@@ -173,6 +173,12 @@ class TestOffsetsContiguous:
         assert found.severity is dg.AssetCheckSeverity.WARN
         assert (said(found, "landed"), said(found, "offsets_not_landed")) == (False, 10)
 
+    def test_a_record_that_is_stamped_far_ahead_is_a_warning(self, world: World) -> None:
+        world.tile(TEN, 10, 20, stamped_ahead={0: (20, 7_226_582_400_000)})
+        found = world.check("offsets_contiguous")
+        assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+        assert "offset 20 of partition 0 is stamped 2199-01-01T00:00:00Z" in found.metadata["stamped_ahead"].text
+
     def test_hours_that_nobody_asked_for_are_no_fault_of_those_beside_them(self, world: World) -> None:
         world.forget(TEN)
         assert self.check(world, NINE).passed

@@ -71,6 +71,14 @@ def test_freshness_is_seconds_from_record_timestamp_to_commit() -> None:
     assert shown == {"freshness_median_s": 5.0, "freshness_p95_s": 9.5, "freshness_max_s": 10.0}
 
 
+def test_notices_of_an_hour_and_of_its_seal_say_what_timestamps_do_not_tell() -> None:
+    tile = Tile(HOUR, {0: Span(5, 9, 9)}, stamped_ahead={0: (9, 7_226_582_400_000)}, before_start={0: 5})
+    index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
+    before, ahead = metadata.tables(tile, Sums(), index)["notices"].text.splitlines()
+    assert before.startswith(f"5 offsets are before {HOUR}")
+    assert ahead.startswith("offset 9 of partition 0 is stamped 2199-01-01T00:00:00Z")
+
+
 def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
     tile = Tile(HOUR, {1: Span(3, 4), 0: Span(0, 10, 12)})
     index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")

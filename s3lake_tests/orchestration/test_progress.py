@@ -60,7 +60,7 @@ class Runs(unstaged_runs.Runs):
             for one in entries
             if one.step_key == "__".join(KEY.path)
         ]
-        return [line for line in told if line in events or line.startswith(f"{TOPIC}, ")]
+        return [line for line in told if line in events or line.startswith(f"events {TOPIC}, ")]
 
 
 @pytest.fixture
@@ -75,11 +75,11 @@ class TestLog:
         runs = Runs(instance, monkeypatch, batch_records=4)
         runs.land(FIRST, FIRST)
         assert runs.lines() == [
-            f"orders, hour {FIRST}: planned 10 offsets in 3 micro-batches",
-            f"orders, hour {FIRST}: commit 1 of 3: 4 rows in 0 files, 0 dead letters",
-            f"orders, hour {FIRST}: commit 2 of 3: 4 rows in 0 files, 0 dead letters",
-            f"orders, hour {FIRST}: commit 3 of 3: 2 rows in 0 files, 0 dead letters",
-            f"orders, hour {FIRST}: done, 10 rows in 0 files; 1 of 1 hours, 100%",
+            f"events orders, hour {FIRST}: planned 10 offsets in 3 micro-batches",
+            f"events orders, hour {FIRST}: commit 1 of 3: 4 rows in 0 files, 0 dead letters",
+            f"events orders, hour {FIRST}: commit 2 of 3: 4 rows in 0 files, 0 dead letters",
+            f"events orders, hour {FIRST}: commit 3 of 3: 2 rows in 0 files, 0 dead letters",
+            f"events orders, hour {FIRST}: done, 10 rows in 0 files; 1 of 1 hours, 100%",
             "ASSET_MATERIALIZATION",
             "STEP_OUTPUT",
             "HANDLED_OUTPUT",
@@ -152,7 +152,7 @@ class TestMaterialisations:
             (one.metadata["dagster/row_count"].value, one.metadata["complete"].value) for one in runs.materialisations()
         ]
         assert found == [(10, True), (4, False)]
-        assert f"orders, hour {SECOND}: not done, 1 commit of this run stay" in runs.lines()
+        assert f"events orders, hour {SECOND}: not done, 1 commit of this run stay" in runs.lines()
 
     def test_a_cancelled_run_is_cancelled_though_the_index_cannot_be_read(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch

@@ -60,7 +60,7 @@ def test_a_tile_at_the_log_start_or_after_another_counts_none() -> None:
 
 
 def test_a_warning_names_offset_topic_partition_and_date() -> None:
-    (warning,) = stamps.find_warnings(Tile(FIVE, {0: Span(5, 7)}, stamped_ahead={0: (10, IN_2199_MS)}))
+    (warning,) = stamps.find_notices(Tile(FIVE, {0: Span(5, 7)}, stamped_ahead={0: (10, IN_2199_MS)}))
     assert warning.startswith(
         "offset 10 of partition 0 is stamped 2199-01-01T00:00:00Z: later hours cannot be told apart"
     )
@@ -68,7 +68,7 @@ def test_a_warning_names_offset_topic_partition_and_date() -> None:
 
 
 def test_a_warning_names_how_many_offsets_are_before_the_start() -> None:
-    (warning,) = stamps.find_warnings(Tile(FIVE, {0: Span(5, 7)}, before_start={0: 1_000, 2: 5}))
+    (warning,) = stamps.find_notices(Tile(FIVE, {0: Span(5, 7)}, before_start={0: 1_000, 2: 5}))
     assert warning.startswith(f"1,005 offsets are before {FIVE}, where landing starts, and are not landed")
     assert "1,000 of partition 0, 5 of partition 2" in warning
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake.commit import letters, protocol
+from s3lake.commit.files import count_data_files
 from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
 from s3lake.commit.merge import REASON, begin_merge
 from s3lake.commit.protocol import Staged
@@ -62,7 +63,7 @@ class Merged:
     files: int
 
     def __str__(self) -> str:
-        return f"{self.commits} commits of {self.files} files became one of {len(self.manifest.files)}"
+        return f"{self.commits} commits of {self.files} files became one of {count_data_files(self.manifest)}"
 
 
 def merge(
@@ -100,7 +101,7 @@ def merge(
                 files = _joined(index, joining, packed_files, way.large_at_once)
             staged = replace(carried(run), files=tuple(sorted(files, key=attrgetter("key"))))
             manifest = protocol.commit(index, attempt, staged, switched=switched)
-            yield Merged(manifest, len(run), sum(len(one.files) for one in run))
+            yield Merged(manifest, len(run), sum(map(count_data_files, run)))
 
 
 def planned(
