@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,7 +76,8 @@ def check(
     if connect:
         failed = False
         for group in reach.attempts(loaded.config):
-            outcome, notices = "ok", ()
+            outcome = "ok"
+            notices: Sequence[str] = ()
             for what, attempt in group:
                 with trying(what, quiet=as_json):
                     outcome, notices = reach.outcome(attempt) if outcome == "ok" else (reach.UNTRIED, ())

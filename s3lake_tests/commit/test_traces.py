@@ -537,7 +537,7 @@ def without_topic_document(monkeypatch: pytest.MonkeyPatch) -> None:
             head = TopicHead(topic_id=topic_id, hours=tuple(hours.ranges(existing)))
             if hour in existing:
                 return head
-            tile, _ = opening._make(index, offsets, hour, head, earliest_hour, pace)
+            tile, _ = opening._make(index, offsets, hour, head, earliest_hour, 0, pace)
             index.create(index.tile_key(hour), tile)
 
     monkeypatch.setattr(opening, "open_hour", open_by_listing)
@@ -571,7 +571,7 @@ def without_absent_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "extended", lambda tile, _: tile)
+    monkeypatch.setattr(tiles, "extended", lambda tile, *_: tile)
 
 
 def without_extension_and_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -588,7 +588,7 @@ def rebasing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    def close(index, offsets, _head, hour, _pace=recovery.PACE):
+    def close(index, offsets, _head, hour, *_):
         while True:
             tile, etag = index.tile(hour)
             if tile.closed:

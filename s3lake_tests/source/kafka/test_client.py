@@ -111,6 +111,21 @@ class TestEndsOfManyTopics:
 
 @pytest.mark.kafka
 class TestSnapshot:
+    def test_tells_the_timestamp_of_the_first_record_after_the_hour(
+        self, topics: Topics, offsets: KafkaOffsets
+    ) -> None:
+        topic = topics.create(partitions=3, message_timestamp_after_max_ms=str(2**63 - 1))
+        in_microseconds = minute(HOUR, 1) * 1000
+        topics.produce(topic, [minute(HOUR), in_microseconds, minute(HOUR, 2)], partition=0)
+        topics.produce(topic, [minute(HOUR), minute(NEXT, 3)], partition=1)
+        topics.produce(topic, [minute(HOUR)], partition=2)
+        logs = offsets.snapshot(topic, HOUR).partitions
+        assert {number: (log.next, log.next_stamp_ms) for number, log in logs.items()} == {
+            0: (1, in_microseconds),
+            1: (1, minute(NEXT, 3)),
+            2: (1, None),
+        }
+
     def test_an_hour_lies_between_its_first_record_and_the_first_of_the_next(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
