@@ -92,7 +92,7 @@ class Landing:
     _tiles: dict[str, Tile] = field(default_factory=dict, init=False, repr=False)  # as the last commits left them
 
     def __post_init__(self) -> None:
-        self.observer = Logged(self.sink.name, self.topic)
+        self.observer, self.name = Logged(self.sink.name, self.topic), f"{self.sink.name} {self.topic}"
         self.store: Store = self.stores(self.sink.bucket)
         self.follower = Follower(self.table)
         streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
@@ -199,7 +199,7 @@ class Landing:
         try:
             offsets = self.reached()
         except S3LakeError as error:
-            _log.warning("%s %s: offsets are not published to a consumer group: %s", self.sink.name, self.topic, error)
+            _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
         else:
             self.group.publish(self.topic, offsets)
 
@@ -285,9 +285,7 @@ class Landing:
         if read <= 1:
             return False
         self.limit = max(1, read // 4)
-        _log.warning(
-            "%s %s: too many files; micro-batches of %d records from here on", self.sink.name, self.topic, self.limit
-        )
+        _log.warning("%s: too many files; micro-batches of %d records from here on", self.name, self.limit)
         return True
 
 
@@ -363,7 +361,7 @@ class _Run:
         try:
             self._committed(commit.result())
         except FencedError as error:
-            _log.warning("%s %s: %s; planning again", self.landing.sink.name, self.landing.topic, error)
+            _log.warning("%s: %s; planning again", self.landing.name, error)
             self.again.append(hour)
         self.flying = None
         self._tell()
