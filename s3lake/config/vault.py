@@ -43,11 +43,14 @@ class Vault:
         return str(fields[key])
 
     def _read(self, path: str) -> Mapping[str, Any]:
-        client = self._client
-        import hvac.exceptions
+        try:
+            import hvac.exceptions
+        except ImportError:
+            raise Unresolved("Vault is asked through the package hvac; pip install 's3lake[vault]'") from None
         import requests
 
         try:
+            client = self._client
             mount, version = self._mount(path)
             rest = path[len(mount) + 1 :]
             whole = f"{mount}/data/{rest}" if version == "2" and not rest.startswith("data/") else path
@@ -58,6 +61,8 @@ class Vault:
             raise Unresolved(f"Vault answers {type(error).__name__} for {path}") from None
         except requests.RequestException as error:
             raise Unresolved(f"Vault cannot be asked: {type(error).__name__}; correct VAULT_ADDR") from None
+        except OSError as error:
+            raise Unresolved(f"the service account's file, for the login at Vault: {error.strerror}") from None
         if answer is None:
             raise Unresolved(f"Vault has no secret at {path}; correct the path, which begins with the mount")
         data: Mapping[str, Any] = answer["data"]["data"] if version == "2" else answer["data"]
@@ -82,10 +87,8 @@ class Vault:
 
     @cached_property
     def _client(self) -> Any:
-        try:
-            import hvac
-        except ImportError:
-            raise Unresolved("Vault is asked through the package hvac; pip install 's3lake[vault]'") from None
+        import hvac
+
         address = self._option(_ADDRESS) or self._environment.get("VAULT_ADDR", "")
         if not address:
             raise Unresolved("nobody says where Vault is; set VAULT_ADDR")

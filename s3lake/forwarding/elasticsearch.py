@@ -111,7 +111,12 @@ class Elasticsearch:
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
             if self._mapping(index) is None:
-                self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))  # somebody else has made it meanwhile
+                made = self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))
+                if made is None and self._mapping(index) is None:  # else another process has made it meanwhile
+                    raise DestinationRefusedError(
+                        f"{self.place}: the server refuses to create index {index}: check its name, its mapping and "
+                        "the server's limits"
+                    )
         properties = self._mapping(self._index) or {}
         # Of an index that came into being by itself they are texts, cut into words: those of other contents stayed.
         wrong = [name for name, column in _COLUMNS.items() if properties.get(name, {}).get("type") != column["type"]]

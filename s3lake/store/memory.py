@@ -87,7 +87,7 @@ class MemoryStore:
             if key in self.objects and not (replace or self.overwrites):
                 return "taken"
             if {number: _etag(part) for number, part in started.parts.items()} != dict(enumerate(parts, 1)):
-                raise ValueError(f"{key}: the parts named are not the parts uploaded")
+                return "refused"
             del self.uploads[upload]
             self._write(key, b"".join(started.parts[number] for number in sorted(started.parts)), started.metadata)
             return "completed"

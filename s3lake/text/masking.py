@@ -19,6 +19,7 @@ _USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
 MASK = "********"
 # What is shorter stands in many a word of ours that is no secret.
 _PART_OF_WORDS = 8
+_SWITCHES = frozenset({"", "true", "false"})
 _WORD = 4
 
 
@@ -69,9 +70,9 @@ def without(message: str, secrets: Iterable[str]) -> str:
     """A message that may quote values without secrets, and without users of addresses.
 
     A short secret is masked where it stands alone: inside of words it would tell itself, and make the message
-    unreadable.
+    unreadable. `true` and `false` are no secrets: they switch something that has a secret's name.
     """
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+    for secret in sorted((one for one in secrets if one.lower() not in _SWITCHES), key=len, reverse=True):
         for spelled in {repr(secret)[1:-1], secret}:
             pattern = re.escape(spelled)
             if len(secret) < _WORD:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.connectors import wrappers
+from s3lake.config.read import json as json_reader
 from s3lake.config.read import properties, toml
 from s3lake.config.setting import Place, Report, Setting
 from s3lake.errors import ConfigurationError
@@ -235,6 +236,19 @@ def test_every_key_of_toml_has_its_place() -> None:
 def test_toml_that_is_none_is_told_where() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:2:\d+: not TOML: "):
         toml.read("a = 1\nb = \n", "f")
+
+
+def test_a_number_of_toml_that_is_too_long_is_told_where() -> None:
+    with pytest.raises(ConfigurationError, match=r"^f:2:5: a number has more digits than any setting takes"):
+        toml.read(f"a = 1\nb = {'9' * 5000}\n", "f")
+
+
+def test_a_number_of_json_is_a_text_however_long_it_is() -> None:
+    text = '{"config": {"flush.size": %s}}' % ("9" * 5000)
+    (config,) = json_reader.members(text, "f")
+    assert isinstance(config.value, tuple)
+    assert config.value[0].value == "9" * 5000
+    assert json_reader.names(text) == {"config", "flush.size"}
 
 
 SCALARS = st.one_of(st.text(st.characters(exclude_categories=("Cs", "Cc"))), st.integers(-9, 9), st.booleans())

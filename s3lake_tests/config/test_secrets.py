@@ -99,6 +99,22 @@ def keys_of(configuration: Loaded) -> tuple[str, str]:
     return credentials.access_key_id, credentials.secret_access_key.get_secret_value()
 
 
+@pytest.mark.parametrize("method", ["token", "approle", "kubernetes"])
+def test_a_vault_that_is_down_is_an_error_of_the_configuration(method: str) -> None:
+    """So is a pod without a service account, whose file the login by Kubernetes reads."""
+    provider = {
+        "config.providers": "vault",
+        "config.providers.vault.class": LENSES,
+        "config.providers.vault.param.vault.addr": "http://127.0.0.1:1",
+        "config.providers.vault.param.vault.auth.method": method,
+        "config.providers.vault.param.vault.token": TOKEN,
+        "config.providers.vault.param.app.role.id": "lake",
+        "config.providers.vault.param.app.role.secret.id": "s-1",
+    }
+    with pytest.raises(ConfigurationError, match=r"Vault cannot be asked: ConnectionError|No such file"):
+        loaded("${vault:secret/lake/s3:key}", "${vault:secret/lake/s3:secret}", provider)
+
+
 @pytest.mark.parametrize("path", ["secret/lake/s3", "secret/data/lake/s3", "kv/old/lake"])
 def test_a_secret_of_either_version_of_vault_is_read_and_asked_for_once(vault: Vault, path: str) -> None:
     configuration = loaded(

@@ -36,6 +36,7 @@ class Search(Answers):
         self.mappings: dict[str, Any] = {}
         self.refreshed: dict[str, set[str]] = {}
         self.busy = 0
+        self.refuses_indices = False
         self.failures: list[Any] = []
         self.number = 0
 
@@ -54,6 +55,8 @@ class Search(Answers):
             case ("GET", index, "_mapping"):
                 return (200, {index: self.mappings[index]}) if index in self.indices else (404, {})
             case ("PUT", index):
+                if self.refuses_indices:
+                    return 400, {"error": {"type": "validation_exception"}}
                 if index in self.indices:
                     return 400, {"error": {"type": "resource_already_exists_exception"}}
                 self.indices[index], self.refreshed[index], self.mappings[index] = {}, set(), json.loads(body)

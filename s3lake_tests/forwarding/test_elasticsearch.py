@@ -143,6 +143,14 @@ def test_an_index_that_came_into_being_by_itself_is_not_used(server: Search | El
         forwarded(hour_of(land("1")), destination(server))
 
 
+def test_an_index_that_the_server_refuses_to_create_is_not_taken_for_one_that_exists(
+    search: Search, land: Land
+) -> None:
+    search.refuses_indices = True
+    with pytest.raises(DestinationRefusedError, match="the server refuses to create index events"):
+        forwarded(hour_of(land("1")), destination(search))
+
+
 def test_rows_of_a_former_content_that_stay_leave_the_hour_under_way(search: Search, land: Land) -> None:
     lander, search.failures = land("1"), [{"status": 503}]
     with pytest.raises(DestinationUnavailableError, match="not all rows of a former content"):

@@ -34,6 +34,12 @@ def test_a_short_secret_is_masked_where_it_stands_alone() -> None:
     assert without("listing lists", ["list"]) == "listing lists"
 
 
+def test_a_switch_that_has_the_name_of_a_secret_masks_no_word() -> None:
+    assert without("'true' is not allowed; expected true or false", ["true", "False"]) == (
+        "'true' is not allowed; expected true or false"
+    )
+
+
 def test_a_long_secret_is_masked_wherever_it_stands() -> None:
     assert without(r"xhunter22hunter22y 'hush\\now'", ["hunter22", "hush\\now"]) == f"x{MASK}{MASK}y '{MASK}'"
 

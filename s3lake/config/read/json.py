@@ -12,7 +12,8 @@ from s3lake.config.setting import Place
 from s3lake.errors import ConfigurationError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=float)
+"""Numbers stay texts as they are written: Python refuses to make an integer of more than 4,300 digits."""
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
 
 
@@ -31,7 +32,7 @@ def members(text: str, file: str) -> tuple[Member, ...]:
 def names(text: str) -> set[str] | None:
     """The keys of a JSON object and of its `config`; None where the text is no JSON object."""
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_int=float)
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict):

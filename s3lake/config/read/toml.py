@@ -21,6 +21,7 @@ _STRING = re.compile(
 )
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _PART = re.compile(rf"[ \t]*({_STRING.pattern}|[A-Za-z0-9_-]+)[ \t]*", re.DOTALL)
+_LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 _PLAIN = re.compile(r"[^,\]}\n#]*")
 
 
@@ -39,6 +40,10 @@ def read(text: str, file: str) -> tuple[dict[str, Any], dict[Path, Place]]:
         ) from None
     except RecursionError:
         raise ConfigurationError(f"{file}:1:1: nested too deeply") from None
+    except ValueError:  # of Python's, which makes no integer of more than 4,300 digits
+        number = _LONG_NUMBER.search(text)
+        line, column = position_of(text[: number.start()]) if number else (1, 1)
+        raise ConfigurationError(f"{file}:{line}:{column}: a number has more digits than any setting takes") from None
     scanner = _Scanner(text, file)
     scanner.document()
     return data, scanner.places

@@ -49,7 +49,12 @@ def cut(
                 waiting.discard(partition)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET and "truncation" in error.str():
                 end = _END.search(error.str())
-                ends[partition] = int(end[1]) if end else 0
+                if end is None:
+                    raise KafkaUnavailableError(
+                        f"topic {topic!r}, partition {partition}: librdkafka found that the log was cut, and not where"
+                        f": {error.str()}. Install the confluent-kafka that s3lake was tested with"
+                    )
+                ends[partition] = int(end[1])
                 waiting.discard(partition)
             else:
                 last = error.str()

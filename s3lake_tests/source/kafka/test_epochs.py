@@ -2,13 +2,15 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
+from s3lake.source.kafka import epochs
 from s3lake.source.kafka.client import KafkaOffsets
 
 HOUR = "2026-01-05T10"
@@ -45,6 +47,29 @@ def test_a_log_that_was_cut_and_grew_again_is_told_where_it_was_cut(tmp_path: Pa
         assert all(log.epoch != reached[one][1] for one, log in logs.items())
         assert offsets.cut("orders", reached) == {0: 4}
         assert offsets.cut("orders", {0: (4, reached[0][1]), 1: reached[1]}) == {}
+
+
+def test_a_cut_log_in_words_that_are_not_known_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answer:
+        def error(self) -> Any:
+            return self
+
+        def partition(self) -> int:
+            return 0
+
+        def code(self) -> int:
+            return KafkaError._AUTO_OFFSET_RESET
+
+        def str(self) -> str:
+            return "partition log truncation detected, somewhere"
+
+    class Other(Consumer):
+        def poll(self, timeout: float = -1) -> Any:  # noqa: ARG002
+            return Answer()
+
+    monkeypatch.setattr(epochs, "Consumer", Other)
+    with pytest.raises(KafkaUnavailableError, match="was cut, and not where: partition log truncation detected"):
+        epochs.cut({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "orders", {0: (4, 1)}, 1)
 
 
 def test_brokers_that_are_away_end_the_question_in_time() -> None:
