@@ -1,10 +1,7 @@
 """The sink model: what the pipeline reads, whichever dialect a configuration was written in.
 
-Frozen models, one set of classes for the YAML file, the Python API and Dagster's YAML component. Every rule of validity
-that needs no broker and no bucket lives here.
-
-Rules are validators of the class, never constraints of the field: for the component a second model is made of the
-fields, whose values may still be templates.
+Frozen models, one set of classes for the YAML file and the Python API. Every rule of validity that needs no broker and
+no bucket lives here.
 """
 
 from s3lake.sink.config import Config, may_collide, sinks_of

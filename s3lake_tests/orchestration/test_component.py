@@ -1,4 +1,4 @@
-"""The component: the configuration in Dagster's own YAML gives the same definitions as its Python twin."""
+"""The component: a file that `defs.yaml` names gives the same definitions as its Python twin, in any process."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -16,9 +17,10 @@ from dagster._utils.test.definitions import scoped_definitions_load_context
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 from dagster.components.testing.test_cases import TestTranslation
-from dagster_shared.yaml_utils.sample_yaml import generate_sample_yaml
 
 import s3lake
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration import topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config, Sink
 
@@ -27,7 +29,7 @@ pytestmark = [  # Dagster's own, where it loads components
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
 ]
 
-ATTRIBUTES = {
+CONFIG = {
     "kafka": {"bootstrap_servers": "127.0.0.1:1"},
     "sinks": [
         {"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": "2026-11-20T00"},
@@ -73,13 +75,13 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def dg_cli(project: Path, *arguments: str) -> str:
-    """What `dg` prints in a project."""
+def run_python(project: Path, *arguments: str, **environment: str) -> str:
+    """Run Python in a project and return what it prints."""
     path = os.pathsep.join([str(project), str(Path(s3lake.__file__).parents[1])])
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "dagster_dg_cli.cli", *arguments],
+        [sys.executable, "-W", "ignore", *arguments],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": path, "DG_CLI_TELEMETRY_ENABLED": "false", "KAFKA_BOOTSTRAP": "127.0.0.1:1"},
+        env={**os.environ, "PYTHONPATH": path, "DG_CLI_TELEMETRY_ENABLED": "false", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -119,13 +121,16 @@ def _said(spec: dg.AssetSpec) -> dg.AssetSpec:
 
 @pytest.fixture
 def loaded() -> Iterator[Callable[..., dg.Definitions]]:
-    """Loads a `defs.yaml` as a code location does."""
+    """Loads a component as a code location does: its `sinks.yaml` holds `config`, and `defs.yaml` the attributes."""
     with ExitStack() as stack:
         sandbox = stack.enter_context(create_defs_folder_sandbox())
         stack.enter_context(scoped_definitions_load_context())
 
-        def load(**scaffolding: Any) -> dg.Definitions:
-            path = sandbox.scaffold_component(s3lake.SinkComponent, **scaffolding)
+        def load(config: dict[str, Any] | None = None, **attributes: Any) -> dg.Definitions:
+            contents = {"type": "s3lake.SinkComponent", "attributes": {"config": "sinks.yaml", **attributes}}
+            path = sandbox.scaffold_component(s3lake.SinkComponent, defs_yaml_contents=contents)
+            if config is not None:
+                (path / "sinks.yaml").write_text(yaml.safe_dump(config))
             return stack.enter_context(sandbox.load_component_and_build_defs(path))[1]
 
         yield load
@@ -147,25 +152,23 @@ TRANSLATION = {
     "tags": {"topic": "{{ topic }}", "format": "{{ sink.format.type }}"},
 }
 
+SWITCHES = {"topic_assets": False, "sensors_running": True}
+
 
 @pytest.mark.parametrize(
-    ("attributes", "twin"),
+    ("attributes", "twin", "examples"),
     [
-        pytest.param({}, {}, id="plain"),
-        pytest.param({"prefix": "archive"}, {"translator": s3lake.SinkTranslator("archive")}, id="prefix"),
-        pytest.param({"translation": TRANSLATION}, {"translator": Owned()}, id="translation"),
-        pytest.param(
-            {"topic_assets": False, "sensors_running": True, "examples": True},
-            {"topic_assets": False, "sensors_running": True},
-            id="switches",
-        ),
+        pytest.param({}, {}, False, id="plain"),
+        pytest.param({"prefix": "archive"}, {"translator": s3lake.SinkTranslator("archive")}, False, id="prefix"),
+        pytest.param({"translation": TRANSLATION}, {"translator": Owned()}, False, id="translation"),
+        pytest.param(SWITCHES, SWITCHES, True, id="switches"),
     ],
 )
 def test_a_component_has_the_assets_and_all_else_of_its_python_twin(
-    attributes: dict[str, Any], twin: dict[str, Any], loaded: Callable[..., dg.Definitions]
+    attributes: dict[str, Any], twin: dict[str, Any], examples: bool, loaded: Callable[..., dg.Definitions]
 ) -> None:
-    config = Config.model_validate({**ATTRIBUTES, "examples": "examples" in attributes})
-    component = loaded(defs_yaml_contents={"type": "s3lake.SinkComponent", "attributes": {**ATTRIBUTES, **attributes}})
+    config = Config.model_validate({**CONFIG, "examples": examples})
+    component = loaded(config.model_dump(mode="json", include={"examples"}) | CONFIG, **attributes)
     assert graph(component) == graph(build_definitions(config, **twin))
 
 
@@ -180,148 +183,117 @@ class TestTranslations(TestTranslation):
         key_modifier: Callable[[dg.AssetKey], dg.AssetKey] | None,
         loaded: Callable[..., dg.Definitions],
     ) -> None:
-        contents = {"type": "s3lake.SinkComponent", "attributes": {**ATTRIBUTES, "translation": attributes}}
         if "partitions_def" in attributes:  # of all that it may say the one thing that is not the asset's to choose
             with pytest.raises(ComponentTreeException) as refused:
-                loaded(defs_yaml_contents=contents)
+                loaded(CONFIG, translation=attributes)
             assert "take s3lake.hourly(sink)" in str(refused.value.__cause__)
             return
         key = s3lake.sink_key("events", "orders")
-        definitions = loaded(defs_yaml_contents=contents)
+        definitions = loaded(CONFIG, translation=attributes)
         assert assertion(
             definitions.resolve_asset_graph().get((key_modifier or (lambda one: one))(key)).to_asset_spec()
         )
 
 
-def test_a_component_s_own_class_says_what_assets_are() -> None:
+def test_a_component_s_own_class_says_what_assets_are(tmp_path: Path) -> None:
     class Shop(s3lake.SinkComponent):
         def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
             return super().get_asset_spec(sink, topic).replace_attributes(key=["shop", topic, sink.name])
 
-    component = Shop.resolve_from_yaml(yaml.safe_dump(ATTRIBUTES))
-    assert "shop/orders/events/sealed" in keys(
-        component.build_defs_from_state(dg.ComponentTree.for_test().load_context, None)
-    )
+    (tmp_path / "sinks.yaml").write_text(yaml.safe_dump(CONFIG))
+    component = Shop(config=str(tmp_path / "sinks.yaml"))
+    assert "shop/orders/events/sealed" in keys(component.build_defs(dg.ComponentTree.for_test().load_context))
 
 
-def test_topics_of_an_expression_are_the_component_s_state(tmp_path: Path) -> None:
+def test_a_component_asks_the_source_for_the_topics_of_an_expression(
+    loaded: Callable[..., dg.Definitions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Source:
+        place = "kafka:9092"
+        offsets = SimpleNamespace(topics=lambda: ["shop.orders", "other"])
+
+    monkeypatch.setattr(topics, "opened", lambda *_: Source)
+    monkeypatch.setattr(topics, "_remembered", dict)
+    monkeypatch.setattr(topics, "_remember", lambda _: None)
     sink = {"name": "events", "topics_regex": "shop.*", "bucket": "lake", "start": "2026-11-20T00"}
-    component = s3lake.SinkComponent.resolve_from_yaml(yaml.safe_dump({**ATTRIBUTES, "sinks": [sink]}))
-    state = tmp_path / "state"
-    state.write_text(json.dumps({"shop.*": ["shop.orders"]}))
-    context = dg.ComponentTree.for_test().load_context
-    assert "s3/events/shop.orders" in keys(component.build_defs_from_state(context, state))
-    assert keys(component.build_defs_from_state(context, None)) == []
+    assert "s3/events/shop.orders" in keys(loaded({**CONFIG, "sinks": [sink]}))
 
 
-def test_without_an_expression_kafka_is_not_asked_for_state(tmp_path: Path) -> None:
-    component = s3lake.SinkComponent.resolve_from_yaml(yaml.safe_dump(ATTRIBUTES))
-    component.write_state_to_path(tmp_path / "state")
-    assert json.loads((tmp_path / "state").read_text()) == {}
+def test_a_mistake_in_the_file_is_named_with_its_place(loaded: Callable[..., dg.Definitions]) -> None:
+    with pytest.raises(ComponentTreeException) as refused:
+        loaded({**CONFIG, "sinks": [{**CONFIG["sinks"][0], "bukket": "lake"}]})  # type: ignore[dict-item]
+    assert "did you mean bucket?" in str(refused.value.__cause__)
 
 
-def test_without_a_file_one_sink_is_scaffolded_to_begin_with(
+def test_a_component_scaffolded_without_a_file_loads_and_has_one_sink(
     loaded: Callable[..., dg.Definitions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:1")
     assert "s3/events/orders" in keys(loaded())
 
 
-def test_secrets_of_a_connector_s_file_are_scaffolded_as_variables(
-    loaded: Callable[..., dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_is_copied_as_it_is_and_its_notices_and_secrets_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     secret = {"aws.access.key.id": "AKIA", "aws.secret.access.key": "hunter2"}
-    (tmp_path / "connector.json").write_text(json.dumps({"name": "c", "config": {**CONNECTOR, **secret}}))
-    monkeypatch.setenv("S3LAKE_SECRET_S3_CREDENTIALS_SECRET_ACCESS_KEY", "hunter3")
-    definitions = loaded(scaffold_params={"from": str(tmp_path / "connector.json")})
-    assert definitions.resources is not None
-    assert definitions.resources["s3lake_s3"].connection.secret_access_key == "hunter3"
+    text = json.dumps({"name": "c", "config": {**CONNECTOR, **secret}})
+    (tmp_path / "connector.json").write_text(text)
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(
+            s3lake.SinkComponent, scaffold_params={"from": str(tmp_path / "connector.json")}
+        )
+        assert (path / "connector.json").read_text() == text
+        assert yaml.safe_load((path / "defs.yaml").read_text())["attributes"] == {"config": "connector.json"}
+    printed = capsys.readouterr().out
+    assert "S3LAKE_BOOTSTRAP_SERVERS: is not set, and nothing else says it: localhost:9092 stands in" in printed
+    assert "s3.credentials.secret_access_key: " in printed
+    assert "hunter2" not in printed
+
+
+def test_a_file_that_cannot_be_right_is_not_scaffolded(tmp_path: Path) -> None:
+    (tmp_path / "connector.json").write_text("{")
+    with create_defs_folder_sandbox() as sandbox, pytest.raises(ConfigurationError):
+        sandbox.scaffold_component(
+            s3lake.SinkComponent, defs_path="lake", scaffold_params={"from": str(tmp_path / "connector.json")}
+        )
+    assert not (sandbox.defs_folder_path / "lake" / "defs.yaml").exists()
+
+
+PLAIN = """
+from shop.definitions import defs
+print(sorted(key.to_user_string() for key in defs().resolve_asset_graph().get_all_asset_keys()))
+"""
+
+
+def test_a_project_s_definitions_load_in_a_plain_process(project: Path) -> None:
+    lake = project / "shop" / "defs" / "lake"
+    lake.mkdir()
+    (lake / "sinks.yaml").write_text(yaml.safe_dump(CONFIG))
+    (lake / "defs.yaml").write_text("type: s3lake.SinkComponent\nattributes: {config: sinks.yaml}\n")
+    assert "s3/events/orders" in run_python(project, "-c", PLAIN)
 
 
 @pytest.mark.ui
 def test_dg_lists_scaffolds_and_checks_it(project: Path) -> None:
-    connector = {"name": "shop-sink", "config": CONNECTOR}
-    (project / "connector.json").write_text(json.dumps(connector))
-    assert "s3lake.SinkComponent" in dg_cli(project, "list", "components", "--json")
-    described = dg_cli(project, "utils", "inspect-component", "s3lake.SinkComponent")
-    assert "what is said of assets otherwise" in described
-    assert "how long after its end an hour is left open" in described
-    dg_cli(project, "scaffold", "defs", "s3lake.SinkComponent", "lake", "--from", "connector.json")
-    written = yaml.safe_load((project / "shop" / "defs" / "lake" / "defs.yaml").read_text())
-    assert written["type"] == "s3lake.SinkComponent"
-    assert written["attributes"]["sinks"][0]["bucket"] == "acme-lake"
-    dg_cli(project, "check", "yaml")
-    dg_cli(project, "check", "defs")
+    def dg_cli(*arguments: str) -> str:
+        there = {"S3LAKE_BOOTSTRAP_SERVERS": "127.0.0.1:1", "S3LAKE_START": "2026-11-20T00"}
+        return run_python(project, "-m", "dagster_dg_cli.cli", *arguments, **there)
 
-
-def resolved(**kafka: Any) -> s3lake.SinkComponent:
-    attributes = {**ATTRIBUTES, "kafka": {**ATTRIBUTES["kafka"], **kafka}}  # type: ignore[dict-item]
-    component: s3lake.SinkComponent = s3lake.SinkComponent.resolve_from_yaml(yaml.safe_dump(attributes))
-    return component
-
-
-def test_a_value_from_the_environment_is_the_text_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAFKA_PASSWORD", "0123")
-    monkeypatch.setenv("KAFKA_TIMEOUT", "1_000")
-    component = resolved(
-        properties={"sasl.password": "{{ env.KAFKA_PASSWORD }}", "socket.timeout.ms": "{{ env.KAFKA_TIMEOUT }}"}
+    (project / "connector.json").write_text(json.dumps({"name": "shop-sink", "config": CONNECTOR}))
+    assert "s3lake.SinkComponent" in dg_cli("list", "components", "--json")
+    assert "a path beside `defs.yaml`, or an http(s) address" in dg_cli(
+        "utils", "inspect-component", "s3lake.SinkComponent"
     )
-    assert component.kafka.properties == {"sasl.password": "0123", "socket.timeout.ms": "1_000"}
+    dg_cli("scaffold", "defs", "s3lake.SinkComponent", "lake", "--from", "connector.json")
+    lake = project / "shop" / "defs" / "lake"
+    assert yaml.safe_load((lake / "defs.yaml").read_text())["attributes"] == {"config": "connector.json"}
+    dg_cli("check", "yaml")
+    dg_cli("check", "defs")
 
 
-def test_a_component_is_the_configuration_of_its_python_twin() -> None:
-    settings = resolved().model_dump(include=set(Config.model_fields))
-    assert Config.model_validate(settings) == Config.model_validate(ATTRIBUTES)
-
-
-def test_editors_are_told_what_every_setting_of_a_component_means() -> None:
-    schema = s3lake.SinkComponent.model().model_json_schema()
-    assert schema["$defs"]["Sink"]["properties"]["close_grace"]["description"].startswith("how long after its end")
-    assert "from" in schema["$defs"]["Sink"]["properties"]
-    assert schema["$defs"]["Kafka"]["required"] == ["bootstrap_servers"]
-
-
-def test_what_dagster_s_pages_show_of_it_is_short_and_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dagster_s_pages_show_the_component_and_its_settings() -> None:
     component = s3lake.SinkComponent
-    assert "Attributes:" not in (component.get_description() or "Attributes:")
-    text = generate_sample_yaml("s3lake.SinkComponent", component.model().model_json_schema())
-    assert "..." not in text
-    monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:1")
-    example = component.resolve_from_yaml(yaml.safe_dump(yaml.safe_load(text)["attributes"]))
-    spec = example.get_asset_spec(example.sinks[0], "orders")
-    assert (spec.group_name, spec.owners, spec.tags["topic"]) == ("lakehouse", ["team:data"], "orders")
-
-
-def test_templates_are_filled_before_the_rules_are_applied() -> None:
-    resolved = s3lake.SinkComponent.resolve_from_yaml(
-        """
-        kafka: {bootstrap_servers: "{{ servers }}"}
-        s3: {credentials: {access_key_id: id, secret_access_key: "{{ password }}"}}
-        sinks:
-          - name: events
-            topics: ["{{ topic }}"]
-            bucket: "{{ bucket }}"
-            start: "{{ start }}"
-            from: "{{ first }}"
-            flush: {count: "{{ count }}", size: "{{ size }}"}
-            format: {type: parquet, codec: "{{ codec }}"}
-            layout: "{{ layout }}"
-        """,
-        scope={
-            "servers": "kafka:9092",
-            "password": "hunter2",
-            "topic": "clicks",
-            "bucket": "lake",
-            "start": "2026-11-20T00",
-            "first": "earliest",
-            "count": 7,
-            "size": "7MB",
-            "codec": "snappy",
-            "layout": {"partition_by": ["type"]},
-        },
-    )
-    made = resolved.sinks[0]
-    assert (resolved.kafka.bootstrap_servers, made.topics, made.bucket) == ("kafka:9092", ("clicks",), "lake")
-    assert (made.flush.count, made.flush.size, made.format.codec, made.from_) == (7, 7_000_000, "snappy", "earliest")
-    assert made.layout.partition_by == ("type",)
-    assert resolved.s3.credentials.secret_access_key.get_secret_value() == "hunter2"
+    assert (component.get_description() or "").startswith("Kafka topics landed in S3")
+    schema = component.model().model_json_schema()
+    assert schema["required"] == ["config"]
+    assert all(setting["description"] for setting in schema["properties"].values())

@@ -89,13 +89,12 @@ def test_a_module_of_a_project_is_a_code_location(module: str) -> None:
     assert definitions.get_repository_def().asset_graph.get_all_asset_keys()
 
 
-@pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")  # Dagster's own, where it reads a component
 @pytest.mark.usefixtures("files")
 def test_a_component_of_a_project_says_what_it_is_shown_to_say() -> None:
     [module] = [module for module in MODULES if "def defs()" not in module]
     scope: dict[str, Any] = {"__name__": "shown"}
     exec(module, scope)
-    component = scope["Lake"].resolve_from_yaml(Path("sinks.yaml").read_text())
-    definitions = component.build_defs_from_state(dg.ComponentTree.for_test().load_context, None)
+    component = scope["Lake"](config=str(Path("sinks.yaml").absolute()))
+    definitions = component.build_defs(dg.ComponentTree.for_test().load_context)
     landed = definitions.resolve_asset_graph().get(s3lake.sink_key("events", "orders"))
     assert landed.to_asset_spec().description == "What the shop says of orders."

@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 
 import s3lake
+from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError
 from s3lake.orchestration import topics
 from s3lake.orchestration.assets import land
@@ -166,10 +167,9 @@ class Noted(s3lake.SinkComponent):
             yield output
 
 
-def test_a_component_s_execute_is_the_body_of_its_assets(runs: Runs) -> None:
-    component = Noted(**dict(runs.config))
-    context = dg.ComponentTree.for_test().load_context
-    definitions = component.build_defs_from_state(context, None)
+def test_a_component_s_execute_is_the_body_of_its_assets(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "load", lambda _: runs.config)
+    definitions = Noted(config="sinks.yaml").build_defs(dg.ComponentTree.for_test().load_context)
     result = definitions.resolve_job_def("land_events").execute_in_process(
         asset_selection=[s3lake.sink_key(runs.sink, "one")], partition_key=FIRST, instance=runs.instance
     )
