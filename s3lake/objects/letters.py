@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -68,12 +67,17 @@ def letters(body: IO[bytes], key: str) -> Iterator[Letter]:
     """
     for row, line in enumerate(body):
         try:
-            yield _letter(line.removesuffix(b"\n"))
-        except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError) as error:
+            yield parse(line.removesuffix(b"\n"))
+        except ValueError as error:
             raise UnreadableError(f"{key} row {row} is no dead letter: {error}") from None
 
 
-def _letter(line: bytes) -> Letter:
+def parse(line: bytes) -> Letter:
+    """Return the dead letter that a line holds.
+
+    Raises:
+        ValueError: it is not a dead letter.
+    """
     read = _decoder.decode(line)
     return Letter(
         read.topic,

@@ -160,10 +160,10 @@ class Comparison:
     def needs(self) -> frozenset[str]:
         """What must be known of Kafka's records beside their values."""
         if self._opaque:
-            return frozenset()
+            return self.letters.needs
         fields = self._shape.envelope.fields if self._shape.envelope else ()
         beside = {"key": self._shape.sidecars.keys, "headers": self._shape.sidecars.headers}
-        return frozenset(part for part, sidecar in beside.items() if part in fields or sidecar)
+        return self.letters.needs.union(part for part, sidecar in beside.items() if part in fields or sidecar)
 
     def _say_unchecked(self, kafka: LogRange | None) -> None:
         start, end, (first, last) = self.segment.start, self.segment.end, self.window

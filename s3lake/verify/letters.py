@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from s3lake.commit.index import File
 from s3lake.errors import UnreadableError
+from s3lake.objects.letters import Letter
 from s3lake.store import Store
 from s3lake.verify import digest, s3_side
 from s3lake.verify.detail import Places
 from s3lake.verify.index_side import Note, Segment
-from s3lake.verify.log import Records
+from s3lake.verify.log import Headers, Records
 
 
 class DeadLetters:
@@ -16,7 +17,7 @@ class DeadLetters:
 
     Attributes:
         count: lines in dead-letter objects.
-        missing: those that do not carry their record's value.
+        missing: those that are not their record as Kafka has it.
         duplicated: those that no record answers for, or one that is a dead letter already.
     """
 
@@ -49,14 +50,23 @@ class DeadLetters:
         if not self._digests or self._digests.keys().isdisjoint(records.offsets):
             return 0
         count = 0
-        for offset, value in zip(records.offsets, records.values, strict=True):
+        _, *columns = records
+        for offset, stamp, value, key, headers in zip(*columns, strict=True):
             if offset in self._digests:
                 count += 1
                 self._unseen.discard(offset)
-                if self._digests[offset] != digest.of_value(value):
+                now = _digest(value, stamp, key, headers)
+                if self._digests[offset] != now:
                     self.missing += 1
-                    self._note("dead_letter", self._segment.partition, f"offset {offset} has another value in Kafka")
+                    is_value = self._digests[offset][: digest.SIZE] != now[: digest.SIZE]
+                    part = "value" if is_value else "key, timestamp or headers"
+                    self._note("dead_letter", self._segment.partition, f"offset {offset} has another {part} in Kafka")
         return count
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts of Kafka's records, next to their values, that dead letters are compared with."""
+        return frozenset(("key", "headers")) if self._unseen else frozenset()
 
     def others(self, records: Records) -> Records:
         """The records that are no dead letters."""
@@ -74,7 +84,7 @@ class DeadLetters:
         for text in in_words(places):
             self._note("dead_letter", self._segment.partition, f"{text}: Kafka has no such record")
 
-    def _add(self, letter: s3_side.Letter | str, key: str) -> None:
+    def _add(self, letter: Letter | str, key: str) -> None:
         partition = self._segment.partition
         if isinstance(letter, str):
             self._note("dead_letter", partition, letter)
@@ -86,10 +96,15 @@ class DeadLetters:
         elif not self._segment.start <= letter.offset < self._segment.end:
             text = f"{key} has offset {letter.offset}, which its commit does not cover"
         else:
-            self._digests[letter.offset] = letter.digest
+            self._digests[letter.offset] = _digest(letter.value, letter.timestamp_ms, letter.key, letter.headers)
             return
         self.duplicated += 1
         self._note("dead_letter", partition, text)
+
+
+def _digest(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:
+    """Return the digest of a record's value, and behind it that of its other parts."""
+    return digest.of_value(value) + digest.of_record([stamp, key, list(map(list, headers))])
 
 
 def in_words(places: Places) -> Iterator[str]:

@@ -1,42 +1,13 @@
 """The committed objects, one at a time: whether they are what their commit wrote, and what is in them."""
 
-import base64
-import binascii
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import msgspec
 
 from s3lake.commit.index import File
 from s3lake.errors import UnreadableError
 from s3lake.objects import content
+from s3lake.objects.letters import Letter, parse
 from s3lake.objects.shape import LINES
 from s3lake.store import COMMIT, Store
-from s3lake.verify import digest
-
-
-class _Base64(msgspec.Struct, frozen=True):
-    base64: str
-
-
-class _Line(msgspec.Struct, frozen=True):
-    topic: str
-    partition: int
-    offset: int
-    value: str | _Base64 | None
-
-
-@dataclass(frozen=True)
-class Letter:
-    """A dead letter: whose record it is, and the digest of the value that it carries."""
-
-    topic: str
-    partition: int
-    offset: int
-    digest: bytes
-
-
-_letter = msgspec.json.Decoder(_Line)
 
 
 def problems(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:
@@ -75,14 +46,7 @@ def letters(store: Store, key: str) -> Iterator[Letter | str]:
     for block in content.split(content.blocks(body(store, key), key, "none"), LINES, key):
         for line in block:
             try:
-                letter = _letter.decode(line)
-                yield Letter(letter.topic, letter.partition, letter.offset, digest.of_value(_bytes(letter.value)))
-            except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error, ValueError) as error:
+                yield parse(line)
+            except ValueError as error:
                 yield f"{key} row {row} is no dead letter: {error}"
             row += 1
-
-
-def _bytes(value: str | _Base64 | None) -> bytes | None:
-    if isinstance(value, _Base64):
-        return base64.b64decode(value.base64, validate=True)
-    return None if value is None else value.encode()

@@ -1,12 +1,14 @@
 """Dead letters stand for their records: with their value, at their offset, once, and nowhere else."""
 
 import base64
+import json
 from typing import Any
 
 import pytest
 
 from s3lake.commit.index import Read
-from s3lake_tests.verify.world import World, kinds, letter, texts
+from s3lake.verify.log import Headers
+from s3lake_tests.verify.world import IN_TIME, World, kinds, letter, texts
 
 GOOD = [b"1", b"2", b"3"]
 BAD = b"\xff{"
@@ -55,6 +57,27 @@ def test_a_dead_letter_with_another_value_is_found(value: Any) -> None:
     report = with_letters(letter(1, value)).verify()
     assert texts(report, "dead_letter") == ["offset 1 has another value in Kafka"]
     assert report.missing == 1
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "key", "headers"),
+    [
+        (IN_TIME + 1, b"k", [("h", b"\xff"), ("h", None)]),
+        (IN_TIME, None, [("h", b"\xff"), ("h", None)]),
+        (IN_TIME, b"k", [("h", None), ("h", b"\xff")]),
+    ],
+)
+def test_a_dead_letter_with_another_key_timestamp_or_headers_is_found(
+    timestamp: int, key: bytes | None, headers: Headers
+) -> None:
+    line = json.loads(letter(1, encoded(BAD)))
+    line |= {"key": "k", "headers": [{"name": "h", "value": encoded(b"\xff")}, {"name": "h", "value": None}]}
+    world = with_letters(json.dumps(line).encode())
+    world.log.more[0, 1] = (b"k", [("h", b"\xff"), ("h", None)])
+    assert world.verify().clean
+    world.log.records[0][1] = (timestamp, BAD)
+    world.log.more[0, 1] = (key, headers)
+    assert texts(world.verify(), "dead_letter") == ["offset 1 has another key, timestamp or headers in Kafka"]
 
 
 def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
