@@ -77,7 +77,7 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
     head = stored[0] if stored else TopicHead()
     listed = hours.expand(head.hours)
     behind = Report(unlanded=tuple(unlanded(sink, index, log, head, grid)))
-    question = Question(sink, index, log)
+    question = Question(sink, index, log, head.since)
     return combined([*_hours(question, head, [hour for hour in listed if hour in grid], advance), behind])
 
 

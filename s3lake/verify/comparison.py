@@ -41,11 +41,16 @@ _CHANGED = "the sink changes values (transforms or SQL), so files do not hold wh
 
 @dataclass(frozen=True)
 class Question:
-    """What is compared with what: a sink's index of a topic, and the topic's log."""
+    """What is compared with what: a sink's index of a topic, and the topic's log.
+
+    Attributes:
+        since: the hour in which s3lake took over from a connector, whose objects it may have; None if there is none.
+    """
 
     sink: "Sink"
     index: TopicIndex
     log: Log
+    since: str | None = None
 
 
 class Comparison:

@@ -7,14 +7,15 @@ from typing import Literal
 
 _SHOWN = 8
 
-Kind = Literal["missing", "duplicated", "dead_letter", "count", "object", "interval", "index", "kafka"]
+Kind = Literal["missing", "duplicated", "dead_letter", "count", "object", "unlisted", "interval", "index", "kafka"]
 """What differs.
 
 missing: records of Kafka that are in no file. duplicated: rows of files that no record of Kafka answers for, either
 because Kafka has no such value there or because it has it fewer times. dead_letter: a dead letter that is not what
 Kafka has at its offset. count: a number in the index is wrong. object: an object is gone, unreadable, or not what its
-commit wrote. interval: offsets are covered twice or not at all. index: documents of the index are missing or
-contradict each other. kafka: the topic is another one, or its log ends before what was committed.
+commit wrote. unlisted: an object in a directory of the hour that no commit lists. interval: offsets are covered twice
+or not at all. index: documents of the index are missing or contradict each other. kafka: the topic is another one, or
+its log ends before what was committed.
 """
 
 

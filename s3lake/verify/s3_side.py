@@ -1,13 +1,21 @@
 """The committed objects, one at a time: whether they are what their commit wrote, and what is in them."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from posixpath import commonpath
 
-from s3lake.commit.index import File
+from s3lake.commit.index import File, Manifest
 from s3lake.errors import UnreadableError
 from s3lake.objects import content
 from s3lake.objects.letters import Letter, parse
 from s3lake.objects.shape import LINES
 from s3lake.store import COMMIT, Store
+
+_HEADS = 1_000
+"""How many objects of others are looked at in a directory: it may be one of many topics."""
+_HIDDEN = re.compile("/[_.]|/$")
+"""In a key: it is one that engines do not read, as markers are."""
 
 
 def problems(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:
@@ -34,6 +42,32 @@ def body(store: Store, key: str) -> bytes:
     if document is None:
         raise UnreadableError(f"{key} is gone")
     return document.body
+
+
+def unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_alone: bool) -> Iterator[str]:
+    """Yield what is wrong with each object that no commit lists, in the hour's directories: engines count its records.
+
+    Directories are looked at if they name the hour, in UTC. An object of another commit is not reported: that may be
+    running, another hour's or another sink's, and `clean` ends what is left of one that failed.
+
+    Args:
+        manifests: of all commits that the hour's tile lists.
+        is_alone: whether nothing but s3lake has written into the hour.
+    """
+    keys = {file.key for manifest in manifests for file in manifest.files}
+    names_hour = re.compile(r"{}\D?{}\D?{}\D+{}(?!\d)[^/]*/".format(*re.split("[-T]", hour)))
+    places: dict[str, list[str]] = {}
+    for key in {file.key for manifest in manifests for file in manifest.files if file.kind != "dead_letters"}:
+        if match := names_hour.search(key):
+            places.setdefault(key[: match.end()], []).append(key.rpartition("/")[0])
+    owners = {None if is_alone else "", *(manifest.id for manifest in manifests)}
+    for directories in places.values():
+        place = commonpath(directories) + "/"
+        others = (key for key in store.list(place) if key not in keys and not _HIDDEN.search(key[len(place) - 1 :]))
+        for key in islice(others, _HEADS):
+            head = store.head(key)
+            if head is not None and head.metadata.get(COMMIT) in owners:
+                yield f"{key} is in a directory of the hour, and no commit lists it"
 
 
 def letters(store: Store, key: str) -> Iterator[Letter | str]:

@@ -7,7 +7,7 @@ from itertools import chain
 from s3lake import hours
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import LogRange, Snapshot
-from s3lake.verify import index_side
+from s3lake.verify import index_side, s3_side
 from s3lake.verify.comparison import Comparison, Question
 from s3lake.verify.report import Checked, Difference, Kind, Unchecked
 
@@ -42,6 +42,9 @@ def compared(
         else:
             index_side.numbers(manifest, tile, index.topic, note, replaces=index_side.keeps_last(question.sink))
             manifests.append(manifest)
+    if len(manifests) == len(tile.commits):
+        for text in s3_side.unlisted(index.store, tile.hour, manifests, is_alone=tile.hour != question.since):
+            note("unlisted", None, text)
     parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}
     for segment in index_side.segments(tile, manifests, note):
         log = kafka.partitions.get(segment.partition, _NO_LOG) if kafka else None

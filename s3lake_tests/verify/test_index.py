@@ -8,6 +8,8 @@ import pytest
 from s3lake import hours
 from s3lake.commit.index import File, Read
 from s3lake.plan.tile import Span
+from s3lake.store import COMMIT
+from s3lake_tests.verify.test_writer_agrees import staged
 from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
@@ -196,4 +198,51 @@ def test_a_tile_that_is_gone_is_found_unless_it_is_being_created(world: World) -
     assert texts(world.verify(), "index") == ["the tile is gone from the index"]
     new = msgspec.structs.replace(world.tiles[HOUR], hour=NEXT)
     world.store.put(world.index.head_key, msgspec.json.encode(msgspec.structs.replace(head, new=new)))
+    assert world.verify().clean
+
+
+# Objects that no commit lists
+
+
+def beside(world: World, name: str, commit: str | None) -> str:
+    """Put an object next to the files of a landed hour, as a copy of another commit's would be."""
+    staged(world, [(None, b"1", []), (None, b"2", [])])
+    (file,) = world.manifests["c1"].files
+    key = f"{file.key.rpartition('/')[0]}/{name}"
+    world.store.put(key, b"1\n", metadata={} if commit is None else {COMMIT: commit})
+    return key
+
+
+@pytest.mark.parametrize("commit", [None, "c1"])
+@pytest.mark.parametrize("name", ["copy.json", "a=1/copy.json"])
+def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(name: str, commit: str | None) -> None:
+    world = World()
+    key = beside(world, name, commit)
+    report = world.verify()
+    assert texts(report, "unlisted") == [f"{key} is in a directory of the hour, and no commit lists it"]
+    assert (kinds(report), report.clean) == ({"unlisted"}, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "commit"), [("_SUCCESS", None), ("_objects.json", None), (".part", None), ("", None), ("other.json", "c9")]
+)
+def test_markers_and_objects_of_other_commits_are_not_reported(name: str, commit: str | None) -> None:
+    world = World()
+    beside(world, name, commit)
+    assert world.verify().clean
+
+
+def test_objects_of_a_connector_are_not_reported_in_the_hour_in_which_it_stopped() -> None:
+    world = World()
+    beside(world, "connector.json", None)
+    world.since = HOUR
+    assert world.verify().clean
+
+
+@pytest.mark.parametrize(
+    "template", ["{topic}/{partition}-{offset}", "{hour:yyyy/MM/dd/HH}/{topic}/{partition}-{offset}"]
+)
+def test_sidecars_and_dead_letters_are_listed_objects(template: str) -> None:
+    world = World(layout={"template": template}, sidecars={"keys": "json"}, errors={"tolerance": "all"})
+    staged(world, [(b"k", b"1", []), (b"k", b"{", [])])
     assert world.verify().clean
