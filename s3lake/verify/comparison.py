@@ -128,7 +128,7 @@ class Comparison:
         told = self._translated(self.letters.others(records))
         landing = self._landing(told)
         for offset, headers in zip(landing.offsets, landing.headers, strict=False):
-            if headers is UNREADABLE:
+            if headers is UNREADABLE and "headers" in self._of_files:
                 self._opaque = f"the headers of offset {offset} cannot be read: a name is not UTF-8"
         if not self._opaque:
             digests, _ = self._reading.expected(landing)
@@ -164,11 +164,13 @@ class Comparison:
     @property
     def needs(self) -> frozenset[str]:
         """What must be known of Kafka's records beside their values."""
-        if self._opaque:
-            return self.letters.needs
+        return self.letters.needs if self._opaque else self.letters.needs | self._of_files
+
+    @property
+    def _of_files(self) -> frozenset[str]:
         fields = self._shape.envelope.fields if self._shape.envelope else ()
         beside = {"key": self._shape.sidecars.keys, "headers": self._shape.sidecars.headers}
-        return self.letters.needs.union(part for part, sidecar in beside.items() if part in fields or sidecar)
+        return frozenset(part for part, sidecar in beside.items() if part in fields or sidecar)
 
     def _say_unchecked(self, kafka: LogRange | None) -> None:
         start, end, (first, last) = self.segment.start, self.segment.end, self.window

@@ -9,7 +9,7 @@ from s3lake.store import Store
 from s3lake.verify import digest, s3_side
 from s3lake.verify.detail import Places
 from s3lake.verify.index_side import Note, Segment
-from s3lake.verify.log import Headers, Records
+from s3lake.verify.log import UNREADABLE, Headers, Records
 
 
 class DeadLetters:
@@ -104,6 +104,7 @@ class DeadLetters:
 
 def _digest(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:
     """Return the digest of a record's value, and behind it that of its other parts."""
+    headers = () if headers is UNREADABLE else headers  # a dead letter has none then
     return digest.of_value(value) + digest.of_record([stamp, key, list(map(list, headers))])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake.commit.index import Read
-from s3lake.verify.log import Headers
+from s3lake.verify.log import UNREADABLE, Headers
 from s3lake_tests.verify.world import IN_TIME, World, kinds, letter, texts
 
 GOOD = [b"1", b"2", b"3"]
@@ -78,6 +78,13 @@ def test_a_dead_letter_with_another_key_timestamp_or_headers_is_found(
     world.log.records[0][1] = (timestamp, BAD)
     world.log.more[0, 1] = (key, headers)
     assert texts(world.verify(), "dead_letter") == ["offset 1 has another key, timestamp or headers in Kafka"]
+
+
+def test_a_dead_letter_has_no_headers_if_those_of_its_record_cannot_be_read() -> None:
+    world = with_letters(letter(1, encoded(BAD)))
+    world.log.more[0, 1] = (None, UNREADABLE)
+    world.log.more[0, 2] = (None, UNREADABLE)  # of a record that landed without headers
+    assert world.verify().clean
 
 
 def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
