@@ -93,6 +93,7 @@ VERIFY_MAY_IMPORT = {
     "hours": "",
     "scratch": "local disk of the second look",
     "plan.tile": "a document of the index",
+    "plan.stamps": "the sentences of notices, as a landing has them",
     "commit.index": "documents of the index",
     "commit.written": "documents of the index",
     "store": "S3 itself",

@@ -104,6 +104,9 @@ def list_differences(lander: "Landing", report: "Report", as_json: bool) -> None
     for difference in report.differences:
         row = rows.difference_row(difference) | {"sink": lander.sink.name}
         tell(as_json, row, lambda _, difference=difference: str(difference))  # type: ignore[misc]
+    for notice in report.notices:
+        row = {"notice": notice, "topic": lander.topic, "sink": lander.sink.name}
+        tell(as_json, row, "notice: {sink} {topic}: {notice}".format_map)
     for rest in report.unlanded:
         row = rows.unlanded_row(rest) | {"sink": lander.sink.name}
         tell(as_json, row, lambda _, rest=rest: str(rest))  # type: ignore[misc]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.errors import TransientError
+from s3lake.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.verify import index_side
@@ -78,10 +79,12 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
     listed = hours.expand(head.hours)
     behind = Report(unlanded=tuple(unlanded(sink, index, log, head, grid)))
     question = Question(sink, index, log, head.since)
-    return combined([*_hours(question, head, [hour for hour in listed if hour in grid], advance), behind])
+    return combined([*_hours(question, head, [hour for hour in listed if hour in grid], grid.now_ms, advance), behind])
 
 
-def _hours(question: Question, head: TopicHead, looked_at: list[str], advance: Advance) -> Iterator[Report]:
+def _hours(
+    question: Question, head: TopicHead, looked_at: list[str], now_ms: int, advance: Advance
+) -> Iterator[Report]:
     index, before, replaced = question.index, None, False
     for hour in looked_at:
         stored = index.tile(hour)
@@ -97,6 +100,8 @@ def _hours(question: Question, head: TopicHead, looked_at: list[str], advance: A
         if kafka is not None and kafka.topic_id != head.topic_id:
             yield _single(index.topic, hour, "kafka", _other_topic(head, kafka))
             kafka, replaced = None, True
+        if kafka is not None:
+            yield Report(notices=tuple(_find_notices(head, tile, kafka, now_ms)))
         before, report = _compared(question, tile, kafka, advance)
         yield report
 
@@ -115,6 +120,19 @@ def _compared(question: Question, tile: Tile, kafka: Snapshot | None, advance: A
             return tile, Report(tuple(checked), tuple(differences))
         tile = now[0]
     raise TransientError(f"{index.topic} {tile.hour} changed {_TRIES} times while it was compared; try again")
+
+
+def _find_notices(head: TopicHead, tile: Tile, kafka: Snapshot, now_ms: int) -> list[str]:
+    """Return what Kafka's timestamps keep out of the hours that they should be in, as sentences."""
+    before_start: dict[int, int] = {}
+    if head.since is None and tile.hour == head.hours[0][0]:
+        lows = {partition: log.low for partition, log in kafka.partitions.items()}
+        counts = {
+            partition: span.start - lows.get(partition, span.start) for partition, span in tile.partitions.items()
+        }
+        before_start = {partition: count for partition, count in counts.items() if count > 0}
+    stamped_ahead = {**tile.stamped_ahead, **find_stamps_ahead(kafka, now_ms)}
+    return [*describe_before_start(tile.hour, before_start), *describe_stamps_ahead(stamped_ahead)]
 
 
 def _present(head: TopicHead, hour: str) -> bool:

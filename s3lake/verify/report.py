@@ -122,11 +122,16 @@ class Unlanded:
 
 @dataclass(frozen=True)
 class Report:
-    """What verifying one or many topics found. Offsets that Kafka no longer has do not make it less clean."""
+    """What verifying one or many topics found. Offsets that Kafka no longer has do not make it less clean.
+
+    Attributes:
+        notices: sentences about what is as configured, and still unlikely to be meant.
+    """
 
     checked: tuple[Checked, ...] = ()
     differences: tuple[Difference, ...] = ()
     unlanded: tuple[Unlanded, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -215,4 +220,5 @@ def combined(reports: Iterable[Report]) -> Report:
         tuple(chain.from_iterable(report.checked for report in every)),
         tuple(chain.from_iterable(report.differences for report in every)),
         tuple(chain.from_iterable(report.unlanded for report in every)),
+        tuple(dict.fromkeys(chain.from_iterable(report.notices for report in every))),
     )

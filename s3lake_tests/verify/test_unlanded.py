@@ -273,3 +273,31 @@ def test_every_offset_of_the_grid_is_landed_or_named_once(stamps: list[int], til
     found = [pair for one in world.verify(now_ms=at(0, now)).unlanded for pair in one.offsets.values()]
     covered = [offset for first, last in found for offset in range(first, last)]
     assert sorted(covered) == list(range(end))
+
+
+# What timestamps keep out of their hours
+
+
+def test_offsets_before_the_first_tile_are_counted_as_long_as_kafka_has_them() -> None:
+    world = World()
+    world.log.add(VALUES[:5], timestamp=5)  # a producer that stamps in seconds
+    world.landed(VALUES[5:])
+    report = world.verify()
+    assert (report.clean, report.compared) == (True, 3)
+    assert [notice.split(":")[0] for notice in report.notices] == [
+        f"5 offsets are before {HOUR}, where landing starts, and are not landed (5 of partition 0)"
+    ]
+    world.log.expire(2)
+    assert world.verify().notices[0].startswith("3 offsets")
+    world.since = HOUR  # a connector landed them
+    assert world.verify().notices == ()
+
+
+def test_a_record_that_is_stamped_far_ahead_is_named_once() -> None:
+    world = World()
+    world.landed(VALUES[:4])
+    world.log.add([VALUES[4]], timestamp=at(0) * 1000)
+    for number in (1, 2):
+        world.span(4, 4, 4, hour=hour(number))
+    notices = world.verify(last=hour(2)).notices
+    assert [notice.split(":")[0] for notice in notices] == ["offset 4 of partition 0 is stamped in the year 58856"]

@@ -59,8 +59,15 @@ class MemoryLog:
     def snapshot(self, topic: str, hour: str) -> Snapshot:
         assert topic == TOPIC
         hours.parse(hour)
-        known = {one: LogRange(self.low.get(one, 0), end, 0, end) for one, end in self.end.items()}
+        known = {one: LogRange(self.low.get(one, 0), end, 0, *self._after(one, hour)) for one, end in self.end.items()}
         return Snapshot(self.topic_id, known if self.topic_id else {})
+
+    def _after(self, partition: int, hour: str) -> tuple[int, None, int | None]:
+        """The first offset after an hour, no epoch, and the timestamp of its record."""
+        later = (o for o, (stamp, _) in sorted(self.records[partition].items()) if stamp >= hours.end_ms(hour))
+        offset = next(later, None)
+        stamp = None if offset is None else self.records[partition][offset][0]
+        return self.end[partition] if offset is None else offset, None, stamp
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         assert topic == TOPIC
