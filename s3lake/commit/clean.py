@@ -24,7 +24,7 @@ from s3lake.sink.collisions import Keys
 _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
 _MANIFEST, _SWEPT = ".json", ".swept"
-Action = Literal["settle", "fence and sweep", "delete manifest", "end uploads", "end trials of the store"]
+Action = Literal["settle", "fence and sweep", "delete manifest", "end uploads"]
 Names = Mapping[str, set[str]]
 """Hour -> names below it: `<commit>.json` is a manifest, `<commit>.swept` says that it was swept while it was young."""
 
@@ -64,7 +64,8 @@ def clean(
     One whose objects were made visible at once waits until what it held is landed by others.
 
     A writer that died before it wrote a manifest left uploads that nobody has the ids of but the store: those of a key
-    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would.
+    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; those of
+    a key that it could give in another format when they are older than `keep_ms`.
 
     Args:
         index: the index of the sink and topic.
@@ -115,7 +116,8 @@ def clean(
         if all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day):
             days[day] = _digest(of_day)
     if keys is not None:
-        done += _end_uploads(index, keys, named, now_ms - spare_ms, dry_run=dry_run, pace=pace)
+        spare, keep = now_ms - spare_ms, now_ms - keep_ms
+        done += _end_uploads(index, keys, named, spare, keep, dry_run=dry_run, pace=pace)
     settled = Settled(days)
     if settled != before and not dry_run:
         index.store.put(index.settled_key, msgspec.json.encode(settled))
@@ -172,8 +174,13 @@ def _unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manife
 
 
 def _end_uploads(
-    index: TopicIndex, keys: Keys, named: Set[str], until_ms: int, *, dry_run: bool, pace: Pace
+    index: TopicIndex, keys: Keys, named: Set[str], until_ms: int, former_until_ms: int, *, dry_run: bool, pace: Pace
 ) -> list[Cleaned]:
+    """End uploads of the sink's keys, and later those of the keys that it had in a former format.
+
+    Those may be another sink's of the same prefix. When they are as old as a manifest that is deleted, no commit of
+    that one is to be completed any more.
+    """
     head = index.head()
     if head is None or not head[0].hours:
         return []
@@ -183,7 +190,9 @@ def _end_uploads(
             one
             for begin in keys.begins
             for one in index.store.list_uploads(begin)
-            if since_ms <= one.begun_ms <= until_ms and one.upload not in named and keys.have(one.key)
+            if since_ms <= one.begun_ms <= until_ms
+            and one.upload not in named
+            and (keys.have(one.key) or (one.begun_ms <= former_until_ms and keys.had(one.key)))
         ]
     except StoreDeniedError as error:
         _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)

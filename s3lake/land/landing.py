@@ -44,7 +44,7 @@ from s3lake.source.kafka.group import PublishedGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
 from s3lake.store import Store
-from s3lake.store.probe import created, sweep, trust
+from s3lake.store.probe import created, trust
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,10 +153,7 @@ class Landing:
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
-        done = clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
-        place = f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root
-        trials = sweep(self.store, *place, self.clock() / 1000, dry_run=dry_run)
-        return [*done, Cleaned("", "", trials, "end trials of the store")] if trials else done
+        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""

@@ -14,6 +14,7 @@ from itertools import chain
 from s3lake.layout.elements import wallclock_text
 from s3lake.layout.pieces import (
     LARGEST,
+    RESERVED_STEPS,
     Date,
     Element,
     Extension,
@@ -36,7 +37,6 @@ from s3lake.text.dates import joda
 MAX_KEY_BYTES = 1024
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
 _GAP = "\x1f"  # no text of a key can hold it
-_OTHER_PLACES = frozenset((".", "..", "_dead_letters"))
 _INDEXES = ".indexes"
 """Where the index of a sink lies that says nothing of it: also of one in another configuration."""
 _ELEMENTS = (Field, Key, Header, Schema, Date, Time, Routed)
@@ -199,7 +199,7 @@ class Placing:
         if "//" in key or key[0] == "/" or key[-1] == "/":
             raise Unplaceable(f"its object key would hold an empty step, which clients leave out: {key[:80]!r}")
         steps = key.split("/")
-        if not _OTHER_PLACES.isdisjoint(steps):
+        if not RESERVED_STEPS.isdisjoint(steps):
             raise Unplaceable(f"its object key would hold a step that has another meaning: {key[:80]!r}")
         if key.startswith(self._kept):
             index = next(one for one in self._kept if key.startswith(one))

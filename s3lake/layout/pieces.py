@@ -10,6 +10,9 @@ from typing import Literal, Protocol
 
 from s3lake.layout.padding import PaddingType, pad
 
+RESERVED_STEPS = frozenset((".", "..", "_dead_letters", ".probe"))
+"""What no step of a key may be: clients resolve the first two, dead letters and trials of the store have the others."""
+
 NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records"]
 NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
 LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}

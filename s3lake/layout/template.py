@@ -14,6 +14,7 @@ from s3lake import hours
 from s3lake.layout import partitioners
 from s3lake.layout.pieces import (
     NUMBERS,
+    RESERVED_STEPS,
     Clock,
     Extension,
     Field,
@@ -207,7 +208,7 @@ def _literals(text: str, pieces: list[Piece]) -> None:
         why = "a name is missing between two '/'" if "//" in sample else "the file name is missing after the last '/'"
         raise misplaced(text, text.find("//") if "//" in text else len(text) - 1, why)
     for step in (*directories.split("/"), name):
-        if step in (".", "..", "_dead_letters"):
+        if step in RESERVED_STEPS:
             raise misplaced(text, max(0, text.find(step)), f"{step!r} cannot stand alone between two '/': rename it")
     if any("~" in piece.text for piece in _file_name(pieces) if isinstance(piece, Text)):
         raise misplaced(text, text.rindex("~"), "'~' marks a replacing commit's files: take it out of the file name")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from s3lake.encode.formats import FORMATS
 from s3lake.layout.pieces import Extension, Number, Piece, Routed, Text, Topic
 from s3lake.sink import marker
 
@@ -20,6 +21,7 @@ _TOPIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _DIGITS = "0123456789"
 _ANY = "\0"
 _MARK = re.compile("~[0-9a-f]{12}")
+_ENDINGS = frozenset(format.extension(codec) for format in FORMATS.values() for codec in format.codecs)
 _MOST_PAIRS = 1000  # of topics; beyond it a topic counts as any text that can be one
 
 
@@ -42,10 +44,12 @@ class Keys:
     Attributes:
         begins: what they begin with; none where a layout has nothing before what records say, for then every key of
             the bucket might be one.
+        former: patterns of keys with the endings of all formats: the sink may have had another one.
     """
 
     begins: tuple[str, ...]
     patterns: tuple[_Pattern, ...]
+    former: tuple[_Pattern, ...]
     dead_letters: str
 
     @classmethod
@@ -53,13 +57,24 @@ class Keys:
         return cls(
             begins=_begins(sink, topic),
             patterns=tuple(tuple(_steps(*layout, topic)) for layout in _layouts(sink)),
+            former=tuple(
+                tuple(_steps(pieces, ending, topic)) for pieces, _ in _layouts(sink) for ending in sorted(_ENDINGS)
+            ),
             dead_letters=_dead_letters(sink, topic),
         )
 
     def have(self, key: str) -> bool:
         """Whether `key` can be one of them, with a commit's mark or without."""
-        plain = tuple(_plain(_MARK.sub("", key)))
-        return key.startswith(self.dead_letters) or any(_meet(pattern, plain) for pattern in self.patterns)
+        return key.startswith(self.dead_letters) or _is_one(key, self.patterns)
+
+    def had(self, key: str) -> bool:
+        """Whether `key` can have been one of them when the sink wrote another format or codec."""
+        return _is_one(key, self.former)
+
+
+def _is_one(key: str, patterns: tuple[_Pattern, ...]) -> bool:
+    plain = tuple(_plain(_MARK.sub("", key)))
+    return any(_meet(pattern, plain) for pattern in patterns)
 
 
 def begins(sink: "Sink") -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
+from s3lake.layout.pieces import RESERVED_STEPS
+
 # S3 takes keys of 1,024 bytes. A topic has at most 249; this leaves room for it, numbers and the mark of a commit.
 _PREFIX_BYTES = 480
 
@@ -37,12 +39,15 @@ def matching(pattern: str, rule: str) -> Callable[[Any], Any]:
 
 
 def plain_path(value: str) -> str:
-    """A prefix whose objects every S3 client finds: `//`, `.` and `..` mean something else to some."""
+    """A prefix whose objects every S3 client finds: `//`, `.` and `..` mean something else to some.
+
+    `_dead_letters` and `.probe`, where the store is tried, are steps that s3lake keeps for itself.
+    """
     steps = value.removesuffix("/").split("/")
-    if value and (not all(steps) or {".", "..", "_dead_letters"} & set(steps) or not value.isprintable()):
+    if value and (not all(steps) or not RESERVED_STEPS.isdisjoint(steps) or not value.isprintable()):
         raise ValueError(
-            f"{value!r} is not allowed: no leading or double '/', no '.', '..' or '_dead_letters' between slashes, "
-            "no control characters; for example raw/kafka"
+            f"{value!r} is not allowed: no leading or double '/', no '.', '..', '.probe' or '_dead_letters' between "
+            "slashes, no control characters; for example raw/kafka"
         )
     if len(value.encode()) > _PREFIX_BYTES:
         raise ValueError(f"{value[:40]!r}… is too long: at most {_PREFIX_BYTES} bytes, or keys exceed S3's 1,024")

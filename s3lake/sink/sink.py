@@ -195,7 +195,7 @@ class Sink(Part):
             try:
                 expressions.compiled(value)
             except re.error as error:
-                raise ValueError(f"{value!r} is no regular expression: {error}") from None
+                raise ValueError(f"{value[:100]!r} is no regular expression: {error}") from None
         return value
 
     @field_validator("memory_budget")

@@ -67,6 +67,14 @@ class Table(Part):
         """
         if sink.format.type != "parquet":
             raise Misfit(f"a table lists files of parquet, this sink writes {sink.format.type}", "table")
+        place = (self.location or "").partition("://")[2].rstrip("/") + "/"
+        index = f"{sink.bucket}/{sink.index.prefix}/"
+        if place.startswith(index) or ".indexes" in place.split("/"):
+            raise Misfit(
+                f"{self.location!r} is inside an index, which s3lake keeps for itself: write another place",
+                "table",
+                "location",
+            )
         if not sink.exactly_once:
             raise Misfit("a table needs exactly_once: without it a file may be replaced under the same name", "table")
         if "{topic}" not in self.name and (sink.topics_regex is not None or len(sink.topics) > 1):

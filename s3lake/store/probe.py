@@ -2,23 +2,20 @@
 
 import hashlib
 import logging
-import re
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from math import inf
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreDeniedError, StoreUnavailableError
-from s3lake.store import COMMIT, Begun, Document, Store
+from s3lake.store import COMMIT, Document, Store
 from s3lake.store.s3 import S3Store
 
 _log = logging.getLogger(__name__)
 _honest: set[tuple[str, ...]] = set()
 _trying = threading.Lock()
-_TRIAL = re.compile(r"(\d{10,})-")
 _AT_ONCE, _ROUNDS = 4, 2
 REMEMBERED_S = 86_400
 """A trial is 30 requests, and a run lands a few files: one trial a day is enough for all runs of a place."""
@@ -73,6 +70,9 @@ def probe(store: Store, index: str, data: str) -> None:
     Everything that a commit or its roll back will ever ask for is asked for here, where it will be asked: a right that
     is missing, or a store that loses metadata, must show before the first record is landed, not at the first crash.
 
+    A process that is killed meanwhile leaves an object of some bytes, or an upload. Nothing deletes those later: no
+    name in a bucket proves that an object is not data.
+
     Args:
         index: below it `.probe/<random>` is written and deleted again.
         data: what keys of data begin with; `.probe/<random>` is uploaded and deleted there.
@@ -85,46 +85,9 @@ def probe(store: Store, index: str, data: str) -> None:
     _tried(store, _trial(data), _upload)
 
 
-def sweep(store: Store, index: str, data: str, now_s: float, *, dry_run: bool = False) -> int:
-    """Take away what trials left that began more than a day ago: they take seconds, so their processes died.
-
-    Args:
-        store: the bucket.
-        index: as `probe` got it.
-        data: as `probe` got it.
-        now_s: since the epoch.
-        dry_run: only count.
-
-    Returns:
-        How many objects and uploads.
-
-    Raises:
-        StoreUnavailableError: the store does not answer.
-    """
-    swept, until_s = 0, now_s - REMEMBERED_S
-    for prefix in (_key(f"{index.rstrip('/')}/", ""), _key(data, "")):
-        objects = [key for key in store.list(prefix) if _began_s(key.removeprefix(prefix)) < until_s]
-        uploads: list[Begun] = []
-        with suppress(StoreDeniedError):  # then they are left to the bucket's lifecycle rule
-            uploads = [upload for upload in store.list_uploads(prefix) if upload.begun_ms < until_s * 1000]
-        swept += len(objects) + len(uploads)
-        if not dry_run:
-            for upload in uploads:
-                store.abort_upload(upload.key, upload.upload)
-            for key in objects:
-                store.delete(key)
-    return swept
-
-
 def _trial(prefix: str) -> str:
-    """A key of nobody else's, which says when it was made."""
-    return _key(prefix, f"{int(time.time())}-{uuid.uuid4()}")
-
-
-def _began_s(name: str) -> float:
-    """When a trial began; of what is no trial, never."""
-    moment = _TRIAL.match(name)
-    return int(moment[1]) if moment else inf
+    """A key of nobody else's."""
+    return _key(prefix, str(uuid.uuid4()))
 
 
 def _key(prefix: str, name: str) -> str:

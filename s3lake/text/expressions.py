@@ -80,14 +80,21 @@ def compiled(pattern: str, *, ascii: bool = False) -> Expression:
     import re2
     import regex
 
-    syntax = re.compile(pattern, re.ASCII if ascii else 0)
+    try:
+        syntax = re.compile(pattern, re.ASCII if ascii else 0)
+    except (RecursionError, OverflowError):
+        raise re.error("its groups are nested too deeply, or it repeats too often") from None
     options = re2.Options()
     options.log_errors = False
     try:
         linear = re2.compile(pattern, options)
     except re2.error:
         linear = None
-    return Expression(pattern, ascii, syntax, linear, regex.compile(pattern, regex.ASCII if ascii else 0))
+    try:
+        patient = regex.compile(pattern, regex.ASCII if ascii else 0)
+    except (RecursionError, regex.error) as error:
+        raise re.error(str(error)) from None
+    return Expression(pattern, ascii, syntax, linear, patient)
 
 
 def _again(pattern: str, ascii: bool) -> Expression:

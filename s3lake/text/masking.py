@@ -6,7 +6,8 @@ from typing import Any
 
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|basic\.?auth|oauthbearer\.(config|extensions)"
-    r"|\.key(\.|$)|(api|customer)[._-]?key|external[._-]?id|authori[sz]ation|cookie|^header\.(?!converter)",
+    r"|\.key(\.|$)|(api|customer|account|signing|encryption|master|shared)[._-]?key|access[._-]?key(?![._-]?id)"
+    r"|(^|[._-])pass($|[._-])|connection[._-]?string|external[._-]?id|authori[sz]ation|cookie|^header\.(?!converter)",
     re.IGNORECASE,
 )
 # Secrets hide inside harmless names too, for example in the JVM options of spark.conf.

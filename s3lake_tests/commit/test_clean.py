@@ -219,6 +219,15 @@ class TestUploadsThatNoManifestNames:
         assert index.store.uploads == {}
         assert self.clean(index, days=1.1) == []
 
+    @pytest.mark.parametrize("ending", [".parquet", ".json.gz", ".csv", "~0123456789ab.avro"])
+    def test_of_a_former_format_are_ended_when_no_manifest_is_as_old(self, ending: str, index: TopicIndex):
+        """Until then they may be another sink's, whose commit is to be completed yet."""
+        self.upload(index, f"data/orders/date=2026-11-20/hour=05/3-000000000007{ending}")
+
+        assert self.clean(index, days=13.9) == []
+        assert self.clean(index, days=14.1) == [Cleaned("", "", 1, "end uploads")]
+        assert index.store.uploads == {}
+
     @pytest.mark.parametrize("key", ["data/clicks/3/000000000007.json", "data/orders/a.tmp", "other/orders/3/7.json"])
     def test_are_left_alone_where_the_sink_cannot_have_begun_them(self, key: str, index: TopicIndex):
         self.upload(index, key)

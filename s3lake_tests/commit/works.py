@@ -17,10 +17,10 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError, Incomp
 from s3lake.land.follower import Follower
 from s3lake.land.task.outcomes import merged
 from s3lake.sink.collisions import Keys
-from s3lake.store import COMMIT, probe
+from s3lake.store import COMMIT
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.actors import Actor, Work
-from s3lake_tests.commit.bucket import DATA, PREFIX
+from s3lake_tests.commit.bucket import DATA
 from s3lake_tests.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
 from s3lake_tests.commit.table import Table
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from s3lake_tests.commit.world import World
 
 PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
-KEYS = Keys((f"{DATA}{TOPIC}/",), (), f"{DATA}{TOPIC}/")
+KEYS = Keys((f"{DATA}{TOPIC}/",), (), (), f"{DATA}{TOPIC}/")
 
 
 def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:
@@ -195,7 +195,7 @@ def closing(number: int) -> Work:
 
 
 def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -> Work:
-    """Fence and sweep what dead writers left, and what trials of the store did."""
+    """Fence and sweep what dead writers left."""
 
     def work(me: Actor) -> None:
         clean_module.clean(
@@ -206,7 +206,6 @@ def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -
             pace=PACE,
             keys=KEYS,
         )
-        probe.sweep(me.store, PREFIX, DATA, me.now_ms / 1000 + later_days * 86_400)
 
     return work
 

@@ -273,6 +273,7 @@ def test_a_key_of_nothing_is_refused() -> None:
             "would lie in the index 'raw/ix/'",
         ),
         (template("{key}/{offset}"), b"_dead_letters/events", "has another meaning"),
+        (template("{key}/{offset}"), b".probe/1800000000-x", "has another meaning"),
         (rule("_key", layout={"include_keys": False, "observed_names": True}, prefix=""), b".indexes", "in the index"),
     ],
 )
@@ -306,7 +307,7 @@ def test_a_prefix_of_the_sink_s_own_may_begin_like_an_index() -> None:
     assert key(keys, key=b"x") == "raw/.indexes-of-books/x/0.json"
 
 
-@pytest.mark.parametrize("topic", [".indexes", "_dead_letters"])
+@pytest.mark.parametrize("topic", [".indexes", "_dead_letters", ".probe"])
 def test_a_topic_cannot_lead_there_either(topic: str) -> None:
     keys = rule(topic=topic, prefix="")
     assert keys.fixed_group(0) is None

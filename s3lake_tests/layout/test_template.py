@@ -100,6 +100,7 @@ def test_a_time_is_the_layouts() -> None:
         ("../{topic}", "'..' cannot stand alone"),
         ("a/./{topic}", "'.' cannot stand alone"),
         ("_dead_letters/{topic}", "'_dead_letters' cannot stand alone"),
+        (".probe/{topic}", "'.probe' cannot stand alone"),
         ("{time:yyyy/'..'}/{topic}", "'..' cannot stand alone"),
         ("{time:yyyy/}/{topic}", "a name is missing"),
         ("a\n{topic}", "character 2: '\\\\n' is a control character"),

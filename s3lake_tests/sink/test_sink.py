@@ -130,7 +130,9 @@ def test_a_topic_named_twice_is_refused() -> None:
     assert "'events' is named twice" in refusal(topics=["events", "events"])
 
 
-@pytest.mark.parametrize("prefix", ["/raw", "raw//kafka", "../up", "a/./b", "raw/_dead_letters", "a\tb", "x" * 481])
+@pytest.mark.parametrize(
+    "prefix", ["/raw", "raw//kafka", "../up", "a/./b", "raw/_dead_letters", "raw/.probe", "a\tb", "x" * 481]
+)
 def test_prefixes_that_clients_read_differently_are_refused(prefix: str) -> None:
     assert "prefix" in refusal(prefix=prefix)
 
@@ -509,6 +511,10 @@ def test_an_endpoint_with_a_password_is_refused_without_printing_it() -> None:
         "SSL_PASSPHRASE",
         "api_key",
         "secret_access_key",
+        "adls.account-key",
+        "adls.connection-string",
+        "spark.ssl.keyStore.pass",
+        "rest.signing-key",
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -516,7 +522,18 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["security.protocol", "sasl.username", "ssl.ca.location", "key", "key.deserializer", "client.id", "keys"]
+    "name",
+    [
+        "security.protocol",
+        "sasl.username",
+        "ssl.ca.location",
+        "key",
+        "key.deserializer",
+        "client.id",
+        "keys",
+        "s3.access-key-id",
+        "passenger",
+    ],
 )
 def test_names_of_no_secrets(name: str) -> None:
     assert not is_secret(name)
@@ -607,6 +624,9 @@ def tabled(table: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (tabled({"catalog": {"type": "sql"}}), "needs the uri"),
         (tabled({"catalog": {"uri": "x"}}), "None is no catalog: use one of rest, glue, sql, hive"),
         (tabled({"location": "/tmp/here"}), "write s3://BUCKET/PREFIX"),
+        (tabled({"location": "s3://lake/.indexes/s"}), "is inside an index"),
+        (tabled({"location": "s3://other/raw/.indexes/"}), "is inside an index"),
+        (tabled({"location": "s3a://lake/ix/"}, index={"prefix": "ix"}), "is inside an index"),
     ],
 )
 def test_a_table_fits_its_sink(settings: dict[str, Any], message: str) -> None:

@@ -1,16 +1,14 @@
 """A store is believed to honour conditional writes when it has shown it."""
 
 import re
-import time
 import uuid
-from collections.abc import Iterator, Sequence
 
 import pytest
 
 from s3lake.errors import StoreDeniedError, StoreUnavailableError
-from s3lake.store import Begun, Store
+from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.probe import created, probe, sweep, trust
+from s3lake.store.probe import created, probe, trust
 from s3lake.store.s3 import S3Store
 from s3lake_tests.counted import CountedStore
 from s3lake_tests.store.unfit import (
@@ -60,52 +58,6 @@ def test_only_the_upload_that_came_to_nothing_is_dropped() -> None:
     store = CountedStore()
     probe(store, "p", "raw/")
     assert (store.requests["create_upload"], store.requests["abort_upload"]) == (2, 1)
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-@pytest.mark.parametrize("methods", [("delete",), ("upload_part", "abort_upload")])
-def test_what_a_killed_trial_left_is_swept_a_day_later(methods: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(*_: object, **__: object) -> None:
-        raise Killed
-
-    store = Counting(f"http://{uuid.uuid4()}")
-    with monkeypatch.context() as patch:
-        for method in methods:
-            patch.setattr(store, method, killed)
-        with pytest.raises(Killed):
-            probe(store, ".indexes/EX/", "raw/")
-    store.put(".indexes/EX/.probe/0123456789abcdef", b"what is remembered")
-    left = len(store.objects) + len(store.uploads)
-    assert left > 1
-
-    assert sweep(store, ".indexes/EX/", "raw/", time.time() + 80_000) == 0
-    assert sweep(store, ".indexes/EX/", "raw/", time.time() + 90_000, dry_run=True) == left - 1
-    assert len(store.objects) + len(store.uploads) == left
-    assert sweep(store, ".indexes/EX/", "raw/", time.time() + 90_000) == left - 1
-    assert [*store.objects, *store.uploads] == [".indexes/EX/.probe/0123456789abcdef"]
-
-
-def test_what_began_exactly_a_day_ago_is_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, began = MemoryStore(), 1_800_000_000
-    monkeypatch.setattr("time.time", lambda: began)
-    store.put(f"p/.probe/{began}-trial", b"")
-    store.create_upload(f"p/.probe/{began}-trial", {})
-    assert sweep(store, "p", "raw/", began + 86_400) == 0
-    assert sweep(store, "p", "raw/", began + 86_401) == 2
-
-
-def test_who_may_not_list_uploads_sweeps_objects() -> None:
-    class Private(MemoryStore):
-        def list_uploads(self, prefix: str) -> Iterator[Begun]:
-            raise StoreDeniedError(prefix)
-
-    store = Private()
-    store.put("p/.probe/1800000000-trial", b"")
-    assert sweep(store, "p", "raw/", 1_900_000_000) == 1
-    assert store.objects == {}
 
 
 def test_without_a_prefix_it_writes_at_the_top() -> None:

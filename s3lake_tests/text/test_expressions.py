@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+from pydantic import ValidationError
 
 from s3lake.sink import Sink
 from s3lake.text import expressions
@@ -21,6 +22,13 @@ def test_repetitions_of_repetitions_come_to_an_end() -> None:
     assert not sink.reads("a" * 200 + "b")
     assert java_regex.replaced(CATASTROPHIC, "x")(TEXT) == TEXT
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("pattern", ["(" * 2000 + "a" + ")" * 2000, "(?:a|" * 2000 + "b" + ")" * 2000])
+def test_an_expression_that_no_stack_holds_is_an_error_of_the_configuration(pattern: str) -> None:
+    with pytest.raises(ValidationError, match=r"is no regular expression: its groups are nested too deeply") as error:
+        Sink(name="s", topics_regex=pattern, bucket="lake", start="2026-11-20T00")
+    assert len(str(error.value)) < 1000
 
 
 @pytest.mark.parametrize("text", [TEXT, "ä" + TEXT, TEXT + "\n"])

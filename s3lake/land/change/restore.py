@@ -257,6 +257,12 @@ def _restored(
 
 def _produce(producer: Any, wanted: Restore, record: Record) -> None:
     stamp = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
+    if not stamp and "timestamp" not in wanted.without:  # Kafka's clients would make the present moment of it
+        raise ConfigurationError(
+            f"the record of topic-partition {record.partition}, offset {record.offset}, has the timestamp "
+            f"{record.timestamp}, which no client of Kafka can write. To restore such records with the present moment "
+            "instead, say --without timestamp, into a new topic"
+        )
     while True:
         try:
             producer.produce(

@@ -9,7 +9,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from s3lake.errors import ConfigurationError
 from s3lake.land.change.compact import compact
-from s3lake.land.change.restore import Restore, restore
+from s3lake.land.change.restore import Restore, _produce, restore
+from s3lake.land.given import Record
 from s3lake_tests.lake import Lake
 from s3lake_tests.land.change.parts import Died, Overtaken, holding
 from s3lake_tests.land.merge.parts import Parts
@@ -108,6 +109,26 @@ def test_records_whose_parts_objects_do_not_hold_need_that_to_be_said() -> None:
     wanted = Restore(holding(world), [HOUR], "back", ("key", "headers", "timestamp"))
     assert str(wanted.planned) == f"{HOUR} to {HOUR}: 0 of 1 records in 1 files are in topic back"
     assert [(one.value, one.timestamp, one.offset) for one in wanted.records()] == [(b'{"n":1}', -1, 0)]
+
+
+class Produced:
+    """Notes what is produced."""
+
+    def __init__(self) -> None:
+        self.stamps: list[int | None] = []
+
+    def produce(self, *_: Any, timestamp: int | None = None, **__: Any) -> None:
+        self.stamps.append(timestamp)
+
+
+@pytest.mark.parametrize("stamp", [0, -1, -5])
+def test_a_timestamp_that_no_client_writes_does_not_become_the_present_moment(stamp: int) -> None:
+    record = Record("t", 0, 7, stamp, None, b"1", ())
+    producer = Produced()
+    with pytest.raises(ConfigurationError, match=f"offset 7, has the timestamp {stamp}, .* say --without timestamp"):
+        _produce(producer, Restore(holding(Parts()), [HOUR], "back"), record)
+    _produce(producer, Restore(holding(Parts()), [HOUR], "back", ("timestamp",)), record)
+    assert producer.stamps == [None]
 
 
 @pytest.mark.parametrize(
