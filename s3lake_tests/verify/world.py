@@ -64,8 +64,8 @@ class MemoryLog:
 
     def _after(self, partition: int, hour: str) -> tuple[int, None, int | None]:
         """The first offset after an hour, no epoch, and the timestamp of its record."""
-        later = (o for o, (stamp, _) in sorted(self.records[partition].items()) if stamp >= hours.end_ms(hour))
-        offset = next(later, None)
+        end, log = hours.end_ms(hour), self.records[partition]
+        offset = min((offset for offset, (stamp, _) in log.items() if stamp >= end), default=None)
         stamp = None if offset is None else self.records[partition][offset][0]
         return self.end[partition] if offset is None else offset, None, stamp
 
